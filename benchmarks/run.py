@@ -16,6 +16,7 @@ NAMES = (
     "calls",
     "label_calls",
     "single_rows",
+    "one_row",
     "adapters",
     "batch",
     "instruction_sets",

@@ -41,6 +41,7 @@ from posterity import *
 from posterity.basis import Fourier, Spline
 from posterity.calibration import Conformal
 from posterity.distributions import Normal
+from posterity.generalized import VaryingFeatures
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -52,6 +53,10 @@ PYTHON = {
     "LABELS.summary()['odds_ratio']": None,
     "POISSON.summary()['rate_ratio']": None,
     "GroupedRegression().fit(X, Y, groups=GROUPS).summary()": None,
+    "GroupedRegression().fit(X, Y, groups=GROUPS).average_effects(X, groups=GROUPS)": None,
+    "GroupedRegression().fit(X, Y, groups=GROUPS).shared_posterior_['age'].interval(0.9)": None,
+    "Averaged([BayesianLinearRegression()]).fit(X, Y).average_effects(X)": None,
+    "Averaged([BayesianLinearRegression()]).fit(X, Y).summary()": None,
     "LINEAR.posterior_['age'].interval(0.9)": None,
     "LINEAR.posterior_.marginal('age').mean()": None,
     "LINEAR.posterior_.probability('age > 0')": None,
@@ -83,6 +88,8 @@ PYTHON = {
     "BayesianLinearRegression().fit(X, Y).learn_one(ROW, 1.0)": None,
     "BayesianLinearRegression().fit(X, Y).predict_then_learn_one(ROW, 1.0)": None,
     "BayesianLinearRegression().learn_one(X.iloc[0], 1.0)": None,
+    "BayesianLogisticRegression().learn_one(X.iloc[0], 'no').predict_one(X.iloc[1])": None,
+    "VaryingFeatures(LINEAR).learn_one(ROW, 1.0).learn_one({'new': 1}, 2).model_.coef_": None,
     "Conformal(BayesianLinearRegression()).fit(X, Y).predict_interval_one(ROW)": None,
     "LINEAR.leave_one_out(X, Y).logpdf(Y).sum()": None,
     # settings
@@ -95,7 +102,8 @@ PYTHON = {
     "BayesianPoissonRegression(prior={'age': Normal(1, 0.5)}).fit(X, COUNTS)": None,
     "BayesianLinearRegression(prior={'age': Normal(1, 0.5)}).fit(X, Y)": "give noise_precision, or",
     "BayesianLinearRegression(prior={'age': (1, 0.5)}, noise_precision=1.0).fit(X, Y)": "Normal(-1",
-    "BayesianQuantileRegression(quantile=[0.1, 0.5, 0.9]).fit(X, Y)": "one number",
+    "BayesianQuantileRegression(quantile=[0.1, 0.5, 0.9]).fit(X, Y).predict_interval(X)": None,
+    "BayesianQuantileRegression(quantile=[0.9, 0.1]).fit(X, Y)": "must increase",
     "BayesianQuantileRegression(quantile=90).fit(X, Y)": "must lie between 0 and 1",
     "BayesianLinearRegression(fit_intercept='yes').fit(X, Y)": "fit_intercept",
     "BayesianLinearRegression(prior_precision='ridge').fit(X, Y)": "it must be 'auto' or 'ard'",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,10 +85,10 @@ class KnownNoise:
     known_precision: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.known_precision < math.inf:
+        given: Any = self.known_precision
+        if isinstance(given, str) or not 0.0 < given < math.inf:
             raise ValueError(
-                f"noise_precision is {self.known_precision}: it must be positive and finite, or "
-                "None to learn it"
+                f"noise_precision is {given!r}: it must be positive and finite, or None to learn it"
             )
 
     @property

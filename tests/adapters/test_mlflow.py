@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression, forgetting
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    GroupedRegression,
+    forgetting,
+)
 from posterity.adapters import mlflow as adapted
 
 mlflow: Any = pytest.importorskip("mlflow", reason="needs MLflow: pip install 'posterity[mlflow]'")
@@ -50,7 +55,7 @@ def test_a_round_trip_serves_the_same(settings: dict[str, Any], frame: Any, tmp_
         predictive = served.predict(queries, params=params)
         wanted = model.predict_distribution(queries)
         np.testing.assert_array_equal(predictive["mean"], wanted.mean())
-        np.testing.assert_array_equal(predictive["sd"], wanted.std())
+        np.testing.assert_array_equal(predictive["std"], wanted.std())
         interval = model.predict_interval(queries, level=level)
         np.testing.assert_array_equal(predictive[["lower", "upper"]], interval)
         assert predictive.index.equals(queries.index)
@@ -68,13 +73,23 @@ def test_the_estimator_itself_comes_back_and_goes_on(frame: Any, tmp_path: Path)
     np.testing.assert_array_equal(again.coef_, model.partial_fit(X[30:], y[30:]).coef_)
 
 
+@pytest.mark.parametrize("kind", [int, str])
+def test_the_key_of_groups_comes_along(kind: Any, frame: Any, tmp_path: Path) -> None:
+    X, y = frame
+    table = X.assign(shop=(np.arange(50) % 4).astype(kind))
+    model = GroupedRegression(by="shop").fit(table, y)
+    adapted.save_model(model, tmp_path / "model")
+    served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    np.testing.assert_array_equal(served.predict(table)["mean"], model.predict(table))
+
+
 def test_logged_in_a_run(frame: Any) -> None:
     X, y = frame
     model = BayesianLinearRegression().fit(X, y)
     with mlflow.start_run():
         info = adapted.log_model(model, name="regression")
     predictive = mlflow.pyfunc.load_model(info.model_uri).predict(X)
-    np.testing.assert_array_equal(predictive["sd"], model.predict_distribution(X).std())
+    np.testing.assert_array_equal(predictive["std"], model.predict_distribution(X).std())
     assert [column.name for column in info.signature.inputs.inputs] == ["a", "b", "c"]
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from posterity import (
     BayesianLinearRegression,
@@ -196,3 +200,30 @@ def test_heavy_tails(settings: dict[str, Any]) -> None:
         served(to_onnx(model, level=0.9), X), (mean, std, ends[:, 0], ends[:, 1]), strict=True
     ):
         np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("input_type", ["float64", "float32"])
+def test_a_pipeline_of_affine_steps(named: bool, input_type: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal([1e6, 0.0, -3.0], [1e3, 1e-3, 2.0], size=(80, 3)).astype(np.float32)
+    y = 1e-3 * X[:, 0] + X[:, 2] + rng.normal(size=80)
+    table: Any = pd.DataFrame(X, columns=["a", "b", "c"]) if named else X
+    pipe = make_pipeline(StandardScaler(), PCA(2), BayesianLinearRegression()).fit(table, y)
+    exported = to_onnx(pipe, input_type=input_type)
+    session = runtime.InferenceSession(exported.SerializeToString())
+    mean, std, _, _ = session.run(None, {"X": X.astype(input_type)})
+    expected = pipe.predict(table, return_std=True)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(std, expected[1], rtol=1e-6)
+    features = next(one.value for one in exported.metadata_props if one.key == "features")
+    assert features.split("\n") == (["a", "b", "c"] if named else ["x0", "x1", "x2"])
+
+
+def test_steps_that_are_not_affine() -> None:
+    X, y = rows(30)
+    pipe = make_pipeline(PolynomialFeatures(2), BayesianLinearRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="are affine, such as StandardScaler"):
+        to_onnx(pipe)
+    with pytest.raises(ValueError, match="'float64' or 'float32'"):
+        to_onnx(BayesianLinearRegression().fit(X, y), input_type="int8")  # type: ignore[arg-type]

@@ -463,3 +463,42 @@ def test_a_feature_that_joins_a_classifier_was_zero_before(labels: list[str], wa
     predictive = model.predict_proba_many(pd.DataFrame(X, columns=list("abc")))
     assert predictive.columns.tolist() == dense.classes_.tolist()
     np.testing.assert_allclose(predictive, dense.predict_proba(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["regression", "labels", "wide"])
+def test_there_and_back_by_a_file(kind: str, tmp_path: Any) -> None:
+    import posterity
+    from posterity.adapters import river as adapters
+
+    made: dict[str, Any] = {
+        "regression": adapters.BayesianLinearRegression,
+        "labels": adapters.BayesianLogisticRegression,
+        "wide": adapters.DiagonalLinearRegression,
+    }
+    model = made[kind](prior_precision=2.0)
+    rows = [{"a": 1.0}, {"b": 2.0, "a": 0.5}, {"b": 1.0}, {"a": 3.0}]
+    numbers, labels = [1.0, 2.0, 0.0, 4.0], ["no", "yes", "no", "yes"]
+    for row, target in zip(rows, labels if kind == "labels" else numbers, strict=True):
+        model.learn_one(row, target)
+    posterity.save(model, tmp_path / "m.posterity")
+    again = made[kind].from_estimator(posterity.load(tmp_path / "m.posterity"))
+    assert again.prior_precision == 2.0
+    for one in (model, again):
+        one.learn_one({"c": 1.0, "a": 1.0}, "yes" if kind == "labels" else 1.0)
+    ask = {"a": 1.0, "c": 2.0, "new": 1.0}
+    if kind == "labels":
+        assert again.predict_proba_one(ask) == pytest.approx(model.predict_proba_one(ask))
+    assert again.predict_one(ask) == pytest.approx(model.predict_one(ask))
+
+
+def test_what_river_can_not_go_on_from() -> None:
+    import posterity
+    from posterity.adapters.river import BayesianLinearRegression as River
+
+    with pytest.raises(TypeError, match="not from a RobustBayesianRegression"):
+        River.from_estimator(posterity.RobustBayesianRegression())
+    with pytest.raises(ValueError, match="no such setting"):
+        River.from_estimator(posterity.BayesianLinearRegression(basis="auto"))
+    with pytest.raises(ValueError, match="have no names"):
+        River.from_estimator(posterity.BayesianLinearRegression().fit([[1.0], [2.0]], [1.0, 2.0]))
+    assert River.from_estimator(posterity.BayesianLinearRegression()).predict_one({"a": 1.0}) == 0.0

@@ -9,8 +9,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression, forgetting
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    GroupedRegression,
+    forgetting,
+)
 from posterity.adapters.skops import trusted_types
+from posterity.basis import Spline
 from posterity.factor import Factor
 
 skops: Any = pytest.importorskip("skops.io", reason="needs skops: pip install 'posterity[skops]'")
@@ -28,7 +34,10 @@ MODELS = [
     BayesianLinearRegression(forgetting=forgetting.Window(10)),
     BayesianLinearRegression(forgetting=forgetting.Adaptive()),
     BayesianLinearRegression(forgetting=forgetting.Changepoint()),
+    BayesianLinearRegression(basis=Spline()),
+    BayesianLinearRegression(basis="auto"),
     BayesianLogisticRegression(),
+    GroupedRegression(),
 ]
 
 

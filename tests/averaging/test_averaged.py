@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from posterity import BayesianLinearRegression
 from posterity.averaging import Averaged
+from posterity.basis import Spline
 from posterity.distributions import Mixture
 from posterity.evaluation import compare
 from posterity.forgetting import Adaptive, Exponential
@@ -496,3 +497,38 @@ def test_models_that_were_fitted_on_other_columns_are_refused() -> None:
     ):
         Averaged([("whole", whole), ("one", one)]).fit(X, y)
     assert Averaged([("whole", whole), ("one", clone(one))]).fit(X, y).weights_.shape == (2,)
+
+
+def test_average_effects_are_those_of_the_models() -> None:
+    pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = 1.0 + X @ [2.0, -1.0] + rng.normal(size=200)
+    plain = BayesianLinearRegression()
+    scaled = make_pipeline(StandardScaler(), BayesianLinearRegression(basis=Spline()))
+    model = Averaged([("plain", plain), ("scaled", scaled)]).fit(X, y)
+    effects = model.average_effects(X, size=4000)
+    best = plain.fit(X, y).average_effects(X)
+    assert model.summary()["probability"].sum() == pytest.approx(1.0)
+    assert model.summary().index[0] == "plain"
+    for column in ("mean", "sd", "low", "high"):
+        np.testing.assert_allclose(effects[column], best[column], atol=0.02)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    named = Averaged([("plain", plain), ("scaled", scaled)]).fit(frame, y)
+    again = named.average_effects(frame, size=4000)
+    assert again.index.tolist() == ["a", "b"]
+    np.testing.assert_allclose(again["mean"], effects["mean"], atol=1e-9)
+
+
+def test_average_effects_mix_models() -> None:
+    pytest.importorskip("pandas")
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 5.0, 10.1])
+    models = [BayesianLinearRegression(prior_precision=a, noise_precision=1.0) for a in (0.5, 3.0)]
+    model = Averaged(models).fit(X, y)
+    told = model.average_effects(X, size=100_000).loc["x0"]
+    means, variances = zip(*((float(one.coef_[0]), float(one.posterior_.cov[1, 1]))
+                             for one in model.models_), strict=True)  # fmt: skip
+    mean = model.weights_ @ means
+    variance = model.weights_ @ (np.array(variances) + np.square(np.array(means) - mean))
+    assert told["mean"] == pytest.approx(mean, abs=0.02)
+    assert told["sd"] == pytest.approx(np.sqrt(variance), abs=0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy import integrate, stats
 from scipy.optimize import linprog
 from sklearn.utils.estimator_checks import check_estimator
 
+import posterity
 from posterity.forgetting import Stabilized
 from posterity.generalized import BayesianQuantileRegression
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
@@ -234,3 +236,158 @@ def test_where_nothing_is_known() -> None:
     with pytest.raises(ValueError, match="row 0 is improper"):
         flat.rvs(random_state=0)
     assert len(flat[1:]) == 1
+
+
+SEVERAL = (0.1, 0.5, 0.9)
+
+
+@pytest.mark.parametrize("forgetting", [None, Stabilized(discount=0.99)])
+def test_several_quantiles_are_models_of_their_own(forgetting: Stabilized | None) -> None:
+    X, y = uneven(0, 150)
+    several = BayesianQuantileRegression(quantile=SEVERAL, forgetting=forgetting).fit(X, y)
+    several.partial_fit(X[:20], y[:20]).learn_one(X[0], y[0])
+    assert several.coef_.shape == (3, 3)
+    assert several.intercept_.shape == several.noise_scale_.shape == (3,)
+    for place, q in enumerate(SEVERAL):
+        one = BayesianQuantileRegression(quantile=q, forgetting=forgetting).fit(X, y)
+        one.partial_fit(X[:20], y[:20]).learn_one(X[0], y[0])
+        np.testing.assert_allclose(several.coef_[place], one.coef_, rtol=1e-9)
+        np.testing.assert_allclose(read(several.model_of(q)), read(one), rtol=1e-9)
+        np.testing.assert_allclose(
+            several.posterior_.marginal(f"{q:g}").std(), one.posterior_.std(), rtol=1e-9
+        )
+
+
+def test_several_quantiles_do_not_cross() -> None:
+    X, y = uneven(1, 40)
+    model = BayesianQuantileRegression(quantile=SEVERAL).fit(X, y)
+    far = np.vstack([X, 20.0 * (X - 0.5)])
+    apart = np.column_stack([model.model_of(q).predict(far) for q in SEVERAL])
+    assert (np.diff(apart, axis=1) < 0.0).any()  # there is something to mend
+    found, std = model.predict(far, return_std=True)
+    np.testing.assert_allclose(found, np.sort(apart, axis=1))
+    np.testing.assert_allclose(model.predict(far), found)
+    np.testing.assert_allclose(model.predict_one(far[-1]), found[-1])
+    ends = model.predict_interval(far)
+    assert ends.shape == (80, 3, 2)
+    assert (np.diff(ends, axis=1) >= 0.0).all()
+    assert (ends[..., 0] < ends[..., 1]).all()
+    crossed = (np.diff(apart, axis=1) < 0.0).any(axis=1)
+    np.testing.assert_allclose(
+        std[~crossed, 2], model.model_of(0.9).predict(far[~crossed], return_std=True)[1]
+    )
+
+
+def test_rearranged_quantiles_are_no_further_from_the_true_ones() -> None:
+    rng = np.random.default_rng(5)
+    quantiles = np.linspace(0.1, 0.9, 9)
+    for seed in range(10):
+        X, y = uneven(seed, 40)
+        model = BayesianQuantileRegression(quantile=quantiles).fit(X, y)
+        new = rng.uniform(-1.0, 2.0, size=(50, 3))
+        line, unit = 1.0 + new @ [1.0, 2.0, 3.0], np.maximum(0.5 + new[:, 0], 0.0)
+        truth = line[:, None] + unit[:, None] * stats.gamma(2.0).ppf(quantiles)
+        apart = np.column_stack([model.model_of(q).predict(new) for q in quantiles])
+        assert np.abs(model.predict(new) - truth).sum() <= np.abs(apart - truth).sum() + 1e-9
+
+
+def test_several_quantiles_learn_rows_merge_and_unlearn() -> None:
+    X, y = uneven(2, 100)
+    settings = {"quantile": list(SEVERAL), "prior_precision": 1.0}
+    whole = BayesianQuantileRegression(**settings).partial_fit(X, y)
+    single = BayesianQuantileRegression(**settings)
+    for row, target in zip(X, y, strict=True):
+        single.learn_one(row, target)
+    np.testing.assert_allclose(single.coef_, whole.coef_, rtol=1e-9)
+    np.testing.assert_allclose(single.posterior_.std(), whole.posterior_.std(), rtol=1e-9)
+    first, second = (BayesianQuantileRegression(**settings).fit(X[a], y[a])
+                     for a in (slice(30), slice(30, 60)))  # fmt: skip
+    both = BayesianQuantileRegression(**settings).fit(X[:60], y[:60])
+    np.testing.assert_allclose(first.merge(second).coef_, both.coef_, rtol=1e-6)
+    both.unlearn(X[30:60], y[30:60])
+    np.testing.assert_allclose(both.coef_, BayesianQuantileRegression(**settings).fit(
+        X[:30], y[:30]).coef_, rtol=1e-6)  # fmt: skip
+    assert both.unlearn(X[:30], y[:30]).n_observations_ == 0.0
+
+
+def test_draws_of_several_quantiles_belong_together() -> None:
+    """Quantiles of plain noise have the covariance of Koenker (2005), section 4.3."""
+    quantiles, n, found = (0.3, 0.7), 200, []
+    for seed in range(300):
+        y = np.random.default_rng(seed).normal(size=n)
+        found.append(np.quantile(y, quantiles))
+    X, y = np.random.default_rng(1).normal(size=(n, 1)), np.random.default_rng(2).normal(size=n)
+    model = BayesianQuantileRegression(quantile=quantiles, prior_precision=0.0).fit(X, y)
+    draws = model.posterior_.rvs(4000, random_state=0)[:, :, 0]
+    told, truth = (np.corrcoef(np.asarray(one).T)[0, 1] for one in (draws, found))
+    assert abs(told - 3.0 / 7.0) < 0.05
+    assert abs(told - truth) < 0.15
+    assert model.sample_mean(X[:2], 5, rng=0).shape == (5, 2, 2)
+
+
+def test_tables_of_several_quantiles() -> None:
+    pytest.importorskip("pandas")
+    X, y = uneven(3, 100)
+    model = BayesianQuantileRegression(quantile=SEVERAL).fit(X, y)
+    table = model.summary()
+    assert table["quantile"].tolist() == [q for q in ("0.1", "0.5", "0.9") for _ in range(4)]
+    assert np.isfinite(table.loc["x0", "effect_per_sd"].astype(float)).all()
+    effects = model.average_effects(X)
+    np.testing.assert_allclose(effects.loc["x1", "mean"].astype(float), model.coef_[:, 1])
+    each = [model.model_of(q).score(X, y) for q in SEVERAL]
+    assert model.score(X, y) == pytest.approx(np.mean(each), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("quantile", "message"),
+    [
+        ([0.9, 0.1], "must increase"),
+        ([0.1, 0.1], "must increase"),
+        ([0.1, 2.0], "quantile is 2.0: it must lie between 0 and 1"),
+        ([], "a number, as in 0.9, or a list of them"),
+        ("median", "a number, as in 0.9, or a list of them"),
+        ([[0.1], [0.5]], "a number, as in 0.9, or a list of them"),
+    ],
+)
+def test_what_are_no_quantiles(quantile: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesianQuantileRegression(quantile=quantile).fit([[0.0], [1.0]], [0.0, 1.0])  # type: ignore[arg-type]
+
+
+def test_what_several_quantiles_refuse() -> None:
+    X, y = uneven(4, 50)
+    model = BayesianQuantileRegression(quantile=SEVERAL).fit(X, y)
+    before = model.coef_.copy()
+    for ask in (model.predict_distribution, model.predict_quantile):
+        with pytest.raises(ValueError, match=r"model_of\(0.9\)"):
+            ask(X)
+    with pytest.raises(ValueError, match="each has a distribution of its own"):
+        model.predict_then_learn(X, y)
+    with pytest.raises(AttributeError, match=r"model_of\(0.9\).log_evidence_"):
+        model.log_evidence_  # noqa: B018
+    with pytest.raises(ValueError, match=r"has learned 0.1, 0.5, 0.9"):
+        model.model_of(0.3)
+    with pytest.raises(ValueError, match="differ in prior"):
+        model.merge(BayesianQuantileRegression().fit(X, y))
+    with pytest.raises(ValueError, match="not finite"):
+        model.learn_one([np.nan, 0.0, 0.0], 1.0)
+    assert np.array_equal(model.coef_, before)
+
+
+def test_a_file_of_several_quantiles(tmp_path: Path) -> None:
+    X, y = uneven(7, 90)
+    model = BayesianQuantileRegression(quantile=SEVERAL, basis="auto").fit(X, y)
+    posterity.save(model, tmp_path / "m.posterity")
+    again = posterity.load(tmp_path / "m.posterity")
+    for one in (model, again):
+        one.learn_one(X[0], y[0]).partial_fit(X[1:9], y[1:9])
+    assert np.array_equal(again.predict_interval(X), model.predict_interval(X))
+
+
+def test_unlearning_takes_the_features_out_of_the_width_too() -> None:
+    X, y = uneven(6, 50)
+    model = BayesianQuantileRegression(prior_precision=1.0).fit(X, y).unlearn(X[30:], y[30:])
+    again = BayesianQuantileRegression(prior_precision=1.0).fit(X[:30], y[:30])
+    np.testing.assert_allclose(model.posterior_.std(), again.posterior_.std(), rtol=1e-6)
+    long = BayesianQuantileRegression().fit(X, y).partial_fit(X, y)
+    assert long.unlearn(np.tile(X, (2, 1)), np.tile(y, 2)).n_observations_ == 0.0

@@ -27,6 +27,8 @@ class Graph:
     numpy_helper: Any
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
+    # The name of the features, as the model takes them.
+    rows: str = "X"
 
     def constant(self, value: Any, dtype: Any = np.float64) -> str:
         """The name of a constant."""
@@ -42,6 +44,12 @@ class Graph:
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
         name = to or f"value_{len(self.nodes)}"
         self.nodes.append(self.helper.make_node(operator, names, [name], **attributes))
+        return name
+
+    def cast(self, value: str, kind: int) -> str:
+        """The name of ``value`` as numbers of another type."""
+        name = f"value_{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node("Cast", [value], [name], to=kind))
         return name
 
     def total(self, terms: list[str]) -> str:
@@ -61,8 +69,8 @@ def predictor(graph: Graph, posterior: LinearPosterior) -> tuple[str, str]:
     offset = int(posterior.intercept)
     coefficients = posterior.coefficients()
     inverse = solve_triangular(posterior.factor.root, np.eye(posterior.n_coefficients))
-    mean = graph.apply("MatMul", "X", coefficients[offset:, None])
-    whitened = graph.apply("MatMul", "X", inverse[offset:])
+    mean = graph.apply("MatMul", graph.rows, coefficients[offset:, None])
+    whitened = graph.apply("MatMul", graph.rows, inverse[offset:])
     if offset:
         mean = graph.apply("Add", mean, coefficients[:1])
         whitened = graph.apply("Add", whitened, inverse[0])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,27 @@ from river.utils import dataframe
 from posterity.adapters._rows import NamedRows, check_values
 
 Array = NDArray[np.float64]
+
+
+def settings_of(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]:
+    """The parameters of ``model`` that ``wrapper`` has; the others must be as they are by default.
+
+    Raises as :meth:`NamedFeatures.from_estimator` says.
+    """
+    if type(model) is not kind:
+        raise TypeError(
+            f"{wrapper.__name__} of river goes on from a posterity {kind.__name__}, not from a "
+            f"{type(model).__name__}"
+        )
+    given, usual = model.get_params(deep=False), kind().get_params(deep=False)
+    taken = inspect.signature(wrapper).parameters
+    for name, value in given.items():
+        if name not in taken and value is not usual[name] and value != usual[name]:
+            raise ValueError(
+                f"{name} is {value!r}: river's {wrapper.__name__} has no such setting, so it can't "
+                "go on from this model"
+            )
+    return {name: value for name, value in given.items() if name in taken}
 
 
 class NamedFeatures:
@@ -35,6 +57,33 @@ class NamedFeatures:
         if names and all(isinstance(name, str) for name in names):
             model._set_features(len(names), np.array(names, dtype=object))
         return model
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """river's estimator that goes on from one of posterity's own: the way back.
+
+        ``model`` is copied; it has learned rows whose features have names.
+
+        Raises
+        ------
+        TypeError
+            If ``model`` is of another class than this one's :meth:`to_estimator` returns.
+        ValueError
+            If it has a setting that river's estimator has not, or features without names.
+        """
+        made = cls(**settings_of(cls, model, type(cls()._rows.model)))
+        if model._posterior_or_none is None:
+            return made
+        names = getattr(model, "feature_names_in_", None)
+        if names is None:
+            raise ValueError(
+                "the model's features have no names: let it learn from data frames or mappings"
+            )
+        inner = copy.deepcopy(model)
+        del inner.feature_names_in_
+        made._rows.model = inner
+        made._rows.columns = {name: column for column, name in enumerate(names)}
+        return made
 
     def _know(self, names: Any) -> None:
         """Have a column for each of these features."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from river import base
@@ -12,6 +12,7 @@ from river.utils import dataframe
 
 from posterity import sparse
 from posterity.adapters._river_distribution import river_distribution
+from posterity.adapters._river_features import settings_of
 from posterity.forgetting import Stabilized
 from posterity.sparse.checks import Interactions
 
@@ -44,6 +45,23 @@ class _Wide:
     def to_estimator(self) -> Any:
         """A copy as posterity's own estimator, to save or merge."""
         return deepcopy(self._model)
+
+    @classmethod
+    def from_estimator(cls, model: Any) -> Self:
+        """river's estimator that goes on from a copy of posterity's own: the way back.
+
+        Raises
+        ------
+        TypeError
+            If ``model`` is of another class than :meth:`to_estimator` returns.
+        ValueError
+            If it has a setting that river's estimator has not.
+        """
+        made = cls()
+        settings = settings_of(cls, model, type(made._model))
+        made = cls(**settings)
+        made._model = deepcopy(model)
+        return made
 
 
 class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):

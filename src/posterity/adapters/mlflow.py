@@ -33,13 +33,13 @@ class Served:
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """A data frame with a row for each of ``data``.
 
-        Columns of a regression: ``mean``, ``sd``, ``lower`` and ``upper`` (the interval of the
+        Columns of a regression: ``mean``, ``std``, ``lower`` and ``upper`` (the interval of the
         probability ``params["level"]``); of a classifier: ``label`` and a probability for each.
         """
         pandas = needed("pandas", "mlflow")
         model, index = self.model, getattr(data, "index", None)
         if hasattr(data, "columns") and hasattr(model, "feature_names_in_"):
-            data = data[list(model.feature_names_in_)]
+            data = data[[*_keys(model), *model.feature_names_in_]]
         elif hasattr(data, "to_numpy"):
             data = data.to_numpy()
         if hasattr(model, "predict_proba"):
@@ -50,7 +50,8 @@ class Served:
         level = float((params or {}).get("level", LEVEL))
         predictions = model.predict_distribution(data)
         low, high = predictions.interval(level)
-        columns = {"mean": predictions.mean(), "sd": predictions.std(), "lower": low, "upper": high}
+        columns = {"mean": predictions.mean(), "std": predictions.std()}
+        columns |= {"lower": low, "upper": high}
         return pandas.DataFrame(columns, index=index)
 
 
@@ -133,6 +134,12 @@ def _options(model: Any, data: Path, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _keys(model: Any) -> list[str]:
+    """The columns of groups, which are no features."""
+    by = getattr(model, "by", None)
+    return [by] if isinstance(by, str) else list(by or [])
+
+
 def _make_signature(model: Any) -> Any:
     """Features in, predictions out, and the level of the interval as a parameter."""
     models = needed("mlflow.models", "mlflow")
@@ -142,10 +149,12 @@ def _make_signature(model: Any) -> Any:
         tensor = types.TensorSpec(np.dtype(np.float64), (-1, model.n_features_in_))
         inputs = types.Schema([tensor])
     else:
-        inputs = types.Schema([types.ColSpec("double", str(name)) for name in names])
+        any_type = needed("mlflow.types.schema", "mlflow").AnyType()
+        keys = [types.ColSpec(any_type, name) for name in _keys(model)]
+        inputs = types.Schema([*keys, *(types.ColSpec("double", str(name)) for name in names)])
     if hasattr(model, "predict_proba"):
         return models.ModelSignature(inputs=inputs)
-    columns = ("mean", "sd", "lower", "upper")
+    columns = ("mean", "std", "lower", "upper")
     outputs = types.Schema([types.ColSpec("double", name) for name in columns])
     level = types.ParamSpec("level", "double", LEVEL)
     return models.ModelSignature(inputs, outputs, types.ParamSchema([level]))

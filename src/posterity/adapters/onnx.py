@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.pipeline import Pipeline
 
 from posterity.adapters._components import components
 from posterity.adapters._extras import needed
 from posterity.adapters._onnx_graph import Graph, matched, predictor
 from posterity.adapters._onnx_probability import expected_labels
+from posterity.adapters._onnx_steps import affine_of
 from posterity.distributions import Normal, StudentT
 from posterity.distributions.log_normal_counts import WIDEST
 from posterity.generalized import (
@@ -36,21 +38,29 @@ LARGEST_LOG_RATE = 700.0
 __all__ = ["to_onnx"]
 
 
-def to_onnx(model: LinearModel, *, level: float = 0.95) -> Any:
+def to_onnx(
+    model: LinearModel | Pipeline,
+    *,
+    level: float = 0.95,
+    input_type: Literal["float64", "float32"] = "float64",
+) -> Any:
     """Make an ONNX model that predicts as ``model`` does now.
 
     Parameters
     ----------
     model : BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression or \
 RobustBayesianRegression
-        One that has learned; without ``basis``.
+        One that has learned; without ``basis``. Or a scikit-learn pipeline that ends in one, whose
+        other steps are affine: scalers, principal components, choices of columns.
     level : float
         Probability of the interval: ONNX has no quantiles of Student's t, so that it is fixed here.
+    input_type : "float64" or "float32", default "float64"
+        What ``X`` is; the graph computes in double precision in any case.
 
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` (n, m), float64. Outputs, (n,) float64 unless said otherwise:
+        Input ``X`` (n, m). Outputs, (n,) float64 unless said otherwise:
 
         - of linear and robust regression ``mean``, ``std``, ``lower`` and ``upper``: those of
           ``predict(X, return_std=True)`` and ``predict_interval(X, level)``;
@@ -69,8 +79,8 @@ RobustBayesianRegression
     TypeError
         If ``model`` is none of these.
     ValueError
-        If it has a basis, averages over ways to forget, knows one class or more than two, or is
-        still improper.
+        If a pipeline has other steps, or the model has a basis, averages over ways to forget, knows
+        one class or more than two, or is still improper.
 
     Examples
     --------
@@ -79,7 +89,12 @@ RobustBayesianRegression
         ...
     TypeError: to_onnx exports linear, logistic, Poisson and robust regressions, not a str
     """
+    steps = None
+    if isinstance(model, Pipeline):
+        steps, model = (model[:-1] if len(model) > 1 else None), model[-1]
     tell = _way_of(model)
+    if input_type not in ("float64", "float32"):
+        raise ValueError(f"input_type is {input_type!r}: it must be 'float64' or 'float32'")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
     onnx = needed("onnx", "onnx")
@@ -91,8 +106,17 @@ RobustBayesianRegression
             "without one"
         )
     graph = Graph(onnx.helper, onnx.numpy_helper)
+    if input_type == "float32":
+        graph.rows = graph.cast(graph.rows, onnx.TensorProto.DOUBLE)
+    if steps is not None:
+        slopes, start = affine_of(steps)
+        graph.rows = graph.apply("Add", graph.apply("MatMul", graph.rows, slopes), start)
     outputs = tell(graph, model, level)
-    return _model(onnx, graph, model, level, outputs)
+    names: Any = (model.posterior_.names or ())[int(model.fit_intercept) :]
+    if steps is not None:
+        names = getattr(steps, "feature_names_in_", [f"x{j}" for j in range(steps.n_features_in_)])
+    kind = onnx.TensorProto.FLOAT if input_type == "float32" else onnx.TensorProto.DOUBLE
+    return _model(onnx, graph, (kind, names), level, outputs)
 
 
 # What an output is: its name, the numpy type of its elements, and its columns, if it is no column.
@@ -296,9 +320,12 @@ def _output_interval(graph: Graph, mean: str, half: str) -> None:
     graph.tell(graph.apply("Add", mean, half), "upper")
 
 
-def _model(onnx: Any, graph: Graph, model: Any, level: float, outputs: list[Output]) -> Any:
-    helper, double = onnx.helper, onnx.TensorProto.DOUBLE
-    inputs = [helper.make_tensor_value_info("X", double, ["n", model.n_features_in_])]
+def _model(
+    onnx: Any, graph: Graph, given: tuple[int, Sequence[str]], level: float, outputs: list[Output]
+) -> Any:
+    """The graph as a model; ``given`` are the type and the names of what it takes."""
+    helper, (kind_given, names) = onnx.helper, given
+    inputs = [helper.make_tensor_value_info("X", kind_given, ["n", len(names)])]
     model_outputs = [
         helper.make_tensor_value_info(
             name,
@@ -315,7 +342,6 @@ def _model(onnx: Any, graph: Graph, model: Any, level: float, outputs: list[Outp
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
     )
-    names = (model.posterior_.names or ())[int(model.fit_intercept) :]
     helper.set_model_props(made, {"features": "\n".join(names), "level": repr(level)})
     onnx.checker.check_model(made)
     return made

@@ -7,14 +7,22 @@ that are kept as skops files anyway.
 
 from __future__ import annotations
 
+from typing import Any
+
+from scipy.interpolate import BSpline
+
 from posterity.files.registry import HOMES, class_of
 
 __all__ = ["trusted_types"]
 
 # Triangles, which model files hold as arrays.
-FACTORS = {"posterity.factor.factor.Factor", "posterity.factor.bank.Bank"}
-# What was read last, which model files do not hold.
-READ = {"posterity.posteriors._nodes.FreshNodes"}
+FACTORS = {
+    "posterity.factor.factor.Factor",
+    "posterity.factor.bank.Bank",
+    "posterity.factor.grouped.GroupBank",
+}
+# What was read last, or is computed from the rest, which model files do not hold.
+READ = {"posterity.posteriors._nodes.FreshNodes", "posterity.basis.spline.Pieces"}
 
 
 def trusted_types() -> list[str]:
@@ -23,7 +31,8 @@ def trusted_types() -> list[str]:
     Returns
     -------
     list of str
-        Full names, sorted: data classes and estimators, none of which runs code of the file's.
+        Full names, sorted: data classes and estimators, none of which runs code of the file's, and
+        what SciPy's splines consist of.
 
     Examples
     --------
@@ -32,4 +41,11 @@ def trusted_types() -> list[str]:
     """
     kinds = (class_of(name) for name in HOMES)
     named = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
-    return sorted(named | FACTORS | READ)
+    return sorted(named | FACTORS | READ | _parts_of_splines())
+
+
+def _parts_of_splines() -> set[str]:
+    """Names of what a spline of SciPy holds: its class, and a function in some versions."""
+    spline: Any = BSpline([0.0, 1.0, 2.0, 3.0], [1.0, 1.0], 1)
+    functions = (one for one in vars(spline).values() if callable(one))
+    return {f"{one.__module__}.{one.__qualname__}" for one in (BSpline, *functions)}

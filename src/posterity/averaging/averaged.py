@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from posterity.averaging.base import AverageOfModels, evidences
 from posterity.averaging.members import check_same_steps, final_of, may_be_flat, transformed
 from posterity.distributions import Mixture
 from posterity.linear.inputs import check_same_features, refuse_no_weight
+from posterity.linear.reader import asked
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
@@ -338,8 +339,28 @@ class Averaged(AverageOfModels):
         self._ensemble  # noqa: B018  (raises where nothing was learned)
         return self._predicted(inputs.read_points(self, X))
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+    def predict_mean_distribution(self, X: Any) -> Mixture:
+        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+
+        The mixture of the models' own, each as probable as it is.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = Averaged([BayesianLinearRegression(prior_precision=1.0, noise_precision=1.0)])
+        >>> model = model.fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_mean_distribution([[1.0]]).std().round(2)
+        array([0.71])
+        """
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
+        return self._predicted(inputs.read_points(self, X), "predict_mean_distribution")
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+    ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target, which leaves out the noise.
 
         Examples
         --------
@@ -348,7 +369,38 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).round(2)
         array([[-1.9,  2.9]])
         """
-        return np.stack(self.predict_distribution(X).interval(level), axis=1)
+        return np.stack(asked(self, X, of, {}).interval(level), axis=1)
+
+    def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = Averaged([BayesianLinearRegression(noise_precision=1.0)])
+        >>> model = model.learn_one({"a": 1.0}, 2.0).learn_one({"a": 2.0}, 3.0)
+        >>> model.predict_distribution_one({"a": 1.0}).shape
+        ()
+        """
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
+        return self._predicted(inputs.read_one(self, x))[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, float], level: float = 0.95
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = Averaged([BayesianLinearRegression(noise_precision=1.0)])
+        >>> model = model.learn_one({"a": 1.0}, 2.0).learn_one({"a": 2.0}, 3.0)
+        >>> low, high = model.predict_interval_one({"a": 1.0})
+        >>> bool(low < 2.0 < high)
+        True
+        """
+        low, high = self.predict_distribution_one(x).interval(level)
+        return float(low), float(high)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`).

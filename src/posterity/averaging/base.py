@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
 from posterity.averaging import inputs
+from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
     EvidenceTerms,
     MemberPredictions,
@@ -29,6 +30,7 @@ from posterity.averaging.members import (
     transformed,
 )
 from posterity.distributions import Mixture
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.posteriors.ensemble import Ensemble
 
 Array = NDArray[np.float64]
@@ -124,6 +126,70 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         effective = [float(final_of(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
 
+    def summary(self) -> Any:
+        """Table of the models: a pandas data frame with a row for each, the most probable first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Labelled by the models' names, with the columns name, probability and log_score: the log
+            evidence, or where weights come from predictions the log score of the rows so far.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> settings = {"wide": 0.1, "narrow": 10.0}
+        >>> models = [(k, BayesianLinearRegression(prior_precision=a)) for k, a in settings.items()]
+        >>> table = Averaged(models).fit([[0.0], [1.0], [2.0]], [0.0, 5.0, 10.1]).summary()
+        >>> table["probability"].round(2).to_dict()
+        {'wide': 0.81, 'narrow': 0.19}
+        """
+        names = [name for name, _ in self._named_models]
+        scores = self._ensemble.scores
+        columns = {"name": names, "probability": self.weights_, "log_score": scores}
+        table = require_pandas().DataFrame(columns, index=names)
+        return table.sort_values("probability", ascending=False, kind="stable")
+
+    def average_effects(
+        self,
+        X: Any,
+        *,
+        per: Literal["unit", "sd"] = "unit",
+        level: float = 0.95,
+        size: int = 1000,
+        rng: int | np.random.Generator | None = 0,
+    ) -> Any:
+        """Mean change of the expected target when one feature changes, the others as they are.
+
+        Over all models, each as probable as it is. Parameters and table as those of
+        :meth:`posterity.BayesianLinearRegression.average_effects`.
+
+        Raises
+        ------
+        ValueError
+            If a column of ``X`` is no number.
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> models = [BayesianLinearRegression(prior_precision=a) for a in (0.1, 10.0)]
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.1, 1.9, 3.0]
+        >>> effects = Averaged(models).fit(X, y).average_effects(X)
+        >>> bool(0.8 < effects.loc["x0", "mean"] < 1.0)
+        True
+        """
+        self._ensemble  # noqa: B018  (raises where nothing was learned)
+        return average_effects(self, X, per=per, level=level, size=size, rng=rng)
+
     # ---- inner -----------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -216,10 +282,10 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self._replace(models, ensemble)
         return Mixture.of([said.distribution for said in predictions], weights)
 
-    def _predicted(self, points: inputs.Rows) -> Mixture:
+    def _predicted(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [
-            final_of(model).predict_distribution(transformed(model, points.of(model)))
+            getattr(final_of(model), method)(transformed(model, points.of(model)))
             for model in self.models_
         ]
         ranks = np.stack([known_rows(distribution) for distribution in predictions], axis=1)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -127,7 +127,8 @@ def read_points(average: Any, X: Any) -> Rows:
 
 def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = False) -> Rows:
     """One row, of an array (m,) or a mapping; with ``reset`` the average takes its features."""
-    if isinstance(x, Mapping):
+    if hasattr(x, "keys"):  # a mapping, or a row of a data frame
+        x = dict(cast(Mapping[str, float], x))
         names = list(x) if reset else _names(average, x)
         values = np.array([[float(x[name]) for name in names]])
     else:

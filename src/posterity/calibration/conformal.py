@@ -179,7 +179,7 @@ class Conformal(OnlineWrapper):
         7.0
         """
         model = self._lean_model()
-        if model is None or isinstance(x, Mapping):
+        if model is None or hasattr(x, "keys"):
             return super().predict_one(x)
         try:
             return model.predict_one(x)

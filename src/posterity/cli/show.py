@@ -83,7 +83,8 @@ def _predicted(model: Any, target: str) -> str:
         return f"the log odds of {label} against {first!r}"
     quantile = getattr(model, "quantile", None)
     if quantile is not None:
-        return f"the {quantile:g} quantile of {target}"
+        each = [f"{one:g}" for one in np.ravel(quantile)]
+        return f"the {', '.join(each)} quantile{'s' * (len(each) > 1)} of {target}"
     counts = type(model).__name__ in COUNTS
     return f"the log of the expected {target}" if counts else target
 
@@ -93,12 +94,12 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     given = model.get_params(deep=False)
     if given.get("prior_precision") not in LEARNED or given.get("prior") is not None:
         return []
-    relative_to = getattr(model, "noise_precision_", 1.0)
-    precisions = np.ravel(model.prior_precision_) * relative_to
-    waits = _waiting(model)[-len(precisions) :]
+    relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
+    precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to
+    waits = np.resize(_waiting(model)[-precisions.shape[1] :], precisions.size)
     return [
         _number(1.0 / math.sqrt(value)) if value and not waiting else None
-        for value, waiting in zip(precisions, waits, strict=True)
+        for value, waiting in zip(precisions.ravel(), waits, strict=True)
     ]
 
 
@@ -111,13 +112,23 @@ def _waiting(model: Any) -> Any:
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
-    joint = model.posterior_
+    posterior, waiting = model.posterior_, _waiting(model)
+    if not hasattr(posterior, "each"):
+        return _coefficients_of(posterior, waiting, level)
+    return [
+        {**one, "name": f"{label}: {one['name']}"}
+        for label, joint in zip(posterior.labels, posterior.each, strict=True)
+        for one in _coefficients_of(joint, waiting, level)
+    ]
+
+
+def _coefficients_of(joint: Any, waiting: Any, level: float) -> list[dict[str, Any]]:
     each = joint.marginal()
     mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
     lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
     names = joint.names or [f"x{i}" for i in range(len(mean))]
     # Of a feature that never varied nothing is known.
-    waits = np.resize(_waiting(model), len(mean))
+    waits = np.resize(waiting, len(mean))
     std[waits], lower[waits], upper[waits] = np.inf, -np.inf, np.inf
     return [
         {

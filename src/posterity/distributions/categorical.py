@@ -100,9 +100,11 @@ class Categorical:
         self,
         size: int | None = None,
         random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
     ) -> NDArray[Any]:
         """Draw labels: (n,), or (size, n) with ``size`` draws of each row."""
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         shape = (len(self),) if size is None else (size, len(self))
         steps = np.cumsum(self.probabilities, axis=1)
         drawn = (rng.random(shape)[..., None] * steps[:, -1:] >= steps).sum(axis=-1)

@@ -290,6 +290,8 @@ class JointDistribution:
         self,
         size: int | tuple[int, ...] | None = None,
         random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
     ) -> FloatArray:
         """Independent draws of all coefficients.
 
@@ -297,8 +299,8 @@ class JointDistribution:
         ----------
         size : int or tuple of int, optional
             How many; default one, without a dimension of its own.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
+        random_state, rng : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it; two names of one thing.
 
         Returns
         -------
@@ -311,7 +313,7 @@ class JointDistribution:
             coefficient without information.
         """
         shape = () if size is None else tuple(np.atleast_1d(size).tolist())
-        return self._draw(np.random.default_rng(random_state), shape)
+        return self._draw(np.random.default_rng(random_state if rng is None else rng), shape)
 
 
 def require_pandas() -> Any:

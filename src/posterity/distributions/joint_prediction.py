@@ -206,7 +206,11 @@ class JointPrediction:
         return np.where(np.isnan(y).any(axis=-1), np.nan, density)
 
     def rvs(
-        self, size: int | None = None, rng: int | np.random.Generator | None = None
+        self,
+        size: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
     ) -> FloatArray:
         """Joint draws of all targets: z L' / sqrt(chi^2 / df), C = L L', times the scales.
 
@@ -214,8 +218,8 @@ class JointPrediction:
         ----------
         size : int, optional
             How many of each row; default one, without a dimension of its own.
-        rng : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
+        random_state, rng : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it; two names of one thing.
 
         Returns
         -------
@@ -232,7 +236,7 @@ class JointPrediction:
                 f"cannot draw: row {int(np.argmax(flat))} is improper (its scale is infinite); "
                 "learn more rows or use a proper prior"
             )
-        rng = np.random.default_rng(rng)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         many = () if size is None else (size,)
         normal = rng.standard_normal((*many, *self.shape))
         z = np.einsum("...ij,...j->...i", _root(self.correlation), normal)

@@ -220,6 +220,8 @@ class RowDistribution:
         self,
         size: int | tuple[int, ...] | None = None,
         random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
     ) -> FloatArray:
         """Independent draws: of a mixture, first of the component, then from it.
 
@@ -228,8 +230,8 @@ class RowDistribution:
         size : int or tuple of int, optional
             Shape of the result; must end in the shape of the rows: ``(m, n)`` gives m draws of
             each of n rows. Default: one draw of each row.
-        random_state : int, numpy.random.Generator or None
-            As :func:`numpy.random.default_rng` takes it.
+        random_state, rng : int, numpy.random.Generator or None
+            As :func:`numpy.random.default_rng` takes it; two names of one thing.
 
         Returns
         -------
@@ -253,7 +255,7 @@ class RowDistribution:
                 f"size {full} does not end in the shape {rows} of the rows; "
                 f"for 1000 draws of each row give size={(1000, *rows)}"
             )
-        return self._draw(np.random.default_rng(random_state), full)
+        return self._draw(np.random.default_rng(random_state if rng is None else rng), full)
 
     # ---- what families say of themselves ----
 

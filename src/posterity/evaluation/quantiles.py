@@ -71,6 +71,11 @@ def progressive_quantiles(
     >>> abs(result.share_below - 0.9) < 0.03, result.skill > 0.1
     (True, True)
     """
+    if np.ndim(model.quantile):
+        raise ValueError(
+            f"quantile is {model.quantile!r}: score one at a time, as of "
+            "BayesianQuantileRegression(quantile=0.9)"
+        )
     q, so_far, n_rows = float(model.quantile), _SoFar(float(model.quantile)), 0
     sums = np.zeros(4)  # rows, below, loss, loss of the baseline
     for batch in bounded_batches(stream, y, None, _BATCH_ROWS):

@@ -163,6 +163,15 @@ def _check_heteroscedastic(posterior: Any) -> bool:
     )
 
 
+def _check_quantiles(posterior: Any) -> bool:
+    each = posterior.each
+    return (
+        0 < len(each) == len(posterior.quantiles)
+        and all((name_of(type(one)) or "") in POSTERIORS for one in each)
+        and len({(one.n_coefficients, one.intercept) for one in each}) == 1
+    )
+
+
 def _dispersed(posterior: Any) -> bool:
     spread = posterior.spread
     return (
@@ -316,6 +325,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "GeneralizedPosterior": _check_wrapped,
     "HeteroscedasticPosterior": _check_heteroscedastic,
     "DispersedPosterior": _dispersed,
+    "SeveralQuantilesPosterior": _check_quantiles,
     "SeriesPanel": _panel,
     "DiagonalPosterior": _diagonal,
     "FeatureLevels": _check_feature_levels,

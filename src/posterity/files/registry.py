@@ -26,6 +26,7 @@ HOMES = {
     "BayesianPoissonRegression": "posterity.generalized.poisson",
     "BayesianQuantileRegression": "posterity.generalized.quantile",
     "RobustBayesianRegression": "posterity.generalized.robust",
+    "VaryingFeatures": "posterity.generalized.varying_features",
     "Averaged": "posterity.averaging",
     "GroupedRegression": "posterity.grouped",
     "BayesianFactorizationClassifier": "posterity.factorization.classifier",
@@ -126,6 +127,7 @@ HOMES = {
     "HeavyTailedPosterior": "posterity.generalized._heavy_tails",
     "HeavyTailsKnown": "posterity.generalized._heavy_tails_state",
     "WorkingQuantilePosterior": "posterity.generalized._quantile_posterior",
+    "SeveralQuantilesPosterior": "posterity.generalized._quantiles_posterior",
     "ReweightedBegun": "posterity.generalized._start",
     "ReweightedKept": "posterity.generalized._start",
     "NoiseTally": "posterity.generalized._noise_tally",
@@ -192,6 +194,7 @@ CLASS_NAMES = {
     "Held": "HeldDecision",
     "NoiseAccount": "NoiseStatistics",
     "NoiseSpread": "Spread",
+    "SeveralQuantilesPosterior": "QuantilesPosterior",
     "WorkingQuantilePosterior": "QuantilePosterior",
 }
 

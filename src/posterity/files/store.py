@@ -41,6 +41,8 @@ def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     >>> bool(loads(dumps(model)).coef_ == model.coef_)
     True
     """
+    if not isinstance(model, type | BaseEstimator) and hasattr(model, "to_estimator"):
+        model = model.to_estimator()  # river's is posterity's own inside
     if isinstance(model, type) or not isinstance(model, BaseEstimator):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise ModelFileError(f"{what} is not a model: give an estimator of posterity")
@@ -87,7 +89,9 @@ def save(
     Parameters
     ----------
     model : estimator of posterity
-        With all that it has learned, whatever the way it forgets.
+        With all that it has learned, whatever the way it forgets. Of one of
+        ``posterity.adapters.river`` its ``to_estimator()`` is written; ``from_estimator`` of its
+        class leads back.
     path : path
         An existing file is replaced; what a link points to is, and not the link.
     notes : mapping of str to plain values or arrays, optional

@@ -6,6 +6,7 @@ from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegr
 from posterity.generalized.poisson import BayesianPoissonRegression
 from posterity.generalized.quantile import BayesianQuantileRegression
 from posterity.generalized.robust import RobustBayesianRegression
+from posterity.generalized.varying_features import VaryingFeatures
 
 __all__ = [
     "BayesianGeneralizedLinear",
@@ -14,4 +15,5 @@ __all__ = [
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
     "RobustBayesianRegression",
+    "VaryingFeatures",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -239,8 +239,8 @@ class Classifier(GeneralizedModel):
             self._learn_row(x, float(place != self._flipped), weight, time)
             return
         model = self._fresh() if first else copy.copy(self)
-        if first and isinstance(x, Mapping):
-            model._set_features(len(x), list(x))
+        if first and hasattr(x, "keys"):  # a mapping, or a row of a data frame
+            model._set_features(len(x), list(x.keys()))
         elif first:
             model._set_features(np.size(x), None)
         X, labels = model._reader().values(x), read_labels([y])

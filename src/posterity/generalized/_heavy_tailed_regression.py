@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._working_noise import WorkingNoise
@@ -22,9 +24,10 @@ class HeavyTailedRegression(BayesianLinearRegression):
     # ---- reading ---------------------------------------------------------------------------------
 
     @property
-    def noise_scale_(self) -> float:
+    def noise_scale_(self) -> Any:
         """Scale of the noise, given or learned, in units of the target."""
-        return float(self._posterior.average_of(lambda one: one.scale)) * self._scale_unit
+        scale = np.asarray(self._posterior.average_of(lambda one: one.scale)) * self._scale_unit
+        return scale if scale.ndim else float(scale)
 
     # ---- inner -----------------------------------------------------------------------------------
 

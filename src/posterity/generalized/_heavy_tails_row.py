@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile
-from operator import call
+from operator import call, is_not
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class HeavyTailedPath:
         self._inner: LinearPosterior | None = None
         self._rows = self._reader
         self._others: list[RowPath] = []
-        self._closed, self._lock = False, Lock()
+        self._closed, self.lock = False, Lock()
 
     def values(self, x: Any) -> Any:
         """The features of ``x`` as an array (1, m), checked."""
@@ -53,8 +53,26 @@ class HeavyTailedPath:
 
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
-        with self._lock:
-            return self._learn(x, float(y), float(weight))
+        with self.lock:
+            steps = self.steps(x, float(y), float(weight))
+            return bool(steps) and run_all(steps)
+
+    def steps(self, x: Any, y: float, g: float) -> list[Callable[[], object]]:
+        """What learns a row, one after the other; nothing where it is learned in another way."""
+        posterior, known = self.posterior, self.posterior.state
+        usable = 0.0 < g < math.inf and abs(y) <= 1e150
+        if not usable or self._closed or known.clock + 1 >= known.due:
+            return []
+        if known.inner is not self._inner:
+            self._open()
+        values = self._reader.values(x)
+        row = values[0]
+        mean, leverage = self._rows.predict(row)
+        weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
+        steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
+        steps += [partial(other.learn, row, 0.0, g) for other in self._others]
+        steps.append(partial(known.__dict__.update, state))
+        return steps
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -67,19 +85,14 @@ class HeavyTailedPath:
         if self._closed:
             self._rows.close()
 
-    def _learn(self, x: Any, y: float, g: float) -> bool:
-        posterior, known = self.posterior, self.posterior.state
-        usable = 0.0 < g < math.inf and abs(y) <= 1e150
-        if not usable or self._closed or known.clock + 1 >= known.due:
-            return False
-        if known.inner is not self._inner:
-            self._open()
-        values = self._reader.values(x)
-        row = values[0]
-        mean, leverage = self._rows.predict(row)
-        weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
-        steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
-        steps += [partial(other.learn, row, 0.0, g) for other in self._others]
-        steps.append(partial(known.__dict__.update, state))
-        # One call, which no interrupt divides; where the factor learns nothing it stops there.
-        return len(tuple(takewhile(bool, map(call, steps)))) == len(steps) - 1
+
+def run_all(steps: list[Callable[[], object]]) -> bool:
+    """Whether all steps were made: one that returns False is the last.
+
+    One call, which no interrupt divides; where the first factor learns nothing it stops there.
+    """
+    return len(tuple(takewhile(_LEARNED, map(call, steps)))) == len(steps)
+
+
+# The last steps return None.
+_LEARNED = partial(is_not, False)

@@ -25,6 +25,12 @@ def read_labels(y: Any) -> Labels:
     """
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] == 2:
+        raise ValueError(
+            f"y has shape {shape}: it must be (n,), a label for each row; successes and failures "
+            "of trials are two rows each, of weights: see Successes and trials in the documentation"
+        )
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
         bad = ~np.isfinite(labels)

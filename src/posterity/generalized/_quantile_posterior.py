@@ -95,8 +95,10 @@ class QuantilePosterior(HeavyTailedPosterior):
                 "their weights depend on all errors, which are not kept; fit the remaining rows "
                 "again"
             )
-        super().remove(X, y, weights)
-        self.design.remove(X, np.zeros_like(y), weights)
+        design = self.design.copy()
+        design.remove(X, np.zeros_like(y), weights)
+        super().remove(X, y, weights)  # which may begin the design anew, or learn it
+        self.design.copy_from(design)
 
     def quantile_distribution(self, X: Array) -> Normal:
         """Posterior of the quantile at the rows of ``X``."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +15,10 @@ from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
+from posterity.generalized._quantiles_posterior import QuantilesPosterior
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
+from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -24,8 +28,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
 
     Parameters
     ----------
-    quantile : float, default 0.5
-        q, in (0, 1); 0.5 is the median.
+    quantile : float or increasing list of floats, default 0.5
+        q, in (0, 1); 0.5 is the median. Several are learned side by side, and predicted without
+        crossings: there is a column for each in what is predicted, and a row in ``coef_``.
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns one scale for all
@@ -38,13 +43,14 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     coef_, intercept_, prior_precision_, n_observations_, n_effective_
         As in :class:`posterity.BayesianLinearRegression`.
     posterior_ : MultivariateNormal
-        Joint posterior of [intercept, coefficients], with the adjusted covariance.
+        Joint posterior of [intercept, coefficients], with the adjusted covariance; of several
+        quantiles a :class:`posterity.posteriors.TargetCoefficients`, which has one for each.
     noise_scale_ : float
-        Scale b: the mean check loss.
+        Scale b: the mean check loss; of several quantiles (q,).
     log_evidence_ : float
         Of the working likelihood: after :meth:`fit` Laplace's approximation of log p(y | X) with
         the scale plugged in; of rows that came one after another, the sum of their log predictive
-        densities; both together where rows came after a fit.
+        densities; both together where rows came after a fit. Of one quantile only.
 
     Notes
     -----
@@ -60,6 +66,12 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     moments, in order; the first 64 rows (4 for each coefficient, if that is more) are kept and
     fitted anew whenever half as many more have come. Rows can be unlearned while all are kept.
 
+    Several quantiles are models of their own, whose predictions, and the ends of their intervals,
+    are sorted at each row (Chernozhukov, Fernandez-Val and Galichon 2010): that never takes them
+    further from the true quantiles, and no interval holds less. :meth:`model_of` gives one of them,
+    unsorted. There is no distribution of all: what needs one, as ``predict_then_learn`` and scores
+    do, takes a model of one quantile.
+
     Examples
     --------
     >>> import numpy as np
@@ -71,12 +83,17 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     >>> share_below = np.mean(y <= model.predict(x))
     >>> bool(abs(share_below - 0.9) < 0.01)
     True
+    >>> model = BayesianQuantileRegression(quantile=[0.1, 0.5, 0.9]).fit(x, y)
+    >>> model.predict(x[:2]).shape
+    (2, 3)
     """
+
+    _label_of_outputs: ClassVar[str] = "quantile"
 
     def __init__(
         self,
         *,
-        quantile: float = 0.5,
+        quantile: float | Sequence[float] = 0.5,
         prior_mean: Means = 0.0,
         prior_precision: Precisions = "auto",
         prior: Priors = None,
@@ -94,8 +111,33 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         self.basis = basis
         self.forgetting = forgetting
 
+    def model_of(self, quantile: float) -> Self:
+        """A model of one of the quantiles, as it was learned: a copy.
+
+        Raises
+        ------
+        ValueError
+            If it is not one of them.
+
+        Examples
+        --------
+        >>> model = BayesianQuantileRegression(quantile=[0.1, 0.9])
+        >>> model = model.fit([[0], [1], [2], [3]], [0.1, 1.0, 1.9, 3.1])
+        >>> model.model_of(0.9)
+        BayesianQuantileRegression(quantile=0.9)
+        """
+        self._posterior  # noqa: B018 - not fitted comes first
+        quantiles = self._quantiles()
+        if quantile not in quantiles:
+            raise ValueError(
+                f"quantile is {quantile}: the model has learned {', '.join(map(str, quantiles))}"
+            )
+        return self._models()[quantiles.index(quantile)]
+
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """D^2 of the check loss: the share of it that the features explain, at most 1.
+
+        Of several quantiles their mean.
 
         Examples
         --------
@@ -105,9 +147,12 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """
         from sklearn.metrics import d2_pinball_score
 
-        return float(
-            d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=self.quantile)
-        )
+        columns = np.reshape(self.predict(X), (-1, len(self._quantiles()))).T
+        scores = [
+            d2_pinball_score(y, predicted, sample_weight=sample_weight, alpha=quantile)
+            for quantile, predicted in zip(self._quantiles(), columns, strict=True)
+        ]
+        return float(np.mean(scores))
 
     def predict_quantile(self, X: Any) -> Normal | Mixture:
         """Posterior of the quantile at ``X`` (n, m); infinitely wide where it is open.
@@ -127,8 +172,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     ) -> Array:
         """(n, 2) ends of the interval that holds the quantile itself with this probability.
 
-        With ``of="observation"`` that of a new observation under the asymmetric Laplace noise that
-        quantile regression works with, which is not what the targets' noise is like.
+        Of several quantiles (n, q, 2). With ``of="observation"`` that of a new observation under
+        the asymmetric Laplace noise that quantile regression works with, which is not what the
+        targets' noise is like.
 
         Examples
         --------
@@ -138,11 +184,18 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """
         if of not in ("quantile", "observation"):
             raise ValueError(f"of is {of!r}: it must be 'quantile' or 'observation'")
-        read = self.predict_quantile if of == "quantile" else self.predict_distribution
-        return np.stack(read(X).interval(level), axis=1)
+        if self._is_one and of == "quantile":
+            return np.stack(self.predict_quantile(X).interval(level), axis=1)
+        if of == "observation":
+            return np.stack(self.predict_distribution(X).interval(level), axis=1)
+        return np.sort([one.predict_interval(X, level) for one in self._models()], axis=0).swapaxes(
+            0, 1
+        )
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """The quantile at ``X`` (n, m), and with ``return_std`` its own sd as well.
+
+        Of several quantiles (n, q), none below the one before it.
 
         Examples
         --------
@@ -150,10 +203,16 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3.0]]).round(6)
         array([7.])
         """
-        if return_std:
+        if not return_std:
+            return super().predict(X)
+        if self._is_one:
             quantiles = self.predict_quantile(X)
             return quantiles.mean(), quantiles.std()
-        return super().predict(X)
+        each = [one.predict_quantile(X) for one in self._models()]
+        means = np.column_stack([one.mean() for one in each])
+        order = np.argsort(means, axis=1)
+        stds = np.column_stack([one.std() for one in each])
+        return np.take_along_axis(means, order, axis=1), np.take_along_axis(stds, order, axis=1)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -166,13 +225,56 @@ class BayesianQuantileRegression(HeavyTailedRegression):
             "R^2 is of means, and this model learns a quantile: score(X, y) is its D^2"
         )
 
-    def _working_noise(self) -> AsymmetricLaplaceNoise:
-        if not np.isscalar(self.quantile) or isinstance(self.quantile, str):
+    @property
+    def _is_one(self) -> bool:
+        return np.ndim(self.quantile) == 0
+
+    def _quantiles(self) -> tuple[float, ...]:
+        """All of them; raises ``ValueError`` unless they are quantiles, the lowest first."""
+        try:
+            found = np.asarray(self.quantile, dtype=np.float64)
+        except (TypeError, ValueError):
+            found = np.empty(0)
+        if found.ndim > 1 or not found.size:
             raise ValueError(
-                f"quantile is {self.quantile!r}: it must be one number; for several fit a model "
-                "for each, and sort their predictions, np.sort([m.predict(X) for m in models], "
-                "axis=0), so that they do not cross"
+                f"quantile is {self.quantile!r}: it must be a number, as in 0.9, or a list of them"
             )
-        if not 0.0 < self.quantile < 1.0:
-            raise ValueError(f"quantile is {self.quantile}: it must lie between 0 and 1, as in 0.9")
-        return AsymmetricLaplaceNoise(self.quantile)
+        for one in found.ravel().tolist():
+            if not 0.0 < one < 1.0:
+                raise ValueError(f"quantile is {one}: it must lie between 0 and 1, as in 0.9")
+        if not (np.diff(found.ravel()) > 0.0).all():
+            raise ValueError(
+                f"quantile is {self.quantile!r}: several must increase, as in [0.1, 0.5, 0.9]"
+            )
+        return tuple(found.ravel().tolist())
+
+    def _outputs(self) -> list[str]:
+        return [] if self._is_one else [f"{quantile:g}" for quantile in self._quantiles()]
+
+    def _working_noise(self) -> AsymmetricLaplaceNoise:
+        return AsymmetricLaplaceNoise(*self._quantiles())
+
+    def _forgetting(self) -> LinearPosterior:
+        quantiles = self._quantiles()
+        if self._is_one:
+            return super()._forgetting()
+        each = tuple(self._alone(quantile)._forgetting() for quantile in quantiles)
+        return cast(LinearPosterior, QuantilesPosterior(quantiles, each))
+
+    def _models(self) -> list[Self]:
+        """A model of each quantile, with a copy of what is known of it."""
+        if self._is_one:
+            return [copy.copy(self)]
+        known = cast(QuantilesPosterior, self._posterior).copy()
+        models = [self._alone(quantile) for quantile in known.quantiles]
+        for model, posterior in zip(models, known.each, strict=True):
+            model._posterior_or_none, model._now = posterior, self._now
+        return models
+
+    def _alone(self, quantile: float) -> Self:
+        """A model of one quantile that has learned nothing, of these features and this basis."""
+        alone = type(self)(**{**self.get_params(deep=False), "quantile": quantile})
+        alone._set_features_of(self)
+        if self.basis is not None:
+            alone.basis_ = self.basis_
+        return alone

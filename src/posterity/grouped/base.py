@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
+from posterity.grouped.effects import average_change, shared_posterior
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.inputs import (
     NO_KIND,
@@ -26,11 +27,12 @@ from posterity.grouped.inputs import (
 )
 from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
+from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.reader import asked
 from posterity.linear.state import PosteriorEstimator
-from posterity.noise import Distribution, Noise
+from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import lock_of, one_at_a_time
@@ -93,6 +95,13 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
         return self._posterior.exact().prior.covariance() / self.noise_precision_
+
+    @property
+    @one_at_a_time
+    def shared_posterior_(self) -> JointOfOne:
+        """Joint posterior of the means over groups: of the fixed effects of a mixed model."""
+        names = ["intercept"] * int(self.fit_intercept) + feature_names(self)
+        return shared_posterior(self._posterior, tuple(names))
 
     @property
     @one_at_a_time
@@ -201,6 +210,58 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         return np.stack(predictive.interval(level), axis=1)
 
     @one_at_a_time
+    def average_effects(
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        per: Literal["unit", "sd"] = "unit",
+        level: float = 0.95,
+    ) -> Any:
+        """Mean change of the expected target when one feature changes, the others as they are.
+
+        Each row changes by the coefficient of its own group, so groups count by their rows; one
+        that is not known changes as all groups do on average.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Rows to average over. With ``by``, a data frame that has the key columns besides.
+        groups : (n,) keys, optional
+            As in :meth:`fit`.
+        per, level
+            As in :meth:`posterity.BayesianLinearRegression.average_effects`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each feature, labelled by its name, with the columns name, mean, sd, low, high
+            and probability_positive.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> groups = ["a", "a", "b", "b"]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=groups)
+        >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
+        1.25
+        """
+        points, slots = self._points(X, groups)
+        ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
+
+        def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
+            change = np.column_stack([ones, high - low])
+            return [([], average_change(self._posterior, change, slots))]
+
+        return table_of_effects(points, feature_names(self), effects, per=per, level=level)
+
+    @one_at_a_time
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
 
@@ -219,6 +280,42 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             x, keys = model._split_one(x, group)
             slot = int(model._index.places(keys)[0])
         return model._posterior.predict_row(model._path, slot, x)
+
+    @one_at_a_time
+    def predict_distribution_one(
+        self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
+    ) -> Distribution:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> model.predict_distribution_one({"a": 1.0}, group="x").shape
+        ()
+        """
+        posterior = self._posterior
+        x, keys = self._split_one(*self._apart(x, group))
+        slots = self._index.places(keys)[keys.numbers]
+        return posterior.predictive(np.ascontiguousarray(self._path.values(x)), slots)[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> low, high = model.predict_interval_one({"a": 1.0}, group="x")
+        >>> bool(low < high)
+        True
+        """
+        low, high = self.predict_distribution_one(x, group=group).interval(level)
+        return float(low), float(high)
 
     # ---- state -----------------------------------------------------------------------------------
 
@@ -260,8 +357,8 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _begun_from(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
         fresh = self._fresh()
         rest, _ = split_one(x, self.by, group, 0)
-        if isinstance(rest, Mapping):
-            fresh._set_features(len(rest), list(rest))
+        if hasattr(rest, "keys"):  # a mapping, or a row of a data frame
+            fresh._set_features(len(rest), list(rest.keys()))
         else:
             fresh._set_features(np.size(rest), None)
         fresh._begin()
@@ -331,7 +428,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
     def _apart(self, x: Any, group: Any) -> tuple[Any, Any]:
         """The features and the key of a row, where its mapping has both."""
-        if group is None and self.by is not None and isinstance(x, Mapping):
+        if group is None and self.by is not None and hasattr(x, "keys"):
             return taken_out(x, key_names(self.by))
         return x, group
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,8 +83,8 @@ def split_one(
 ) -> tuple[Any, Keys]:
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
-    if group is None and names and isinstance(x, Mapping):
-        rest, group = taken_out(x, names)
+    if group is None and names and hasattr(x, "keys"):
+        rest, group = taken_out(cast(Mapping[str, Any], x), names)
         return rest, key_of(group, len(names))
     if group is None:
         if names:

@@ -67,6 +67,8 @@ class GroupedRegression(GroupedModel):
     shared_covariance_ : (p, p) array
         Their covariance over groups, in units of the coefficients: the variance components of a
         mixed model.
+    shared_posterior_ : MultivariateNormal or MultivariateT
+        Joint posterior of the mean over groups, given D: of the fixed effects of a mixed model.
     noise_precision_ : float
     counts_ : (G,) array
         Sum of the weights of the rows of each group, as they have faded.

@@ -80,10 +80,9 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     @property
     def intercept_(self) -> Any:
         """Posterior mean of the intercept, 0.0 without one; of several targets (q,)."""
-        posterior = self._posterior
-        if hasattr(self, "n_targets_"):
-            return posterior.coefficients()[0] if posterior.intercept else np.zeros(self.n_targets_)
-        return float(posterior.coefficients()[0]) if posterior.intercept else 0.0
+        means = self._posterior.coefficients()
+        first = means[0] if self._offset else np.zeros(means.shape[1:])
+        return first if means.ndim > 1 else float(first)
 
     @property
     def posterior_(self) -> Joint:
@@ -140,6 +139,15 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
                     table[ratio + ending] = np.exp(table[column])
         return table
+
+    @property
+    def feature_scales_(self) -> Array:
+        """(m,) standard deviations of the features in the rows learned.
+
+        Each row counts by its weight today: of labels and counts, by how much it tells of the
+        coefficients. NaN without an intercept, and with more than two classes.
+        """
+        return self._posterior.feature_scales()
 
     @property
     def noise_precision_(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,23 +33,46 @@ def average_effects(
     how: dict[str, Any],
 ) -> Any:
     """As :meth:`LinearReader.average_effects` says."""
-    if per not in ("unit", "sd"):
-        raise ValueError(f"per is {per!r}: it must be 'unit' or 'sd'")
-    check_level(level)
-    pandas = require_pandas()
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")
     model._posterior  # noqa: B018 - not fitted comes first
     X = read_points(model, X)
-    names = feature_names(model)
     seed = int(np.random.default_rng(rng).integers(2**63))
+    label = model._label_of_outputs if model._outputs() else None
+    return table_of_effects(
+        X,
+        feature_names(model),
+        lambda low, high: _effects(model, low, high, size, seed, how),
+        per=per,
+        level=level,
+        label=label,
+    )
+
+
+def table_of_effects(
+    X: Array,
+    names: list[str],
+    effects: Callable[[Array, Array], Iterable[tuple[list[str], Any]]],
+    *,
+    per: str,
+    level: float,
+    label: str | None = None,
+) -> Any:
+    """A row for each feature: what ``effects`` says of the rows before and after it changes.
+
+    It gives pairs of the output's name, in a list if there are several, and the effect: a
+    distribution, or draws. ``label`` is the column of these names.
+    """
+    if per not in ("unit", "sd"):
+        raise ValueError(f"per is {per!r}: it must be 'unit' or 'sd'")
+    check_level(level)
+    pandas = require_pandas()
     rows = []
     for name, low, high in _changed(X, names, per):
-        for label, effect in _effects(model, low, high, size, seed, how):
-            rows.append([name, *label, *_described(effect, level)])
+        for output, effect in effects(low, high):
+            rows.append([name, *output, *_described(effect, level)])
     described = ["mean", "sd", "low", "high", "probability_positive"]
-    which = [model._label_of_outputs] if model._outputs() else []
-    columns = ["name", *which, *described]
+    columns = ["name", *([label] if label else []), *described]
     return pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows])
 
 
@@ -102,21 +125,26 @@ def _effects(
 ) -> Iterator[tuple[list[str], Any]]:
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
-    if model._expects_eta and not outputs:
+    if model._expects_eta:
         rows = [model._predicted_rows(as_read(model, X), None)[0] for X in (low, high)]
-        change = (rows[1] - rows[0]).mean(axis=0)
-        yield [], model.posterior_.project(change[None])[0]
+        change = (rows[1] - rows[0]).mean(axis=0)[None]
+        joint = model.posterior_
+        each = getattr(joint, "each", (joint,))
+        labels = [[label] for label in outputs] or [[]]
+        yield from (
+            (label, one.project(change)[0]) for label, one in zip(labels, each, strict=True)
+        )
         return
     # The same coefficients before and after: the same seed.
-    change = _mean_of_draws(model, high, size, seed, how)
-    change -= _mean_of_draws(model, low, size, seed, how)
+    change = mean_of_draws(model, high, size, seed, how)
+    change -= mean_of_draws(model, low, size, seed, how)
     if not outputs:
         yield [], change
     for place, label in enumerate(outputs):
         yield [label], change[:, place]
 
 
-def _mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> Array:
+def mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> Array:
     """Draws of the expected target's mean over the rows, (size,) or (size, q)."""
     n, total = len(X), 0.0
     step = max(1, _DRAWN_AT_ONCE // size)

@@ -40,7 +40,15 @@ def fixed(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) 
     some = varying(basis, X, range(X.shape[1]))
     if 0 < len(some) < X.shape[1]:
         return ByColumn({tuple(some): basis}, None if names is None else names.tolist()).fit(X, y)
-    return clone(basis).fit(X, y)
+    try:
+        return clone(basis).fit(X, y)
+    except ValueError as error:
+        if "only supported for dataframes" not in str(error):
+            raise
+        raise ValueError(
+            "the basis names columns, and is given arrays: give a mapping instead, as in "
+            'basis={"hour": Fourier(period=24.0)}, which leaves the other columns straight'
+        ) from error
 
 
 def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:

@@ -237,8 +237,12 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
             )
         kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(
-            f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows "
-            "or fill them in, for example with sklearn.impute.SimpleImputer"
+            f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows"
+            + (
+                " or fill them in, for example with sklearn.impute.SimpleImputer"
+                if label == "X"
+                else ", which can't be learned"
+            )
         )
 
 

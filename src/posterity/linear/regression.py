@@ -238,6 +238,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_interval([[1.0]], level=0.95, of="mean").round(2)
         array([[-0.89,  1.89]])
         """
+        if of == "mean" and hasattr(self, "n_targets_"):
+            rows, _ = self._predicted_rows(X, None)
+            each = (one.project(rows) for one in self.posterior_.each)  # type: ignore[union-attr]
+            return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
         return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:

@@ -14,6 +14,7 @@ from posterity.plots.checks import (
     plot_residuals,
 )
 from posterity.plots.differences import plot_differences
+from posterity.plots.effects import plot_groups, plot_partial_effect
 from posterity.plots.forecasts import plot_forecast
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
@@ -30,6 +31,8 @@ __all__ = [
     "plot_error_along_time",
     "plot_evidence",
     "plot_forecast",
+    "plot_groups",
+    "plot_partial_effect",
     "plot_pit",
     "plot_posterior_density",
     "plot_predictions",

@@ -210,7 +210,9 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
     return _finish(ax, result, title, "share of targets inside the interval")
 
 
-def plot_validation(result: Result, title: str, *, unit: str = "units of y") -> Figure:
+def plot_validation(
+    result: Result, title: str = "Progressive validation", *, unit: str = "units of y"
+) -> Figure:
     """Draw coverage and error along time and, if there is one, the PIT, in one figure.
 
     Returns

@@ -165,6 +165,8 @@ def plot_residuals(
     ------
     ValueError
         If `against` is none of these.
+    TypeError
+        If `predictive` is no distribution.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -181,6 +183,12 @@ def plot_residuals(
     if against not in AGAINST:
         listed = ", ".join(map(repr, AGAINST))
         raise ValueError(f"against is {against!r}: it must be one of {listed}")
+    if not hasattr(predictive, "cdf"):
+        raise TypeError(
+            "plot_residuals draws predictions and their targets: give what "
+            "model.predict_then_learn(X, y) or model.predict_distribution(X) returns, not "
+            f"a {type(predictive).__name__}"
+        )
     ax = axes_of(ax)
     target = np.asarray(y, dtype=np.float64)
     # Beyond what a double can tell from 0 and 1 a residual would be infinite.

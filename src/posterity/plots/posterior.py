@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
+TALLEST = 12.0  # inches; more coefficients are drawn closer together
 DRAWS = 20_000  # contours hold their probability within about 0.3%
 WIDEST, FARTHEST = 0.995, 0.9995  # marginal intervals that are drawn, and that hold contours
 
@@ -116,13 +117,17 @@ def plot_coefficients(
     levels: tuple[float, float] = (0.5, 0.95),
     intercept: bool = False,
     truth: ArrayLike | None = None,
+    per: Literal["unit", "sd"] = "unit",
+    most: int | None = None,
+    target: int | str | None = None,
 ) -> Axes:
     """Draw every coefficient with its central intervals.
 
     Parameters
     ----------
     model : estimator
-        With a joint posterior of its coefficients.
+        With a joint posterior of its coefficients; of a GroupedRegression it is that of the mean
+        over groups.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     levels : (float, float), default (0.5, 0.95)
@@ -131,6 +136,14 @@ def plot_coefficients(
         Whether the intercept is drawn too, if there is one.
     truth : (m,) array, optional
         True values of what is drawn.
+    per : "unit" or "sd", default "unit"
+        What the feature changes by: 1, or its standard deviation in the rows learned, so that
+        features of different units compare.
+    most : int, optional
+        How many are drawn: those whose effect per standard deviation is largest, largest first. All
+        by default, in their order.
+    target : int or str, optional
+        Which of several targets, or quantiles, by its place or name.
 
     Returns
     -------
@@ -140,6 +153,9 @@ def plot_coefficients(
 
     Raises
     ------
+    ValueError
+        If there are several targets, and none is named; or the standard deviations of features are
+        not known: without an intercept, or with more than two classes.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -152,33 +168,71 @@ def plot_coefficients(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['x0', 'x1']
     """
-    joint = model.posterior_
-    shown = slice(0 if intercept or not model.fit_intercept else 1, None)
-    mean = joint.mean[shown]
-    ax = axes_of(ax, height=max(2.2, 1.2 + 0.27 * len(mean)))
+    joint = _joint_of(model, target)
+    names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)
+    shown = np.arange(0 if intercept or not model.fit_intercept else 1, len(joint.mean))
+    unit = np.ones(len(joint.mean))
+    if per != "unit" or most is not None:
+        scales = _effect_scales(model, len(joint.mean))
+        unit = scales if per == "sd" else unit
+        if most is not None:
+            sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
+            shown = shown[np.argsort(-sizes, kind="stable")[:most]]
+    mean = (joint.mean * unit)[shown]
+    ax = axes_of(ax, height=min(max(2.2, 1.2 + 0.27 * len(mean)), TALLEST))
     row = np.arange(len(mean))
-    inner, outer = (joint.interval(level)[shown] for level in sorted(levels))
-    known = np.isfinite(outer).all(axis=1)
+    inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
+    crowded = 0.27 * len(mean) > TALLEST
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for ends, width, level in ((outer, 1.4, max(levels)), (inner, 4.5, min(levels))):
         ax.hlines(
             row[known],
             *ends[known].T,
             color=COLOURS[0],
-            linewidth=width,
+            linewidth=0.4 * width if crowded else width,
             label=f"{100 * level:g}% interval",
             zorder=2,
         )
-    ax.plot(mean[known], row[known], "o", color="white", markeredgecolor="black", markersize=5)
+    size = 2 if crowded else 5
+    ax.plot(mean[known], row[known], "o", color="white", markeredgecolor="black", markersize=size)
     if truth is not None:
         ax.plot(truth, row, "x", color=COLOURS[1], markersize=7, markeredgewidth=2, label="truth")
-    names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)[shown]
-    labels = [str(n) if k else f"{n} (open)" for n, k in zip(names, known, strict=True)]
-    ax.set_yticks(row, labels)
+    labels = [str(n) if k else f"{n} (open)" for n, k in zip(names[shown], known, strict=True)]
+    ax.set_yticks([] if crowded else row, [] if crowded else labels)
     ax.set_ylim(len(mean) - 0.5, -0.5)
-    return finish(
-        ax, "Coefficients", x="coefficient (units of y per unit of the feature)", y="", grid="x"
-    )
+    by = "unit" if per == "unit" else "standard deviation"
+    title = f"{len(mean)} coefficients (most=40 names the largest)" if crowded else "Coefficients"
+    ax = finish(ax, title, x=f"change of y per {by} of the feature", y="", grid="x")
+    # Above, where no interval can be.
+    ax.legend(frameon=False, fontsize=9, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _joint_of(model: Any, target: int | str | None) -> Joint:
+    """Joint posterior of the coefficients, of one target if there are several."""
+    if hasattr(model, "shared_posterior_"):
+        return cast(Joint, model.shared_posterior_)
+    joint = model.posterior_
+    if not hasattr(joint, "each"):
+        return cast(Joint, joint)
+    if target is None:
+        raise ValueError(
+            f"there are several {joint.label}s, {', '.join(joint.labels)}: say which, as in "
+            f"target={joint.labels[0]!r}"
+        )
+    return cast(Joint, joint.marginal(target))
+
+
+def _effect_scales(model: Any, count: int) -> Array:
+    """(p,) standard deviations of the features; 1 for the intercept."""
+    scales = np.asarray(model.feature_scales_)
+    if np.isnan(scales).any():
+        raise ValueError(
+            "the standard deviations of features are not known without an intercept, or with more "
+            "than two classes: leave out per='sd' and most="
+        )
+    return np.resize(np.concatenate([np.ones(int(model.fit_intercept)), scales]), count)
 
 
 def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[float, Array]:

@@ -31,6 +31,8 @@ class TargetCoefficients:
         Names of the p coefficients.
     targets : tuple of str, optional
         Names of the targets.
+    label : str, default "target"
+        What they are called in tables and messages.
 
     Examples
     --------
@@ -51,22 +53,32 @@ class TargetCoefficients:
         *,
         names: tuple[str, ...],
         targets: tuple[str, ...] | None = None,
+        label: str = "target",
     ) -> None:
         self.each = tuple(each)
         self.correlation = correlation
         self.names = names
         self.targets = targets
+        self.label = label
 
     def __repr__(self) -> str:
-        return f"TargetCoefficients({len(self.each)} targets, {len(self.names)} coefficients)"
+        return f"TargetCoefficients({len(self.each)} {self.label}s, {len(self.names)} coefficients)"
 
     def marginal(self, target: int | str) -> Joint:
         """Joint distribution of the coefficients of one target, by its place or its name."""
         if isinstance(target, str):
-            if target not in (self.targets or ()):
-                raise ValueError(f"there is no target {target!r}: the targets are {self.targets}")
-            return self.each[(self.targets or ()).index(target)]
+            if target not in self.labels:
+                raise ValueError(
+                    f"there is no {self.label} {target!r}: the {self.label}s are "
+                    f"{', '.join(self.labels)}"
+                )
+            return self.each[self.labels.index(target)]
         return self.each[target]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """(q,) names of the targets: y0, y1, ... if they have none."""
+        return self.targets or tuple(f"y{place}" for place in range(len(self.each)))
 
     @property
     def mean(self) -> Array:
@@ -79,17 +91,16 @@ class TargetCoefficients:
         As of one target, with the name of the target in front.
         """
         pandas = require_pandas()
-        names = self.targets or tuple(f"y{place}" for place in range(len(self.each)))
         frames = [one.to_frame(level) for one in self.each]
-        for name, frame in zip(names, frames, strict=True):
-            frame.insert(0, "target", name)
+        for name, frame in zip(self.labels, frames, strict=True):
+            frame.insert(0, self.label, name)
         return pandas.concat(frames)
 
     def project(self, X: Array, shift: Array) -> Any:
         """Raise ``ValueError``: sums of coefficients are asked for target by target."""
         raise ValueError(
-            f"there are {len(self.each)} targets: posterior_.marginal(target).project(rows) is "
-            "the posterior of one, and sample_mean draws from all of them together"
+            f"there are {len(self.each)} {self.label}s: posterior_.marginal({self.label}).project"
+            "(rows) is the posterior of one, and sample_mean draws from all of them together"
         )
 
     def std(self) -> Array:
@@ -100,13 +111,19 @@ class TargetCoefficients:
         """(q, p, 2) ends of the central interval of each coefficient by itself."""
         return np.stack([one.interval(level) for one in self.each])
 
-    def rvs(self, size: int, random_state: int | np.random.Generator | None = None) -> Array:
+    def rvs(
+        self,
+        size: int,
+        random_state: int | np.random.Generator | None = None,
+        *,
+        rng: int | np.random.Generator | None = None,
+    ) -> Array:
         """Joint draws (size, q, p) of the coefficients of all targets.
 
         W = mean + R^-1 E L', E (p, q) standard normal and Sigma = L L' inverse-Wishart (Bartlett's
         decomposition); where a target's is a mixture, all targets take nodes of the same rank.
         """
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         q, p = len(self.each), len(self.names)
         parts = [_components(one) for one in self.each]
         df = min(getattr(one, "df", np.inf) for components, _ in parts for one in components)

@@ -242,9 +242,9 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
                      "tooltip": tooltips},
     }  # fmt: skip
     chance = {
-        "data": {"values": [{"low": max(1.0 - spread, 0.0), "high": 1.0 + spread}]},
-        "mark": {"type": "rect", "color": "#000", "opacity": 0.25, "aria": False},
-        "encoding": {"y": quantity("low"), "y2": {"field": "high"}},
+        "data": {"values": [{"end": max(1.0 - spread, 0.0)}, {"end": 1.0 + spread}]},
+        "mark": {"type": "rule", "color": "#000", "strokeDash": [6, 4], "aria": False},
+        "encoding": {"y": quantity("end")},
     }
     return chart(
         "Histogram of probability integral transforms", values, [bars, chance], 220

@@ -181,9 +181,14 @@ def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts
 
 def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, charts.Rows]:
     values: charts.Rows = []
+    largest: list[float] = []
+    near = _near(comparison, [name for name in comparison.names if name != comparison.best])
     for name, result in comparison.results.items():
         along = result.along
         so_far = np.cumsum(along.mae * along.n_rows) / along.row_end
+        # As with differences: the later half of those that are near sets the scale.
+        if name in near or name == comparison.best:
+            largest.append(float(np.nanmax(so_far[len(so_far) // 2 :], initial=0.0)))
         values += [
             {"model": name, "end": int(end), "value": charts.plain(value)}
             for end, value in zip(along.row_end, so_far, strict=True)
@@ -191,15 +196,15 @@ def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, chart
     tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("mean error", ",.4~g")
     )
-    several = list(comparison.names)
+    several, domain = list(comparison.names), [0.0, 2.0 * max(largest) or 1.0]
     encoding = {
         "x": _along(comparison),
-        "y": charts.quantity("value", f"mean absolute error ({unit})"),
+        "y": charts.quantity("value", f"mean absolute error ({unit})", scale={"domain": domain}),
         "color": charts.names("model", several),
         "strokeDash": charts.names("model", several, dashes=True),
         "tooltip": tooltips,
     }
-    mark = {"type": "line", "strokeWidth": 2.5, "point": {"size": 25}}
+    mark = {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}}
     layer = {"mark": mark, "encoding": encoding}
     return charts.chart("Mean absolute error so far, by model", values, [layer]), values
 

@@ -39,6 +39,7 @@ caption { text-align: left; color: #444; padding-bottom: .25rem; min-width: 16re
   max-width: calc(100vw - 2.5rem); }
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left;
   vertical-align: top; overflow-wrap: break-word; }
+thead th { vertical-align: bottom; }
 .number { text-align: right; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class About:
 
 def validation_report(
     result: ValidationResult,
-    about: About,
+    about: About | None = None,
     *,
     model: Any = None,
     features: Sequence[str] = (),
@@ -69,7 +70,7 @@ def validation_report(
     ----------
     result : ValidationResult
         From :func:`posterity.evaluation.progressive_validation`.
-    about : About
+    about : About, optional
         Title, target, command, problems of the data.
     model : estimator, optional
         The model that has learned the stream: its coefficients are listed where it has a joint
@@ -88,6 +89,8 @@ def validation_report(
     ------
     ModuleNotFoundError
         If vl-convert-python is not installed (the extra ``report``).
+    TypeError
+        If ``about`` is text: the page is returned, not written.
 
     Examples
     --------
@@ -101,6 +104,12 @@ def validation_report(
     >>> html.startswith("<!DOCTYPE html>"), "<h1>A &lt;test&gt;</h1>" in html
     (True, True)
     """
+    about = About(title="Progressive validation") if about is None else about
+    if isinstance(about, str | PathLike):
+        raise TypeError(
+            f"about is {str(about)!r}: give About(title=...); the page is returned as text, which "
+            "pathlib.Path(...).write_text(page, encoding='utf-8') puts into a file"
+        )
     page = Page(about.title)
     page.parts.append(paragraphs(words.headline(result)))
     page.parts.append(cards(_cards(result, about)))
@@ -220,7 +229,7 @@ def _judge_calibration(page: Page, result: ValidationResult) -> None:
         spec, values = charts.pit_histogram(result)
         caption = (
             "Where targets fell in their predictive distributions: flat is right, a U is too "
-            "narrow, a hill too wide, a slope biased. The grey band is what chance allows."
+            "narrow, a hill too wide, a slope biased. Chance stays between the dashed lines."
         )
         numbers = _numbers(values, ("low", "high", "density"))
         content.append(page.chart(spec, caption, numbers))

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions import Normal
+from posterity.distributions._limits import check_level
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.sparse.index import FeatureIndex
 
 Array = NDArray[np.float64]
@@ -57,6 +60,51 @@ class Coefficients:
             for name, log, u in zip(names, logs, used, strict=True)
             if u
         }
+
+    def summary(self, level: float = 0.95) -> Any:
+        """Table of the weights: a pandas data frame with a row for each, the intercept first.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability that an interval holds the weight.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Labelled by the features' names, with the columns name, column, mean, sd, low, high and
+            probability_positive; ``column`` is the one that a feature is a level of. Intervals are
+            those of a Normal.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity.sparse import SparseLinearRegression
+        >>> model = SparseLinearRegression().fit([{"shop": "a"}, {"shop": "b"}], [1.0, 3.0])
+        >>> model.summary()["column"].to_dict()
+        {'intercept': '', 'shop=a': 'shop', 'shop=b': 'shop'}
+        """
+        offset = 1 - int(self._posterior.intercept)
+        mean, variance = (values[offset:] for values in self._marginals())
+        each = Normal(mean, np.sqrt(variance * self._noise_variance()))
+        owners = self._posterior.owners[1 : self.n_features_ + 1]
+        columns = ["", *(self._index.column_name(int(owner)) for owner in owners)][offset:]
+        names = ["intercept", *self.feature_names_][offset:]
+        low, high = each.interval(check_level(level))
+        table = {
+            "name": names,
+            "column": columns,
+            "mean": each.mean(),
+            "sd": each.std(),
+            "low": low,
+            "high": high,
+            "probability_positive": each.sf(0.0),
+        }
+        return require_pandas().DataFrame(table, index=names)
 
     @property
     def n_observations_(self) -> float:

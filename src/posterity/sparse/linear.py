@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from posterity.distributions.mixture import Mixture
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
+from posterity.linear.reader import asked
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
@@ -131,8 +132,30 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         posterior = self._posterior
         return self._predictive(mean, variance, posterior.weights, posterior.shape, posterior.rates)
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
+    def predict_mean_distribution(self, X: Any) -> Any:
+        """Distribution of the expected target: what is not known of it, without the noise.
+
+        Examples
+        --------
+        >>> model = DiagonalLinearRegression(noise_precision=1.0, fit_intercept=False)
+        >>> model = model.partial_fit([["a"]], [1.0])
+        >>> expected = model.predict_mean_distribution([["a"]])
+        >>> bool(expected.std() < model.predict_distribution([["a"]]).std())
+        True
+        """
+        mean, variance = self._eta(X)
+        posterior = self._posterior
+        # As of a new observation without its own noise, the 1.
+        return self._predictive(
+            mean, variance - 1.0, posterior.weights, posterior.shape, posterior.rates
+        )
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+    ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target, which leaves out the noise.
 
         Examples
         --------
@@ -140,7 +163,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         >>> model.partial_fit([["a"]], [1.0]).predict_interval([["a"]]).shape
         (1, 2)
         """
-        return np.stack(self.predict_distribution(X).interval(level), axis=-1)
+        return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 
     def predict_one(self, x: Any) -> float:
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""

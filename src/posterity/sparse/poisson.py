@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.distributions import Normal
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
@@ -73,8 +74,19 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         """Distribution of new counts, one a row."""
         return self._likelihood().predictive(*self._eta_matched(X))
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """(n, 2) ends of the central interval that holds a new count with this probability."""
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+    ) -> Array:
+        """(n, 2) ends of the central interval that holds a new count with this probability.
+
+        With ``of="mean"`` that of the expected count.
+        """
+        if of not in ("observation", "mean"):
+            raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
+        if of == "mean":
+            mean, variance = self._eta_matched(X)
+            ends = Normal(mean, np.sqrt(variance)).interval(level)
+            return np.exp(np.minimum(np.stack(ends, axis=-1), LARGEST_LOG))
         return np.stack(self.predict_distribution(X).interval(level), axis=-1)
 
     def predict_one(self, x: Any) -> float:

@@ -1,0 +1,53 @@
+"""The steps of a pipeline before its model, as one affine map of its rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Far enough from 0 that differences keep their digits; a power of two, by which nothing is rounded.
+FAR = 2.0**30
+SAME = 1e-9
+
+
+def affine_of(steps: Any) -> tuple[Array, Array]:
+    """A (m, k) and b (k,) with ``steps.transform(X) = X @ A + b``.
+
+    Raises ``ValueError`` where the steps are no affine map of numbers: scalers, principal
+    components and choices of columns are; encoders and functions are not.
+    """
+    m = int(steps.n_features_in_)
+    try:
+        start = _transformed(steps, np.zeros((1, m)))[0]
+        slopes = (_transformed(steps, FAR * np.eye(m)) - start) / FAR
+        probes = np.random.default_rng(0).normal(size=(64, m)) * np.logspace(-3, 6, 64)[:, None]
+        found = _transformed(steps, probes)
+    except (TypeError, ValueError) as error:
+        raise ValueError(_REFUSAL) from error
+    size = 1.0 + np.abs(probes) @ np.abs(slopes) + np.abs(start)
+    if not (np.abs(found - probes @ slopes - start) <= SAME * size).all():
+        raise ValueError(_REFUSAL)
+    return slopes, start
+
+
+_REFUSAL = (
+    "to_onnx exports pipelines whose steps before the model are affine, such as StandardScaler, "
+    "PCA and choices of columns: convert other steps with skl2onnx, and the model with to_onnx"
+)
+
+
+def _transformed(steps: Any, X: Array) -> Array:
+    names = getattr(steps, "feature_names_in_", None)
+    rows: Any = X
+    if names is not None:
+        import pandas
+
+        rows = pandas.DataFrame(X, columns=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(steps.transform(rows), dtype=np.float64)

@@ -1,0 +1,183 @@
+"""What one feature does to what is expected, on average; and how groups differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.plots._along import Feature, unnamed
+from posterity.plots._frame import COLOURS, axes_of, finish
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+PLACES, MOST_ROWS = 41, 500
+# More groups are drawn without their names.
+MOST_NAMED = 40
+
+
+def plot_partial_effect(
+    model: Any,
+    X: Any,
+    feature: int | str,
+    ax: Axes | None = None,
+    *,
+    x: ArrayLike | None = None,
+    level: float = 0.95,
+    size: int = 400,
+    rng: int | np.random.Generator | None = 0,
+    unit: str = "units of y",
+) -> Axes:
+    """Draw what is expected over one feature, averaged over rows, with its interval.
+
+    The partial dependence of Friedman (2001), of each of ``size`` draws of the coefficients: the
+    band is what is not known of the curve, without the noise.
+
+    Parameters
+    ----------
+    model : estimator
+        With ``sample_mean``: linear, of counts or of two classes, through any basis.
+    X : (n, m) array or data frame
+        Rows to average over; of more than 500 so many are taken evenly.
+    feature : int or str
+        The feature that changes, by its place or name.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    x : (k,) array, optional
+        Values of the feature, in order; by default 41 from its least to its largest in ``X``.
+    level : float, default 0.95
+        Probability that the band holds the curve at a place.
+    size, rng
+        Number of draws, and random numbers as :func:`numpy.random.default_rng` takes them.
+    unit : str
+        Unit of the target, for the axis label.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no such feature, or several numbers are expected of a row.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import BayesianLinearRegression
+    >>> from posterity.basis import Polynomial
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0.1, 0.9, 4.2, 8.8]
+    >>> model = BayesianLinearRegression(basis=Polynomial(degree=2)).fit(X, y)
+    >>> ax = Figure().subplots()
+    >>> plot_partial_effect(model, X, "x0", ax).get_xlabel()
+    'x0'
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    rows = rows[:: -(-len(rows) // MOST_ROWS)]
+    along = Feature.of(model, feature, rows[0])
+    values = rows[:, along.index]
+    places = np.linspace(values.min(), values.max(), PLACES) if x is None else np.asarray(x)
+    seed = int(np.random.default_rng(rng).integers(2**63))  # the same draws at each place
+    curves = np.empty((size, len(places)))
+    for place, value in enumerate(places):
+        changed = rows.copy()
+        changed[:, along.index] = value
+        draws = unnamed(model.sample_mean, changed, size, seed)
+        if draws.ndim != 2:
+            raise ValueError("several numbers are expected of a row: this figure is of one")
+        curves[:, place] = draws.mean(axis=1)
+    low, high = np.quantile(curves, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+    ax = axes_of(ax)
+    label = f"{100 * level:g}% interval"
+    ax.fill_between(places, low, high, color=COLOURS[0], alpha=0.25, linewidth=0, label=label)
+    ax.plot(places, curves.mean(axis=0), color=COLOURS[0], linewidth=1.8, label="mean")
+    # Where rows are: curves say little where there are none.
+    marks = np.full(len(values), 0.01)
+    ax.plot(values, marks, "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
+    return finish(ax, "Average over rows", x=along.name, y=f"expected y ({unit})")
+
+
+def plot_groups(
+    model: Any,
+    coefficient: int | str = 0,
+    ax: Axes | None = None,
+    *,
+    groups: Sequence[Any] | None = None,
+    level: float = 0.95,
+) -> Axes:
+    """Draw one coefficient of all groups with intervals, from the least to the largest.
+
+    Parameters
+    ----------
+    model : GroupedRegression
+    coefficient : int or str, default 0
+        Which, by its place or name; with an intercept 0 is "intercept".
+    ax : matplotlib Axes, optional
+        Where to draw; new ones by default.
+    groups : sequence of keys, optional
+        Which groups; all by default. Each takes some milliseconds.
+    level : float, default 0.95
+        Probability that an interval holds the coefficient.
+
+    Returns
+    -------
+    matplotlib Axes
+        A row for each group, and the mean over groups as a line.
+
+    Raises
+    ------
+    ValueError
+        If there is no such coefficient.
+    KeyError
+        If no row of a group has come.
+    ModuleNotFoundError
+        Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from posterity import GroupedRegression
+    >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+    >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+    >>> ax = plot_groups(model, "x0", Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['a', 'b']
+    """
+    keys = model.groups_ if groups is None else groups
+    keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
+    joints = [model.model_of(key).posterior_ for key in keys]
+    names = joints[0].names
+    if isinstance(coefficient, str) and coefficient not in names:
+        raise ValueError(
+            f"there is no coefficient {coefficient!r}: the model has {', '.join(names)}"
+        )
+    place = names.index(coefficient) if isinstance(coefficient, str) else coefficient
+    if not 0 <= place < len(names):
+        raise ValueError(f"there is no coefficient {place}: give 0 to {len(names) - 1}")
+    each = [joint.marginal([place]) for joint in joints]
+    mean = np.array([one.mean()[0] for one in each])
+    ends = np.array([np.ravel(one.interval(level)) for one in each])
+    order = np.argsort(mean, kind="stable")
+    row = np.arange(len(order))
+    named = len(order) <= MOST_NAMED
+    height = 1.2 + 0.27 * len(order) if named else 6.0
+    ax = axes_of(ax, height=max(2.2, height))
+    label = f"{100 * level:g}% interval"
+    ax.hlines(row, *ends[order].T, color=COLOURS[0], linewidth=1.4 if named else 0.6, label=label)
+    size = 5 if named else 2
+    ax.plot(mean[order], row, "o", color="white", markeredgecolor="black", markersize=size)
+    shared = float(model.shared_mean_[place])
+    ax.axvline(shared, color=COLOURS[1], linewidth=1.2, label="mean over groups", zorder=1)
+    ax.set_yticks(row if named else [], [str(keys[k]) for k in order] if named else [])
+    ax.set_ylim(len(order) - 0.5, -0.5)
+    about = "" if named else f" ({len(order):,} groups)"
+    ax = finish(ax, f"{names[place]} by group{about}", x=str(names[place]), y="", grid="x")
+    ax.legend(frameon=False, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return ax
