@@ -15,7 +15,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.forgetting import Exponential
 
@@ -76,8 +76,8 @@ def measure(run: Run) -> list[Figure]:
         ),
         "robust": (
             {
-                "prior given": partial(RobustBayesianRegression, **GIVEN),
-                "prior learned": RobustBayesianRegression,
+                "prior given": partial(BayesianRobustRegression, **GIVEN),
+                "prior learned": BayesianRobustRegression,
             },
             ("river, Huber loss", _river(optim.losses.Huber())),
             numbers,

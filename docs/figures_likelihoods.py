@@ -21,7 +21,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ def outliers() -> Figure:
     places = np.linspace(0.0, 10.0, 101)[:, None]
     models = (
         (BayesianLinearRegression(), "least squares", ORANGE),
-        (RobustBayesianRegression(), "RobustBayesianRegression", BLUE),
+        (BayesianRobustRegression(), "BayesianRobustRegression", BLUE),
     )
     for model, name, color in models:
         model.fit(x, y)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from guarantees.check import Check
-from posterity import BayesianQuantileRegression, RobustBayesianRegression
+from posterity import BayesianQuantileRegression, BayesianRobustRegression
 
 
 def coefficients(
@@ -37,7 +37,7 @@ def lines(rng: np.random.Generator, *, median: bool, n: int, p: int, rows: bool)
     effects[:5] = rng.normal(size=min(p, 5)) / np.sqrt(5.0)
     X = rng.normal(size=(n + 50, p))
     y = X @ effects + 0.5 * rng.standard_t(4, size=n + 50)
-    model = BayesianQuantileRegression() if median else RobustBayesianRegression()
+    model = BayesianQuantileRegression() if median else BayesianRobustRegression()
     model = model.partial_fit(X[:n], y[:n]) if rows else model.fit(X[:n], y[:n])
     low, high = model.predict_interval(X[n:], of="quantile" if median else "mean").T
     return int(np.sum((low <= X[n:] @ effects) & (X[n:] @ effects <= high))), 50
@@ -57,13 +57,13 @@ def quantiles(rng: np.random.Generator, *, q: float, n: int, rows: bool) -> tupl
 
 def _drawn(
     rng: np.random.Generator, likelihood: str, n: int, p: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, RobustBayesianRegression]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, BayesianRobustRegression]:
     X = rng.normal(size=(n + 20, p))
     truth = rng.normal(size=p + 1)
     noise = (
         rng.standard_t(4, size=n + 20) if likelihood == "student_t" else rng.laplace(size=n + 20)
     )
-    model = RobustBayesianRegression(likelihood=likelihood, prior_precision=0.0)
+    model = BayesianRobustRegression(likelihood=likelihood, prior_precision=0.0)
     return X, truth[0] + X @ truth[1:] + noise, truth, model
 
 

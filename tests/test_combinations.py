@@ -19,8 +19,8 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
+    BayesianRobustRegression,
     GroupedRegression,
-    RobustBayesianRegression,
 )
 from posterity.basis import Polynomial
 from posterity.evaluation import progressive_classification, progressive_validation
@@ -60,9 +60,9 @@ MODELS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda **given: BayesianLinearRegression(noise="linear", **given),
         "numbers",
     ),
-    "robust, Student-t": (RobustBayesianRegression, "numbers"),
+    "robust, Student-t": (BayesianRobustRegression, "numbers"),
     "robust, Laplace": (
-        lambda **given: RobustBayesianRegression(likelihood="laplace", **given),
+        lambda **given: BayesianRobustRegression(likelihood="laplace", **given),
         "numbers",
     ),
     "quantile": (BayesianQuantileRegression, "numbers"),

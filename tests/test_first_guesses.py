@@ -14,7 +14,7 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.datasets import load_rides
 
@@ -32,7 +32,7 @@ GROUPS = np.repeat(list("abcdef"), N // 6)
 LINEAR = BayesianLinearRegression().fit(X, Y)
 LABELS = BayesianLogisticRegression().fit(X, YES)
 POISSON = BayesianPoissonRegression().fit(X, COUNTS)
-ROBUST = RobustBayesianRegression().fit(X, Y)
+ROBUST = BayesianRobustRegression().fit(X, Y)
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
 IMPORTS = """

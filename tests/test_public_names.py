@@ -61,3 +61,11 @@ def test_public_names_are_unique() -> None:
 def test_unknown_name_says_so() -> None:
     with pytest.raises(AttributeError, match="module 'posterity' has no attribute 'Regressor'"):
         posterity.Regressor  # noqa: B018
+
+
+def test_a_former_name_warns_and_is_the_class() -> None:
+    with pytest.warns(FutureWarning, match="BayesianRobustRegression now"):
+        former = posterity.RobustBayesianRegression
+    assert former is posterity.BayesianRobustRegression
+    with pytest.warns(FutureWarning):
+        assert posterity.generalized.RobustBayesianRegression is former

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         BayesianNegativeBinomialRegression,
         BayesianPoissonRegression,
         BayesianQuantileRegression,
-        RobustBayesianRegression,
+        BayesianRobustRegression,
     )
     from posterity.grouped import GroupedRegression
     from posterity.linear import BayesianLinearRegression
@@ -45,9 +45,9 @@ __all__ = [
     "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
+    "BayesianRobustRegression",
     "Forecaster",
     "GroupedRegression",
-    "RobustBayesianRegression",
     "__version__",
     "load",
     "save",
@@ -64,13 +64,23 @@ _HOMES = {
     "BayesianQuantileRegression": "posterity.generalized",
     "Forecaster": "posterity.forecasting",
     "GroupedRegression": "posterity.grouped",
-    "RobustBayesianRegression": "posterity.generalized",
+    "BayesianRobustRegression": "posterity.generalized",
     "load": "posterity.files",
     "save": "posterity.files",
 }
 
 
+# Names that are read for one version more, with a warning.
+_FORMER_NAMES = {"RobustBayesianRegression": "BayesianRobustRegression"}
+
+
 def __getattr__(name: str) -> object:
+    if name in _FORMER_NAMES:
+        import warnings
+
+        now = _FORMER_NAMES[name]
+        warnings.warn(f"{name} is called {now} now", FutureWarning, stacklevel=2)
+        return __getattr__(now)
     if name not in _HOMES:
         raise AttributeError(f"module 'posterity' has no attribute {name!r}")
     # First and from here, where the call stack is shallow: CPython 3.11 imports scikit-learn's

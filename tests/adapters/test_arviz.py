@@ -13,7 +13,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
     forgetting,
 )
 from posterity.adapters import to_arviz
@@ -276,7 +276,7 @@ def test_heavy_tails(frame: Any, likelihood: str) -> None:
     X, y = frame
     y = y.copy()
     y[::20] += 30.0
-    model = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
     data = to_arviz(model, X, y, n_draws=5000, rng=0)
     errors, scale = y - design(data, X), model.noise_scale_
     noise = stats.t(4.0, scale=scale) if likelihood == "student_t" else stats.laplace(scale=scale)
@@ -298,7 +298,7 @@ def test_arviz_runs_on_other_likelihoods() -> None:
         (BayesianLogisticRegression().fit(X, labels == "a"), labels == "a", {}),
         (BayesianLogisticRegression().fit(X, labels), labels, {}),
         (BayesianPoissonRegression().fit(X, counts, exposure=2.0), counts, {"exposure": 2.0}),
-        (RobustBayesianRegression().fit(X, y), y, {}),
+        (BayesianRobustRegression().fit(X, y), y, {}),
     ):
         data = to_arviz(model, X, target, rng=0, **more)
         assert (az.summary(data)["r_hat"] < 1.01).all()

@@ -16,7 +16,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
     basis,
     forgetting,
 )
@@ -193,7 +193,7 @@ def test_counts(n: int) -> None:
 def test_heavy_tails(settings: dict[str, Any]) -> None:
     X, y = rows(200)
     y[::20] += 40.0
-    model = RobustBayesianRegression(**settings).fit(X, y)
+    model = BayesianRobustRegression(**settings).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     ends = model.predict_interval(X, level=0.9)
     for ours, wanted in zip(

@@ -495,8 +495,8 @@ def test_what_river_can_not_go_on_from() -> None:
     import posterity
     from posterity.adapters.river import BayesianLinearRegression as River
 
-    with pytest.raises(TypeError, match="not from a RobustBayesianRegression"):
-        River.from_estimator(posterity.RobustBayesianRegression())
+    with pytest.raises(TypeError, match="not from a BayesianRobustRegression"):
+        River.from_estimator(posterity.BayesianRobustRegression())
     with pytest.raises(ValueError, match="no such setting"):
         River.from_estimator(posterity.BayesianLinearRegression(basis="auto"))
     with pytest.raises(ValueError, match="have no names"):

@@ -10,7 +10,7 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import ByColumn, Fourier, HilbertSpaceGP, Polynomial, Spline
 from posterity.files import dumps, loads
@@ -90,7 +90,7 @@ def test_in_any_units(other):
         (BayesianLinearRegression(forgetting=Exponential(0.999)), Y),
         (BayesianLogisticRegression(), Y - np.median(Y) > 0.0),
         (BayesianPoissonRegression(), np.round(np.exp(Y - Y.mean()))),
-        (RobustBayesianRegression(), Y),
+        (BayesianRobustRegression(), Y),
     ],
     ids=["linear", "forgetting", "logistic", "poisson", "robust"],
 )

@@ -89,7 +89,7 @@ def test_what_labels_do_not_have(table: Path, option: tuple[str, object]) -> Non
             "visits",
             posterity.BayesianNegativeBinomialRegression(dispersion=0.5),
         ),
-        ("robust:3", "paid", posterity.RobustBayesianRegression(df=3.0)),
+        ("robust:3", "paid", posterity.BayesianRobustRegression(df=3.0)),
     ],
 )
 def test_other_numbers_are_scored_as_in_python(

@@ -16,7 +16,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import (
     AutoBasis,
@@ -131,8 +131,8 @@ def _cases() -> Iterator[Case]:
     known = {"dispersion": 0.5}
     yield Case("dispersion", lambda: BayesianNegativeBinomialRegression(**known), COUNTS)
     yield Case("softmax", BayesianLogisticRegression, THREE)
-    yield Case("robust", RobustBayesianRegression, Y)
-    yield Case("robust window", lambda: RobustBayesianRegression(forgetting=Window(size=50)), Y)
+    yield Case("robust", BayesianRobustRegression, Y)
+    yield Case("robust window", lambda: BayesianRobustRegression(forgetting=Window(size=50)), Y)
     yield Case("quantile", lambda: BayesianQuantileRegression(quantile=0.3), Y)
     yield Case("averaged", averaged, Y)
     for method in ("pid", "aci", "dtaci"):

@@ -17,7 +17,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import Spline
 from posterity.distributions import MultivariateMixture, MultivariateNormal, Normal, Transformed
@@ -46,7 +46,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
         BayesianLinearRegression(prior_precision=1.0, forgetting=Changepoint()),
         NUMBERS,
     ),
-    "robust": (RobustBayesianRegression(), NUMBERS),
+    "robust": (BayesianRobustRegression(), NUMBERS),
     "quantile": (BayesianQuantileRegression(quantile=0.8), NUMBERS),
     "logistic": (BayesianLogisticRegression(), LABELS),
     "logistic, moments": (BayesianLogisticRegression(approximation="moments"), LABELS),

@@ -13,7 +13,7 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.evidence.columns import mean_squares
 
@@ -103,7 +103,7 @@ def test_one_row_is_predicted_as_many_are() -> None:
         BayesianLinearRegression,
         BayesianLogisticRegression,
         BayesianPoissonRegression,
-        RobustBayesianRegression,
+        BayesianRobustRegression,
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from posterity import BayesianQuantileRegression, RobustBayesianRegression
+from posterity import BayesianQuantileRegression, BayesianRobustRegression
 from posterity.files import dumps, loads
 from posterity.forgetting import Exponential, Window
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
@@ -26,8 +26,8 @@ from posterity.transaction import all_or_nothing
 Array = NDArray[np.float64]
 
 MODELS: dict[str, Callable[..., Any]] = {
-    "student_t": RobustBayesianRegression,
-    "laplace": lambda **given: RobustBayesianRegression(likelihood="laplace", **given),
+    "student_t": BayesianRobustRegression,
+    "laplace": lambda **given: BayesianRobustRegression(likelihood="laplace", **given),
     "quantile": lambda **given: BayesianQuantileRegression(quantile=0.8, **given),
 }
 MODEL = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)

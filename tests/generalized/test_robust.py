@@ -25,7 +25,7 @@ from posterity.forgetting import (
     Stabilized,
     Window,
 )
-from posterity.generalized import RobustBayesianRegression
+from posterity.generalized import BayesianRobustRegression
 from posterity.generalized._student_t_noise import StudentTNoise
 
 Array = NDArray[np.float64]
@@ -44,19 +44,19 @@ def stream(
     return X, y, w, ~out
 
 
-def read(model: RobustBayesianRegression) -> Array:
+def read(model: BayesianRobustRegression) -> Array:
     return np.append(model.intercept_, model.coef_)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        RobustBayesianRegression(prior_precision=0.0),
-        pytest.param(RobustBayesianRegression(), marks=pytest.mark.slow),
-        pytest.param(RobustBayesianRegression(likelihood="laplace"), marks=pytest.mark.slow),
+        BayesianRobustRegression(prior_precision=0.0),
+        pytest.param(BayesianRobustRegression(), marks=pytest.mark.slow),
+        pytest.param(BayesianRobustRegression(likelihood="laplace"), marks=pytest.mark.slow),
     ],
 )
-def test_scikit_learn_accepts_it(model: RobustBayesianRegression) -> None:
+def test_scikit_learn_accepts_it(model: BayesianRobustRegression) -> None:
     check_estimator(model, on_skip=None)
 
 
@@ -73,7 +73,7 @@ def test_coefficients_and_coverage_of_clean_rows(
     errors, covered = [], []
     for seed in range(seeds):  # with 100 their ratio is known to 2%
         X, y, w, clean = stream(seed, 400, outliers=outliers)
-        model = RobustBayesianRegression(prior_precision=0.0)
+        model = BayesianRobustRegression(prior_precision=0.0)
         model.predict_then_learn(X, y)
         best = BayesianLinearRegression(prior_precision=0.0).fit(X[clean], y[clean])
         errors.append(
@@ -100,7 +100,7 @@ def test_coefficients_and_coverage_of_clean_rows(
 def test_outliers_on_one_side_hardly_move_it() -> None:
     X, y, w, _ = stream(1, 1000)
     y[::10] += 1000.0
-    model = RobustBayesianRegression().partial_fit(X, y)
+    model = BayesianRobustRegression().partial_fit(X, y)
     assert np.abs(read(model) - w).max() < 0.15
     assert model.core_std_ == pytest.approx(1.0, abs=0.06)
 
@@ -108,7 +108,7 @@ def test_outliers_on_one_side_hardly_move_it() -> None:
 def test_an_outlier_among_the_first_rows_does_no_harm() -> None:
     X, y, w, _ = stream(2, 200)
     y[:3] = 1e6
-    model = RobustBayesianRegression(prior_precision=0.0)
+    model = BayesianRobustRegression(prior_precision=0.0)
     for row in range(200):
         model.learn_one(X[row], y[row])
     assert np.abs(read(model) - w).max() < 0.3
@@ -121,7 +121,7 @@ def test_a_stream_resists_gross_errors(likelihood: str, share: float, size: floa
     X, y, w, _ = stream(2, 300)
     bad = np.arange(300) % 20 < 20 * share
     y[bad] += size
-    model = RobustBayesianRegression(likelihood=likelihood).partial_fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood).partial_fit(X, y)
     assert np.abs(read(model) - w).max() < 0.5
     assert 0.8 < model.core_std_ < 1.25
 
@@ -130,7 +130,7 @@ def test_a_stream_resists_outliers_that_are_no_gross_errors() -> None:
     """A fit of all would take them as noise; in a stream only the core is heard."""
     X, y, w, _ = stream(2, 200)
     y[np.arange(200) % 10 < 3] += 100.0
-    model = RobustBayesianRegression().partial_fit(X, y)
+    model = BayesianRobustRegression().partial_fit(X, y)
     assert np.abs(read(model) - w).max() < 0.5
     assert 0.8 < model.core_std_ < 1.3
 
@@ -178,7 +178,7 @@ def drawn(
 @pytest.mark.parametrize("df", [1.0, 4.0, 15.0])
 def test_the_posterior_under_noise_that_is_known(df: float) -> None:
     X, y, _, _ = stream(3, 80, outliers=0.1)
-    model = RobustBayesianRegression(df=df, prior_precision=0.0, noise_scale=0.9).fit(X, y)
+    model = BayesianRobustRegression(df=df, prior_precision=0.0, noise_scale=0.9).fit(X, y)
     ones = np.column_stack([np.ones(80), X])
 
     def log_density(w: Array) -> Array:
@@ -192,7 +192,7 @@ def test_the_posterior_under_noise_that_is_known(df: float) -> None:
 def test_the_posterior_under_a_prior_and_its_evidence() -> None:
     """Noise known: the prior is that of the coefficients themselves."""
     X, y, _, _ = stream(4, 60, p=1, outliers=0.1)
-    model = RobustBayesianRegression(
+    model = BayesianRobustRegression(
         prior_precision=3.0, prior_mean=0.5, noise_scale=1.1, fit_intercept=False
     ).fit(X, y)
 
@@ -212,8 +212,8 @@ def test_the_posterior_under_a_prior_and_its_evidence() -> None:
 def test_the_sum_of_log_densities_is_near_the_evidence() -> None:
     X, y, _, _ = stream(5, 400, p=2)
     settings = {"prior_precision": 1.0, "noise_scale": 0.9}
-    at_once = RobustBayesianRegression(**settings).fit(X, y)
-    online = RobustBayesianRegression(**settings)
+    at_once = BayesianRobustRegression(**settings).fit(X, y)
+    online = BayesianRobustRegression(**settings)
     predictive = online.predict_then_learn(X, y)
     assert isinstance(predictive, StudentT)
     assert online.log_evidence_ == pytest.approx(at_once.log_evidence_, abs=3.0)
@@ -226,7 +226,7 @@ def test_the_sum_of_log_densities_is_near_the_evidence() -> None:
 def test_one_pass_is_what_learning_row_after_row_gives() -> None:
     """An independent twin: covariance form, one row at a time, after the same start."""
     X, y, _, _ = stream(6, 300, outliers=0.1)
-    model = RobustBayesianRegression(prior_precision=0.0, noise_scale=1.0).fit(X[:100], y[:100])
+    model = BayesianRobustRegression(prior_precision=0.0, noise_scale=1.0).fit(X[:100], y[:100])
     w, P = read(model), model.posterior_.cov.copy()
     means = []
     for x, target in zip(np.column_stack([np.ones(200), X[100:]]), y[100:], strict=True):
@@ -253,7 +253,7 @@ def test_how_rows_are_handed_over_does_not_matter(
 ) -> None:
     X, y, _, _ = stream(7, 150, p=2, outliers=0.1)
     weights = np.where(np.arange(150) % 7 == 0, 0.0, 1.5)
-    together = RobustBayesianRegression(
+    together = BayesianRobustRegression(
         likelihood=likelihood, prior_precision=precision, forgetting=forgetting
     )
     apart = clone(together)
@@ -271,8 +271,8 @@ def test_how_rows_are_handed_over_does_not_matter(
 def test_the_first_rows_are_fitted_nearly_as_if_at_once(likelihood: str) -> None:
     """Where a fit is due; roughly, as more rows follow, and rather too wide than too narrow."""
     X, y, _, _ = stream(8, 43)
-    whole = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
-    parts = RobustBayesianRegression(likelihood=likelihood)
+    whole = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
+    parts = BayesianRobustRegression(likelihood=likelihood)
     parts.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])
     sd = whole.posterior_.std()
     assert (np.abs(read(whole) - read(parts)) < 0.05 * sd).all()
@@ -284,8 +284,8 @@ def test_integer_weights_are_repeated_rows() -> None:
     X, y, _, _ = stream(9, 80, outliers=0.1)
     times = np.arange(80) % 3
     for likelihood in ("student_t", "laplace"):
-        weighted = RobustBayesianRegression(likelihood=likelihood).fit(X, y, sample_weight=times)
-        repeated = RobustBayesianRegression(likelihood=likelihood).fit(
+        weighted = BayesianRobustRegression(likelihood=likelihood).fit(X, y, sample_weight=times)
+        repeated = BayesianRobustRegression(likelihood=likelihood).fit(
             np.repeat(X, times, axis=0), np.repeat(y, times)
         )
         assert np.allclose(read(weighted), read(repeated), atol=1e-6)
@@ -294,12 +294,12 @@ def test_integer_weights_are_repeated_rows() -> None:
 
 def test_before_and_with_few_rows_it_says_how_little_it_knows() -> None:
     X, y, _, _ = stream(10, 6)
-    model = RobustBayesianRegression(prior_precision=0.0)
+    model = BayesianRobustRegression(prior_precision=0.0)
     predictive = model.predict_then_learn(X, y)
     assert np.isinf(predictive.std()[:5]).all()
     assert predictive.logpdf(y)[:5].tolist() == [0.0] * 5
     assert np.isfinite(model.predict_interval(X)).all()
-    one = RobustBayesianRegression(prior_precision=0.0).learn_one([1.0], 2.0)
+    one = BayesianRobustRegression(prior_precision=0.0).learn_one([1.0], 2.0)
     assert np.isinf(one.predict_interval([[3.0]])).all()
 
 
@@ -323,7 +323,7 @@ def test_it_follows_a_change_beneath_outliers(likelihood: str, forgetting: objec
     X, y, w, _ = stream(11, 600, p=2, outliers=0.1)
     y[:300] -= 2.0 * X[:300] @ w[1:]
     precision = 0.0 if isinstance(forgetting, Smoothing) else "auto"  # it ends as one row
-    model = RobustBayesianRegression(
+    model = BayesianRobustRegression(
         likelihood=likelihood, prior_precision=precision, forgetting=forgetting
     )
     model.predict_then_learn(X, y)
@@ -333,21 +333,21 @@ def test_it_follows_a_change_beneath_outliers(likelihood: str, forgetting: objec
 
 def test_merging_is_learning_all_rows() -> None:
     X, y, _, _ = stream(12, 2000, outliers=0.1)
-    half = RobustBayesianRegression().fit(X[:1000], y[:1000])
-    half.merge(RobustBayesianRegression().fit(X[1000:], y[1000:]))
-    whole = RobustBayesianRegression().fit(X, y)
+    half = BayesianRobustRegression().fit(X[:1000], y[:1000])
+    half.merge(BayesianRobustRegression().fit(X[1000:], y[1000:]))
+    whole = BayesianRobustRegression().fit(X, y)
     sd = np.sqrt(np.diag(whole.posterior_.cov))
     assert (np.abs(read(half) - read(whole)) < 0.2 * sd).all()
     assert np.allclose(np.sqrt(np.diag(half.posterior_.cov)), sd, rtol=0.05)
     assert half.n_observations_ == 2000.0
-    few = RobustBayesianRegression().fit(X[:20], y[:20])
-    few.merge(RobustBayesianRegression().fit(X[20:50], y[20:50]))
-    assert np.allclose(read(few), read(RobustBayesianRegression().fit(X[:50], y[:50])), atol=1e-9)
+    few = BayesianRobustRegression().fit(X[:20], y[:20])
+    few.merge(BayesianRobustRegression().fit(X[20:50], y[20:50]))
+    assert np.allclose(read(few), read(BayesianRobustRegression().fit(X[:50], y[:50])), atol=1e-9)
 
 
 def test_models_of_other_noise_are_not_merged() -> None:
     X, y, _, _ = stream(13, 30)
-    one, other = RobustBayesianRegression(df=4.0), RobustBayesianRegression(df=5.0)
+    one, other = BayesianRobustRegression(df=4.0), BayesianRobustRegression(df=5.0)
     with pytest.raises(ValueError, match="differ in prior, noise, intercept"):
         one.fit(X, y).merge(other.fit(X, y))
 
@@ -357,10 +357,10 @@ def test_rows_are_unlearned(likelihood: str) -> None:
     """Exactly while all are kept, and the one learned last; nearly those of a fit."""
     X, y, _, _ = stream(14, 300)
 
-    def fitted(rows: Any) -> RobustBayesianRegression:
-        return RobustBayesianRegression(likelihood=likelihood).fit(X[rows], y[rows])
+    def fitted(rows: Any) -> BayesianRobustRegression:
+        return BayesianRobustRegression(likelihood=likelihood).fit(X[rows], y[rows])
 
-    def off(one: RobustBayesianRegression, other: RobustBayesianRegression) -> float:
+    def off(one: BayesianRobustRegression, other: BayesianRobustRegression) -> float:
         sd = other.posterior_.std()
         wider = np.abs(one.posterior_.std() / sd - 1.0).max()
         return float(max(np.abs((one.posterior_.mean - other.posterior_.mean) / sd).max(), wider))
@@ -393,12 +393,12 @@ def test_rows_are_unlearned(likelihood: str) -> None:
 )
 def test_bad_settings(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        RobustBayesianRegression(**settings).fit([[0.0], [1.0]], [0.0, 1.0])
+        BayesianRobustRegression(**settings).fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def test_a_call_that_raises_changes_nothing() -> None:
     X, y, _, _ = stream(15, 40)
-    model = RobustBayesianRegression().fit(X, y)
+    model = BayesianRobustRegression().fit(X, y)
     before = read(model), model.noise_scale_, model.log_evidence_
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="row 3, column 1"):
@@ -408,9 +408,9 @@ def test_a_call_that_raises_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_a_copy_goes_its_own_way(copied: Callable[..., RobustBayesianRegression]) -> None:
+def test_a_copy_goes_its_own_way(copied: Callable[..., BayesianRobustRegression]) -> None:
     X, y, _, _ = stream(16, 100)
-    model = RobustBayesianRegression(forgetting=Stabilized(0.99)).fit(X, y)
+    model = BayesianRobustRegression(forgetting=Stabilized(0.99)).fit(X, y)
     twin = copied(model)
     assert np.array_equal(read(twin), read(model))
     twin.partial_fit(X[:20], y[:20] + 3.0)
@@ -429,8 +429,8 @@ def test_a_copy_goes_its_own_way(copied: Callable[..., RobustBayesianRegression]
 )
 def test_units_do_not_matter(likelihood: str, scale: float) -> None:
     X, y, _, _ = stream(17, 150, outliers=0.1)
-    plain = RobustBayesianRegression(likelihood=likelihood).partial_fit(X, y)
-    scaled = RobustBayesianRegression(likelihood=likelihood).partial_fit(X / scale, scale * y)
+    plain = BayesianRobustRegression(likelihood=likelihood).partial_fit(X, y)
+    scaled = BayesianRobustRegression(likelihood=likelihood).partial_fit(X / scale, scale * y)
     assert np.allclose(read(scaled)[0] / scale, read(plain)[0], rtol=1e-4)
     assert np.allclose(read(scaled)[1:] / scale**2, read(plain)[1:], rtol=1e-4)
     assert scaled.noise_scale_ == pytest.approx(scale * plain.noise_scale_, rel=1e-4)
@@ -439,7 +439,7 @@ def test_units_do_not_matter(likelihood: str, scale: float) -> None:
 def test_a_perfect_fit() -> None:
     X = np.arange(100.0)[:, None]
     for likelihood in ("student_t", "laplace"):
-        model = RobustBayesianRegression(likelihood=likelihood, prior_precision=0.0)
+        model = BayesianRobustRegression(likelihood=likelihood, prior_precision=0.0)
         model.partial_fit(X, 3.0 + 2.0 * X[:, 0])
         assert np.allclose(model.predict([[200.0]]), 403.0)
         assert model.noise_scale_ < 1e-6
@@ -450,7 +450,7 @@ def test_curves_among_outliers() -> None:
     x = rng.uniform(size=(500, 1))
     y = np.sin(6.0 * x[:, 0]) + 0.1 * rng.normal(size=500)
     y[::8] += 50.0
-    model = RobustBayesianRegression(basis=Spline(n_knots=8)).fit(x, y)
+    model = BayesianRobustRegression(basis=Spline(n_knots=8)).fit(x, y)
     grid = np.linspace(0.05, 0.95, 20)[:, None]
     assert np.abs(model.predict(grid) - np.sin(6.0 * grid[:, 0])).max() < 0.1
 
@@ -460,6 +460,6 @@ def test_noise_that_grows_is_heard_of() -> None:
     X = rng.normal(size=(4000, 2))
     noise = np.where(np.arange(4000) < 200, 0.01, 1.0) * rng.normal(size=4000)
     y = X @ [1.0, -2.0] + noise
-    low, high = RobustBayesianRegression().predict_then_learn(X, y).interval(0.95)
+    low, high = BayesianRobustRegression().predict_then_learn(X, y).interval(0.95)
     held = (low < y) & (y < high)
     assert held[2000:].mean() > 0.93

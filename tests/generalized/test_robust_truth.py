@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from posterity.generalized import BayesianQuantileRegression, RobustBayesianRegression
+from posterity.generalized import BayesianQuantileRegression, BayesianRobustRegression
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def gibbs(
     return draws.mean(axis=0), draws.std(axis=0)
 
 
-def check(model: RobustBayesianRegression, mean: Array, sd: Array, wide: float = 0.15) -> None:
+def check(model: BayesianRobustRegression, mean: Array, sd: Array, wide: float = 0.15) -> None:
     predictive = np.append(model.intercept_, model.coef_)
     assert (np.abs(predictive - mean[:-1]) < 0.13 * sd[:-1]).all()  # 0.1, and the sampler's error
     assert np.allclose(model.posterior_.std(), sd[:-1], rtol=wide)
@@ -74,7 +74,7 @@ def standardised(X: Array) -> Array:
 def test_phone_calls_by_quadrature(likelihood: str, wide: float) -> None:
     """Two hills: the narrow noise of a few rows is far less probable than the wide one."""
     x = standardised(np.arange(50.0, 74.0)[:, None])
-    model = RobustBayesianRegression(likelihood=likelihood, prior_precision=0.0).fit(x, CALLS)
+    model = BayesianRobustRegression(likelihood=likelihood, prior_precision=0.0).fit(x, CALLS)
     a, b = np.meshgrid(np.linspace(-4, 14, 73), np.linspace(-6, 13, 73), indexing="ij")
     log_s = np.linspace(-5.0, 4.0, 61)
     error = CALLS - a[..., None] - b[..., None] * x[:, 0]
@@ -98,7 +98,7 @@ def test_stackloss_and_engel(likelihood: str) -> None:
         (stack.exog.to_numpy(float), stack.endog.to_numpy(float)),
     ):
         X = standardised(X)
-        model = RobustBayesianRegression(likelihood=likelihood, prior_precision=0.0).fit(X, y)
+        model = BayesianRobustRegression(likelihood=likelihood, prior_precision=0.0).fit(X, y)
         check(model, *gibbs(X, y, likelihood))
 
 
@@ -109,7 +109,7 @@ def test_half_as_many_coefficients_as_rows(likelihood: str, precision: float) ->
     X = rng.normal(size=(40, 19))
     noise = rng.standard_t(4, size=40) if likelihood == "student_t" else rng.laplace(size=40)
     y = 1.0 + X @ rng.normal(size=19) + noise
-    model = RobustBayesianRegression(likelihood=likelihood, prior_precision=precision).fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood, prior_precision=precision).fit(X, y)
     # A Laplace prior is relative to half its scale, the mean check loss.
     check(model, *gibbs(X, y, likelihood, precision * (1.0 if likelihood == "student_t" else 4.0)))
 
@@ -122,7 +122,7 @@ def test_gross_errors_of_nearly_half_the_rows(likelihood: str, share: float) -> 
     y = 1.0 + X @ [1.0, 2.0, 3.0] + rng.normal(size=300)
     bad = np.arange(300) < share * 300
     y[bad] += 1e30 * rng.normal(size=int(bad.sum()))
-    model = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
     assert np.abs(np.append(model.intercept_, model.coef_) - [1.0, 1.0, 2.0, 3.0]).max() < 0.3
     assert model.core_std_ == pytest.approx(1.0, abs=0.15)
     assert model.posterior_.std().max() < 0.15
@@ -133,7 +133,7 @@ def test_targets_too_small_to_square(likelihood: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = X @ [1.0, 2.0] + rng.normal(size=40)
-    model = RobustBayesianRegression(likelihood=likelihood).fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
     before = model.coef_.copy()
     with pytest.raises(ValueError, match="too small to square"):
         model.fit(X, 1e-160 * y)
@@ -142,7 +142,7 @@ def test_targets_too_small_to_square(likelihood: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [False, True])
-@pytest.mark.parametrize("model", [RobustBayesianRegression, BayesianQuantileRegression])
+@pytest.mark.parametrize("model", [BayesianRobustRegression, BayesianQuantileRegression])
 def test_as_many_coefficients_as_rows_are_not_taken_for_the_truth(model: Any, rows: bool) -> None:
     """They could explain every row without noise."""
     rng = np.random.default_rng(3)
@@ -151,7 +151,7 @@ def test_as_many_coefficients_as_rows_are_not_taken_for_the_truth(model: Any, ro
     line = X[:, :4].sum(axis=1) / 2.0
     y = line[:n] + 0.5 * rng.standard_t(4, size=n)
     learned = model().partial_fit(X[:n], y) if rows else model().fit(X[:n], y)
-    of = "mean" if model is RobustBayesianRegression else "quantile"
+    of = "mean" if model is BayesianRobustRegression else "quantile"
     low, high = learned.predict_interval(X[n:], of=of).T
     assert np.mean((low <= line[n:]) & (line[n:] <= high)) > 0.8
     assert np.median(high - low) < 6.0  # of a line whose standard deviation is 1

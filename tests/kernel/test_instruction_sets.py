@@ -57,7 +57,7 @@ for model, target in (
     (po.BayesianLogisticRegression(prior_precision=1.0), labels),
     (po.BayesianPoissonRegression(prior_precision=1.0), counts),
     (po.BayesianNegativeBinomialRegression(prior_precision=1.0, dispersion=0.5), counts),
-    (po.RobustBayesianRegression(prior_precision=1.0), normal),
+    (po.BayesianRobustRegression(prior_precision=1.0), normal),
     (po.BayesianQuantileRegression(prior_precision=1.0), normal),
 ):
     name = type(model).__name__

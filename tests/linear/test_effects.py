@@ -13,7 +13,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import Spline
 from posterity.files import dumps
@@ -171,7 +171,7 @@ class TestShareExplained:
         )
 
     def test_of_heavy_tails(self):
-        share = RobustBayesianRegression(df=50.0).fit(X, Y).sample_r2(X, rng=0)
+        share = BayesianRobustRegression(df=50.0).fit(X, Y).sample_r2(X, rng=0)
         gaussian = BayesianLinearRegression().fit(X, Y).sample_r2(X, rng=0)
         assert abs(share.mean() - gaussian.mean()) < 0.03
 
@@ -179,7 +179,7 @@ class TestShareExplained:
         ("model", "y", "message"),
         [
             (BayesianLinearRegression(noise="linear"), Y, "noise is 'linear'"),
-            (RobustBayesianRegression(df=2.0), Y, "noise of df=2 has no variance"),
+            (BayesianRobustRegression(df=2.0), Y, "noise of df=2 has no variance"),
             (BayesianQuantileRegression(), Y, "R\\^2 is of means"),
             (BayesianLogisticRegression(), COLOUR, "there are 3 classes"),
         ],
@@ -226,13 +226,13 @@ class TestRowWeights:
             squares = np.square((y - x @ line) / scale)
             weights = rng.gamma(0.5 * (df + 1.0), 2.0 / (df + squares))
             total += weights * (turn >= 200)
-        model = RobustBayesianRegression(df=df, prior_precision=0.0, noise_scale=scale)
+        model = BayesianRobustRegression(df=df, prior_precision=0.0, noise_scale=scale)
         ours = model.fit(x[:, 1:], y).row_weights(x[:, 1:], y)
         np.testing.assert_allclose(ours, total / 4000, atol=0.06)
         assert set(np.argsort(ours)[:2]) == {0, 1}
 
     def test_under_laplace_noise(self):
-        model = RobustBayesianRegression(likelihood="laplace").fit(
+        model = BayesianRobustRegression(likelihood="laplace").fit(
             [[0], [1], [2], [3]], [0, 1, 2, 3.1]
         )
         weights = model.row_weights([[1.0], [1.0]], [1.0, 1e6])
@@ -240,7 +240,7 @@ class TestRowWeights:
         np.testing.assert_allclose(weights[1], model.noise_scale_ / 1e6, rtol=1e-3)
 
     def test_of_a_frame_and_in_a_stream(self):
-        model = RobustBayesianRegression().partial_fit(X, Y)
+        model = BayesianRobustRegression().partial_fit(X, Y)
         before = dumps(model)
         weights = model.row_weights(X, np.where(np.arange(N) == 7, 50.0, Y))
         assert weights.argmin() == 7
@@ -248,11 +248,11 @@ class TestRowWeights:
         assert dumps(model) == before
 
     def test_there_is_no_attribute(self):
-        model = RobustBayesianRegression().fit(X, Y)
+        model = BayesianRobustRegression().fit(X, Y)
         assert not hasattr(model, "weights_")
         with pytest.raises(AttributeError, match=r"row_weights\(X, y\) says which rows"):
             _ = model.weights_
 
     def test_of_a_line_that_is_not_known(self):
-        model = RobustBayesianRegression(prior_precision=0.0).fit([[0.0], [0.0]], [1.0, 1.5])
+        model = BayesianRobustRegression(prior_precision=0.0).fit([[0.0], [0.0]], [1.0, 1.5])
         np.testing.assert_allclose(model.row_weights([[3.0]], [100.0]), 1.0)

@@ -11,7 +11,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import Spline
 from posterity.distributions import Normal
@@ -35,8 +35,8 @@ MODELS = {
     "poisson": (BayesianPoissonRegression(), COUNTS),
     "negative binomial": (BayesianNegativeBinomialRegression(), COUNTS),
     "any likelihood": (BayesianGeneralizedLinear(Poisson()), COUNTS),
-    "robust": (RobustBayesianRegression(noise_scale=0.4), Y),
-    "laplace": (RobustBayesianRegression(likelihood="laplace", noise_scale=0.4), Y),
+    "robust": (BayesianRobustRegression(noise_scale=0.4), Y),
+    "laplace": (BayesianRobustRegression(likelihood="laplace", noise_scale=0.4), Y),
     "quantile": (BayesianQuantileRegression(noise_scale=0.2), Y),
 }
 
@@ -97,7 +97,7 @@ class TestWhatIsSaid:
         ("model", "parameter"),
         [
             (BayesianLinearRegression(), "noise_precision"),
-            (RobustBayesianRegression(), "noise_scale"),
+            (BayesianRobustRegression(), "noise_scale"),
             (BayesianQuantileRegression(), "noise_scale"),
         ],
     )

@@ -12,8 +12,8 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
+    BayesianRobustRegression,
     GroupedRegression,
-    RobustBayesianRegression,
 )
 from posterity.forgetting import Exponential
 from posterity.linear import matrices
@@ -35,7 +35,7 @@ def rows(n: int = 60, p: int = 4, seed: int = 0) -> tuple[Array, Array]:
         BayesianLinearRegression(noise="linear"),
         BayesianQuantileRegression(),
         GroupedRegression(),
-        RobustBayesianRegression(),
+        BayesianRobustRegression(),
     ],
     ids=repr,
 )

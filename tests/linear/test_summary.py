@@ -10,7 +10,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.distributions import MultivariateMixture, MultivariateNormal
 from posterity.files import dumps
@@ -42,7 +42,7 @@ MODELS = {
     "three classes": (BayesianLogisticRegression(), THREE),
     "poisson": (BayesianPoissonRegression(), COUNTS),
     "negative binomial": (BayesianNegativeBinomialRegression(), COUNTS),
-    "robust": (RobustBayesianRegression(), Y),
+    "robust": (BayesianRobustRegression(), Y),
     "quantile": (BayesianQuantileRegression(quantile=0.9), Y),
     "any likelihood": (BayesianGeneralizedLinear(Poisson()), COUNTS),
 }

@@ -11,7 +11,7 @@ import pytest
 from posterity import (
     BayesianGeneralizedLinear,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.distributions import Mixture
 from posterity.files import dumps, loads
@@ -27,8 +27,8 @@ Y = 1.0 + W * X[:, 0] + 0.5 * RNG.standard_t(3.0, size=N)
 
 Make = Callable[[Any], Any]
 MODELS: dict[str, Make] = {
-    "student_t": lambda f: RobustBayesianRegression(prior_precision=0.1, forgetting=f),
-    "laplace": lambda f: RobustBayesianRegression(
+    "student_t": lambda f: BayesianRobustRegression(prior_precision=0.1, forgetting=f),
+    "laplace": lambda f: BayesianRobustRegression(
         likelihood="laplace", prior_precision=0.1, forgetting=f
     ),
     "quantile": lambda f: BayesianQuantileRegression(
@@ -94,7 +94,7 @@ def test_intervals_of_rows_that_are_no_outliers_hold_them() -> None:
     x, noise = rng.normal(size=(300, 1)), 0.5 * rng.normal(size=300)
     y = np.where(np.arange(300) < 150, 2.0, -2.0) * x[:, 0] + noise
     y[::10] += 50.0
-    model = RobustBayesianRegression(
+    model = BayesianRobustRegression(
         prior_precision=0.1, forgetting=Adaptive(discounts=DISCOUNTS)
     ).fit(x, y)
     assert model.coef_[0] == pytest.approx(-2.0, abs=0.3)
@@ -109,7 +109,7 @@ def test_intervals_of_rows_that_are_no_outliers_hold_them() -> None:
 def test_rows_one_by_one_are_rows_in_a_call() -> None:
     """But for how firmly a call over many rows holds the prior."""
     flat = {"prior_precision": 0.0, "forgetting": Adaptive(discounts=(1.0, 0.9))}
-    whole, rows = (RobustBayesianRegression(**flat) for _ in range(2))
+    whole, rows = (BayesianRobustRegression(**flat) for _ in range(2))
     whole.partial_fit(X[:90], Y[:90])
     for i in range(90):
         rows.learn_one(X[i], Y[i])
@@ -118,10 +118,10 @@ def test_rows_one_by_one_are_rows_in_a_call() -> None:
 
 
 def test_what_rests_on_the_order_is_refused() -> None:
-    model = RobustBayesianRegression(forgetting=Adaptive(discounts=(1.0, 0.9))).fit(X[:30], Y[:30])
+    model = BayesianRobustRegression(forgetting=Adaptive(discounts=(1.0, 0.9))).fit(X[:30], Y[:30])
     with pytest.raises(ValueError, match="can't unlearn rows under Adaptive"):
         model.unlearn(X[:1], Y[:1])
     with pytest.raises(ValueError, match="can't merge models under Adaptive"):
         model.merge(
-            RobustBayesianRegression(forgetting=Adaptive(discounts=(1.0, 0.9))).fit(X[:30], Y[:30])
+            BayesianRobustRegression(forgetting=Adaptive(discounts=(1.0, 0.9))).fit(X[:30], Y[:30])
         )

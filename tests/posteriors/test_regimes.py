@@ -15,7 +15,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.evidence import Maximized
 from posterity.files import dumps, loads
@@ -59,9 +59,9 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 SLOW: dict[str, tuple[Callable[[], Any], Any]] = {
     "negative binomial": (lambda: BayesianNegativeBinomialRegression(forgetting=FEW_RUNS), COUNTS),
-    "robust": (lambda: RobustBayesianRegression(forgetting=FEW_RUNS, prior_precision=0.1), Y),
+    "robust": (lambda: BayesianRobustRegression(forgetting=FEW_RUNS, prior_precision=0.1), Y),
     "laplace": (
-        lambda: RobustBayesianRegression(
+        lambda: BayesianRobustRegression(
             forgetting=FEW_RUNS, prior_precision=0.1, likelihood="laplace"
         ),
         Y,

@@ -13,7 +13,7 @@ from posterity import (
     BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.factor import Rows
 from posterity.forgetting import (
@@ -50,7 +50,7 @@ KINDS: dict[str, Any] = {
     "linear": BayesianLinearRegression,
     "Poisson": BayesianPoissonRegression,
     "negative binomial": BayesianNegativeBinomialRegression,
-    "robust": RobustBayesianRegression,
+    "robust": BayesianRobustRegression,
     "quantile": BayesianQuantileRegression,
     "Student-t": lambda **given: BayesianGeneralizedLinear(StudentT(4.0), **given),
 }

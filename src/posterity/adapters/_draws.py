@@ -15,7 +15,7 @@ from posterity.adapters._components import Components, components
 from posterity.generalized import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.linear import BayesianLinearRegression
 from posterity.noise import LOG_2PI, LearnedNoise
@@ -79,7 +79,7 @@ def family_of(model: Any) -> Family:
         return Classes(model) if len(_require_two_classes(model)) > 2 else Labels(model)
     if isinstance(model, BayesianPoissonRegression):
         return Counts(model)
-    if isinstance(model, RobustBayesianRegression):
+    if isinstance(model, BayesianRobustRegression):
         return HeavyTails(model)
     if type(model) is BayesianLinearRegression:
         return Gaussian(model)

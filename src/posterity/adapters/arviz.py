@@ -44,7 +44,7 @@ def to_arviz(
     Parameters
     ----------
     model : BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression or \
-RobustBayesianRegression
+BayesianRobustRegression
         One that has learned. Draws are independent, and the chains are there only because ArviZ
         compares them.
     X : (n, m) array or data frame

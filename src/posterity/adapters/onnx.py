@@ -21,7 +21,7 @@ from posterity.distributions.log_normal_counts import WIDEST
 from posterity.generalized import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._student_t_noise import PLACES, StudentTNoise
@@ -49,7 +49,7 @@ def to_onnx(
     Parameters
     ----------
     model : BayesianLinearRegression, BayesianLogisticRegression, BayesianPoissonRegression or \
-RobustBayesianRegression
+BayesianRobustRegression
         One that has learned; without ``basis``. Or a scikit-learn pipeline that ends in one, whose
         other steps are affine: scalers, principal components, choices of columns.
     level : float
@@ -129,7 +129,7 @@ def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
         return _labels
     if isinstance(model, BayesianPoissonRegression):
         return _counts
-    if isinstance(model, RobustBayesianRegression):
+    if isinstance(model, BayesianRobustRegression):
         return _heavy_tails
     if type(model) is BayesianLinearRegression:
         return _export_gaussian
@@ -160,7 +160,7 @@ def _export_gaussian(graph: Graph, model: BayesianLinearRegression, level: float
     return SPREAD
 
 
-def _heavy_tails(graph: Graph, model: RobustBayesianRegression, level: float) -> list[Output]:
+def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) -> list[Output]:
     posterior: Any = model._posterior
     ((_, part),) = components(posterior, "to_onnx")
     mean, leverage = predictor(graph, part)

@@ -12,7 +12,7 @@ LINEAR = "BayesianLinearRegression"
 # Word -> class of posterity, and the parameter that its number goes to.
 FAMILIES = {
     "linear": (LINEAR, ""),
-    "robust": ("RobustBayesianRegression", "df"),
+    "robust": ("BayesianRobustRegression", "df"),
     "quantile": ("BayesianQuantileRegression", "quantile"),
     "poisson": ("BayesianPoissonRegression", ""),
     "negative-binomial": ("BayesianNegativeBinomialRegression", "dispersion"),

@@ -22,7 +22,7 @@ STRETCH = 200
 
 def run(output: str, data: str | None) -> None:
     """Predict, then learn, the rides one after another; print the scores, write the figure."""
-    from posterity import BayesianLinearRegression, RobustBayesianRegression
+    from posterity import BayesianLinearRegression, BayesianRobustRegression
     from posterity.calibration import Conformal
     from posterity.io import open_table
     from posterity.plots._frame import require_matplotlib
@@ -37,8 +37,8 @@ def run(output: str, data: str | None) -> None:
     y = np.concatenate([np.ravel(batch[1]) for batch in batches])
     models = {
         "linear": BayesianLinearRegression(),
-        "robust": RobustBayesianRegression(),
-        "robust, conformal": Conformal(RobustBayesianRegression()),
+        "robust": BayesianRobustRegression(),
+        "robust, conformal": Conformal(BayesianRobustRegression()),
     }
     printed = text.table("model", "mean error", "inside 95%", "median width")
     for name, model in models.items():

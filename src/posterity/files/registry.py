@@ -193,6 +193,7 @@ CLASS_NAMES = {
     "HeavyTailsKnown": "HeavyTailsState",
     "Held": "HeldDecision",
     "NoiseAccount": "NoiseStatistics",
+    "RobustBayesianRegression": "BayesianRobustRegression",
     "NoiseSpread": "Spread",
     "SeveralQuantilesPosterior": "QuantilesPosterior",
     "WorkingQuantilePosterior": "QuantilePosterior",

@@ -130,7 +130,7 @@ class Changepoint:
     triangles that learn a row at once: some 20 microseconds a row. Where the prior is learned for
     each run ("ard", ``Maximized()``, that of a basis), and under any other likelihood, each has a
     posterior of its own: this is slow: with 3 features 7 to 16 milliseconds a row, of
-    :class:`~posterity.RobustBayesianRegression` 90. What all
+    :class:`~posterity.BayesianRobustRegression` 90. What all
     targets so far were, a Student-t of their mean and spread, then stands for what a run predicts
     before it knows anything, and rows are dropped from consideration after every 16.
 

@@ -5,7 +5,7 @@ from posterity.generalized.logistic import BayesianLogisticRegression
 from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegression
 from posterity.generalized.poisson import BayesianPoissonRegression
 from posterity.generalized.quantile import BayesianQuantileRegression
-from posterity.generalized.robust import RobustBayesianRegression
+from posterity.generalized.robust import BayesianRobustRegression
 from posterity.generalized.varying_features import VaryingFeatures
 
 __all__ = [
@@ -14,6 +14,15 @@ __all__ = [
     "BayesianNegativeBinomialRegression",
     "BayesianPoissonRegression",
     "BayesianQuantileRegression",
-    "RobustBayesianRegression",
+    "BayesianRobustRegression",
     "VaryingFeatures",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Its name for one version more; of the package, which warns.
+    if name == "RobustBayesianRegression":
+        import posterity
+
+        return getattr(posterity, name)
+    raise AttributeError(f"module 'posterity.generalized' has no attribute {name!r}")

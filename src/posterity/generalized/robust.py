@@ -24,7 +24,7 @@ from posterity.linear.reader import asked
 Array = NDArray[np.float64]
 
 
-class RobustBayesianRegression(HeavyTailedRegression):
+class BayesianRobustRegression(HeavyTailedRegression):
     """Linear regression with heavy-tailed noise, online: outliers are seen as what they are.
 
     ``y = intercept + x . coef + scale * noise``. A row far from its prediction gets a small weight
@@ -80,12 +80,12 @@ class RobustBayesianRegression(HeavyTailedRegression):
     Examples
     --------
     >>> import numpy as np
-    >>> from posterity.generalized import RobustBayesianRegression
+    >>> from posterity.generalized import BayesianRobustRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> y = 1.0 + X @ [2.0, -3.0] + rng.normal(scale=0.1, size=200)
     >>> y[::10] += 100.0
-    >>> model = RobustBayesianRegression().fit(X, y)
+    >>> model = BayesianRobustRegression().fit(X, y)
     >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
     ([2.0, -3.0], 1.0)
     >>> round(model.core_std_, 1)
@@ -135,7 +135,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
 
         Examples
         --------
-        >>> model = RobustBayesianRegression().fit([[0], [1], [2], [3]], [0.1, 1.0, 1.9, 3.1])
+        >>> model = BayesianRobustRegression().fit([[0], [1], [2], [3]], [0.1, 1.0, 1.9, 3.1])
         >>> model.predict_interval([[1.0]]).shape
         (1, 2)
         """
@@ -167,7 +167,7 @@ class RobustBayesianRegression(HeavyTailedRegression):
         Examples
         --------
         >>> X, y = np.arange(8.0)[:, None], [0.1, 1.0, 2.1, 30.0, 3.9, 5.1, 5.9, 7.2]
-        >>> model = RobustBayesianRegression().fit(X, y)
+        >>> model = BayesianRobustRegression().fit(X, y)
         >>> (model.row_weights(X, y) < 0.5).nonzero()[0].tolist()
         [3]
         """

@@ -15,7 +15,7 @@ from posterity import (
     BayesianLinearRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
-    RobustBayesianRegression,
+    BayesianRobustRegression,
 )
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import read_context
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 _CLASSES: dict[str, Any] = {
     "linear": BayesianLinearRegression,
-    "robust": RobustBayesianRegression,
+    "robust": BayesianRobustRegression,
     "quantile": BayesianQuantileRegression,
     "poisson": BayesianPoissonRegression,
 }
