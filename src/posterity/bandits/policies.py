@@ -38,8 +38,8 @@ class Policy:
     floor: float = 0.02
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.floor <= 1.0:
-            raise ValueError(f"floor is {self.floor}: it must lie between 0 and 1, as in 0.02")
+        if isinstance(self.floor, str) or not 0.0 <= self.floor <= 1.0:
+            raise ValueError(f"floor is {self.floor!r}: it must lie between 0 and 1, as in 0.02")
 
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """(n, K) probabilities of all arms; those that are not allowed have 0.

@@ -84,10 +84,14 @@ class Experiment:
         count = len(self.arms)
         if count < 2 or len(set(self.arms)) < count:
             raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level}: it must lie between 0 and 1")
+        if isinstance(level, str) or not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level!r}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
+        if not isinstance(stop, Stop | None):
+            raise TypeError(
+                f"stop is {stop!r}: give a rule, as AnytimeValid(), ExpectedLoss() or Rows()"
+            )
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
         self.level, self.planned_rows = level, planned_rows
         self._shares = _shares(allocation, self.arms)
@@ -180,7 +184,10 @@ class Experiment:
         own = None if every is None else every[np.arange(n), places]
         names = tuple(f"x{j}" for j in range(contexts.shape[1]))
         if self._features not in (None, names):
-            raise ValueError(f"X has {len(names)} columns, but earlier rows had {self._features}")
+            raise ValueError(
+                f"X has the columns {list(names)}, but earlier rows had "
+                f"{list(self._features or ())}: give the same"
+            )
         self._features = names
         self._learn([Rounds(contexts, places, earned, own, every).checked()])
         return self

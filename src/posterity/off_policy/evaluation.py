@@ -122,6 +122,11 @@ def evaluate(
     >>> round(estimate["best", "dr"].value, 1), round(estimate["logged", "dr"].value, 1)
     (0.4, 0.0)
     """
+    if not isinstance(log, Log):
+        raise TypeError(
+            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
+            "a table"
+        )
     how = _How(
         methods=_named(methods),
         level=level,
