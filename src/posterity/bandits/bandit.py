@@ -168,8 +168,8 @@ class Bandit(BaseEstimator):
         number, names, may = self._decided, self._roster.names, self._roster.open
         place, mean, scale = lean.decide(X, may, how, policy.floor, self._seed, number)
         self._decided = number + 1
-        told = (student_propensities, policy, lean.df, mean[None], scale[None], may[None])
-        return Decision(number, X, names[place], place, mean, told)
+        source = student_propensities, policy, lean.df, mean, scale, may
+        return Decision(number, X, names[place], place, mean, source)
 
     @one_at_a_time
     def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:

@@ -38,8 +38,8 @@ class Policy:
     floor: float = 0.02
 
     def __post_init__(self) -> None:
-        if isinstance(self.floor, str) or not 0.0 <= self.floor <= 1.0:
-            raise ValueError(f"floor is {self.floor!r}: it must lie between 0 and 1, as in 0.02")
+        if not 0.0 <= self.floor <= 1.0:
+            raise ValueError(f"floor is {self.floor}: it must lie between 0 and 1, as in 0.02")
 
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """(n, K) probabilities of all arms; those that are not allowed have 0.
@@ -312,6 +312,10 @@ class InformationDirected(Policy):
 def student_propensities(
     policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
 ) -> Array:
-    """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom."""
+    """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.
+
+    Of one context, arrays may be (K,).
+    """
+    mean, scale, allowed = np.atleast_2d(mean, scale, allowed)
     beliefs = StudentBeliefs(mean, scale, np.full(mean.shape, df), allowed.astype(bool))
     return policy.propensities(beliefs, np.random.default_rng(0))

@@ -84,8 +84,8 @@ class Experiment:
         count = len(self.arms)
         if count < 2 or len(set(self.arms)) < count:
             raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
-        if isinstance(level, str) or not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level!r}: it must lie between 0 and 1")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
         if not isinstance(stop, Stop | None):
