@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.bandits.beliefs import AnyBeliefs
-from posterity.bandits.choosing import beliefs_in, choose_arms, draws_of
+from posterity.bandits.choosing import choose_arms, compute_beliefs, make_generator
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import (
     check_ranking_length,
@@ -378,8 +378,8 @@ class Bandit(BaseEstimator):
         self._start()
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
-        rng = draws_of(self._seed, self._decided)
-        return beliefs_in(contexts, mask, self._arms, self._lean(), rng), rng
+        rng = make_generator(self._seed, self._decided)
+        return compute_beliefs(contexts, mask, self._arms, self._lean(), rng), rng
 
     def _rewards(
         self,
