@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -30,6 +31,7 @@ from posterity.bandits import (
     TopTwo,
     UpperConfidenceBound,
 )
+from posterity.bandits.decisions import ranking_probability
 from posterity.basis import Polynomial
 from posterity.files import dumps, loads
 from posterity.forgetting import Exponential
@@ -278,6 +280,26 @@ def test_rankings() -> None:
     one = bandit.decide(POINTS[0], k=3)
     assert sorted(one.arm) == sorted(ARMS)
     assert 0.0 < one.propensity < 1.0
+
+
+@pytest.mark.parametrize(
+    "policy", [ThompsonSampling(floor=0.3), TopTwo(floor=0.3), Greedy(floor=0.3)]
+)
+def test_rankings_come_as_often_as_their_propensities_say(policy: Policy) -> None:
+    n, mask = 4000, np.array([True, True, False, True])
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    bandit = Bandit(arms=[0, 1, 2, 3], policy=policy, rng=3)
+    bandit.learn(X, [0, 1, 2, 3] * 5, np.sin(np.arange(20.0)))
+    made = bandit.decide(np.repeat(X[:1], n, axis=0), allowed=mask, k=2)
+    total = 0.0
+    for ranking in itertools.permutations([0, 1, 3], 2):
+        here = (made.arms == ranking).all(axis=1)
+        expected = ranking_probability(made.propensities, np.tile(ranking, (n, 1)))
+        np.testing.assert_allclose(made.propensity[here], expected[here], rtol=1e-12)
+        share = expected.mean()
+        assert abs(here.mean() - share) < 5.0 * np.sqrt(share / n)
+        total += share
+    assert abs(total - 1.0) < 1e-10
 
 
 # ---- the lean way --------------------------------------------------------------------------------

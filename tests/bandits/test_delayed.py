@@ -110,3 +110,14 @@ def test_what_is_refused_changes_nothing() -> None:
         delayed.hold(delayed.bandit.decide(np.eye(2)), at=0.0, ids=["one"])
     with pytest.raises(ValueError, match="finite"):
         delayed.hold(delayed.bandit.decide(np.eye(2)), at=np.nan)
+
+
+def test_times_are_numbers() -> None:
+    delayed = DelayedRewards(bandit_of(), horizon=1.0)
+    with pytest.raises(ValueError, match="at is 'noon': it must be a finite number"):
+        delayed.decide(np.ones(2), at="noon")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="now is nan: it must be a number"):
+        delayed.expire(now=np.nan)
+    with pytest.raises(ValueError, match="horizon is -1"):
+        DelayedRewards(bandit_of(), horizon=-1.0).decide(np.ones(2), at=0.0)
+    assert delayed.decide(np.ones(2), at=0.0).id == 0

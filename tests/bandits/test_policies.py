@@ -21,7 +21,7 @@ from posterity.bandits import (
     probability_best,
 )
 from posterity.bandits.beliefs import Beliefs, JointBeliefs
-from posterity.bandits.decisions import picked, ranking_probability
+from posterity.bandits.decisions import draw_rankings, ranking_probability
 from posterity.bandits.probability_best import shares_of_best
 from posterity.distributions import Mixture, Normal, StudentT
 
@@ -158,7 +158,7 @@ def test_what_is_picked_follows_the_probabilities(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.ones(4), size=1)
     repeated = np.repeat(shares, 4_000, axis=0)
-    arms = picked(repeated, 1, rng)
+    arms = draw_rankings(repeated, 1, rng)
     counts = np.bincount(arms[:, 0], minlength=4)
     assert stats.chisquare(counts, 4_000 * shares[0]).pvalue > 1e-6
     np.testing.assert_allclose(ranking_probability(repeated, arms), shares[0, arms[:, 0]])
@@ -168,7 +168,7 @@ def test_rankings() -> None:
     rng = np.random.default_rng(0)
     shares = np.array([0.5, 0.3, 0.2, 0.0])
     repeated = np.tile(shares, (20_000, 1))
-    arms = picked(repeated, 2, rng)
+    arms = draw_rankings(repeated, 2, rng)
     chance = ranking_probability(repeated, arms)
     assert (arms[:, 0] != arms[:, 1]).all()
     assert not (arms == 3).any()

@@ -264,6 +264,8 @@ def test_messages_and_nothing_changed() -> None:
         Experiment(["A", "B"], allocation="adaptive")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="level is 95"):
         Experiment(["A", "B"], level=95.0)
+    with pytest.raises(TypeError, match="stop is 'loss': give a rule"):
+        Experiment(["A", "B"], stop="loss")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="planned_rows is 0"):
         Experiment(["A", "B"], planned_rows=0)
 

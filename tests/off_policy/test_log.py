@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from posterity.bandits import Bandit, InverseGap
 from posterity.off_policy import Log, evaluate
 
 pd = pytest.importorskip("pandas")
@@ -189,3 +190,26 @@ def test_json_lines_in_and_out(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="no propensities"):
         Log.open(frame()).to_dsjson(tmp_path / "none.dsjson")
+
+
+def test_rankings_are_judged_by_their_first_places() -> None:
+    n, rng = 4000, np.random.default_rng(0)
+    X = rng.normal(size=(n, 1))
+    bandit = Bandit(arms=["a", "b", "c"], policy=InverseGap(floor=0.3), rng=0)
+    bandit.learn(X[:6], ["a", "b", "c"] * 2, np.array([1.0, 0.0, -1.0] * 2) * X[:6, 0])
+    made = bandit.decide(X, k=2)
+    with pytest.raises(ValueError, match="of rankings, give the first places"):
+        Log.of(X, made.arms, np.zeros(n), made.propensity)
+    first = made.arms[:, 0]
+    slopes = np.select([first == "a", first == "b"], [1.0, 0.0], -1.0)
+    rewards = 0.5 + slopes * X[:, 0] + 0.5 * rng.normal(size=n)
+    log = Log.of(X, first, rewards, propensities=made.propensities)
+    estimate = evaluate(log, ["uniform"], ["ips"])["uniform", "ips"]
+    assert abs(estimate.value - 0.5) < 4.0 * estimate.std_error
+
+
+def test_a_log_has_decisions_and_evaluate_a_log() -> None:
+    with pytest.raises(ValueError, match="at least one row"):
+        Log.of(np.zeros((0, 1)), [], [])
+    with pytest.raises(TypeError, match="log is of type dict"):
+        evaluate({"a": 1}, ["uniform"], ["ips"])  # type: ignore[arg-type]

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.bandits.beliefs import AnyBeliefs
-from posterity.bandits.choosing import beliefs_in, choose_arms, draws_of
+from posterity.bandits.choosing import choose_arms, compute_beliefs, make_generator
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import (
+    check_ranking_length,
     is_row,
     read_allowed,
     read_arms,
     read_contexts,
+    read_correction,
     read_decided,
     read_reward,
     read_rewards,
@@ -166,8 +168,8 @@ class Bandit(BaseEstimator):
         number, names, may = self._decided, self._roster.names, self._roster.open
         place, mean, scale = lean.decide(X, may, how, policy.floor, self._seed, number)
         self._decided = number + 1
-        told = (student_propensities, policy, lean.df, mean[None], scale[None], may[None])
-        return Decision(number, X, names[place], place, mean, told)
+        source = student_propensities, policy, lean.df, mean, scale, may
+        return Decision(number, X, names[place], place, mean, source)
 
     @one_at_a_time
     def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:
@@ -175,10 +177,7 @@ class Bandit(BaseEstimator):
         contexts = read_contexts(self, X, learns=False)
         n = len(contexts)
         mask = read_allowed(allowed, n, self._roster)
-        if k is not None and not 1 <= k <= int(mask.sum(axis=1).min()):
-            raise ValueError(
-                f"k is {k}: it must be at least 1, and at most the number of allowed arms"
-            )
+        check_ranking_length(k, mask)
         ids = np.arange(self._decided, self._decided + n)
         policy: Any = watched(self._policy, self.ledger_, self._roster.names)
         if k is not None and isinstance(policy, Watched):
@@ -261,10 +260,10 @@ class Bandit(BaseEstimator):
         if arms is not None and reward is not None and not self._binary:
             try:
                 place = self._roster.places.get(arm)
-            except TypeError:  # it has no hash: below it is said what it must be
-                place = None
-            if place is not None and arms.learn_lean(x, place, reward, weight):
-                return self
+                if place is not None and arms.learn_lean(x, place, reward, weight):
+                    return self
+            except TypeError:  # nothing was learned: the call below says what is wrong
+                pass
         return self._learn_one(x, arm, reward, weight)
 
     @one_at_a_time
@@ -300,7 +299,7 @@ class Bandit(BaseEstimator):
     @all_or_nothing
     def correct(self, X: Any, arms: Any, *, former: ArrayLike, rewards: ArrayLike) -> Self:
         """Replace learned rewards by corrected ones; NaN removes a reward."""
-        arms, before, after = list(arms), np.asarray(former), np.asarray(rewards)
+        arms, before, after = read_correction(X, arms, former, rewards)
         for values, change in ((before, self.unlearn), (after, self.learn)):
             some = np.flatnonzero(~np.isnan(values))
             if len(some):
@@ -310,13 +309,11 @@ class Bandit(BaseEstimator):
     @all_or_nothing
     def merge(self, other: Self) -> Self:
         """Learn all that another bandit of the same arms has learned."""
+        if not isinstance(other, Bandit):
+            raise TypeError(f"other is {other!r}: merge a bandit of the same arms")
         self._start()
         other._start()
-        if self._roster.names != other._roster.names:
-            raise ValueError(
-                f"the other bandit's arms are {other.arms_}, this one's {self.arms_}: merge "
-                "bandits of the same arms in the same order"
-            )
+        self._roster.check_same_arms(other._roster)
         if hasattr(self, "n_features_in_") and hasattr(other, "n_features_in_"):
             check_same_features(self, other)
         self._arms.merge(other._arms)
@@ -381,8 +378,8 @@ class Bandit(BaseEstimator):
         self._start()
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
-        rng = draws_of(self._seed, self._decided)
-        return beliefs_in(contexts, mask, self._arms, self._lean(), rng), rng
+        rng = make_generator(self._seed, self._decided)
+        return compute_beliefs(contexts, mask, self._arms, self._lean(), rng), rng
 
     def _rewards(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
-from posterity.bandits.decisions import picked
+from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.policies import student_propensities
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.sharing import Arms
@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-def draws_of(seed: int, number: int) -> np.random.Generator:
+def make_generator(seed: int, number: int) -> np.random.Generator:
     """Random numbers of the decision with this number, and of no other."""
     return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, number]))
 
 
-def beliefs_in(
+def compute_beliefs(
     contexts: Array, mask: Mask, arms: Arms, lean: ArmsPath | None, rng: np.random.Generator
 ) -> AnyBeliefs:
     """What is believed of the arms in each context, by the kernel where it can tell."""
@@ -55,12 +55,12 @@ def choose_arms(
             contexts, mask.view(np.uint8), how, policy.floor, seed, number
         )
         return places, mean, (student_propensities, policy, lean.df, mean, scale, mask)
-    rng = draws_of(seed, number)
-    beliefs = beliefs_in(contexts, mask, arms, lean, rng)
+    rng = make_generator(seed, number)
+    beliefs = compute_beliefs(contexts, mask, arms, lean, rng)
     if k is None:
         places, chances = policy.choose(beliefs, rng)
     else:
         chances = policy.propensities(beliefs, rng)
-        places = picked(chances, k, rng)
+        places = draw_rankings(chances, k, rng)
     alone = policy.propensities, beliefs, np.random.default_rng(0)
     return places, beliefs.mean, alone if chances is None else (np.asarray, chances)

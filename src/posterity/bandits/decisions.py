@@ -94,7 +94,7 @@ class Decision:
 
     __slots__ = ("_picked_from", "_place", "_propensities", "arm", "context", "expected", "id")
 
-    # Not told by keyword: making one is a good part of a decision's time.
+    # No keywords: making one is a good part of a decision's time.
     def __init__(
         self,
         number: int,
@@ -145,7 +145,7 @@ def _row(decisions: Decisions, row: int) -> Array:
     return decisions.propensities[row][None]
 
 
-def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:
+def draw_rankings(propensities: Array, k: int, rng: np.random.Generator) -> Index:
     """Arms (n, k), without repetition.
 
     One after another, each in proportion to its probability among those that are left (Plackett
@@ -153,7 +153,7 @@ def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:
 
     Examples
     --------
-    >>> picked(np.array([[0.0, 1.0]]), 1, np.random.default_rng(0)).tolist()
+    >>> draw_rankings(np.array([[0.0, 1.0]]), 1, np.random.default_rng(0)).tolist()
     [[1]]
     """
     n = len(propensities)
@@ -169,7 +169,7 @@ def picked(propensities: Array, k: int, rng: np.random.Generator) -> Index:
 
 
 def ranking_probability(propensities: Array, arms: Index) -> Array:
-    """(n,) probability that :func:`picked` gives these arms (n,) or (n, k) in this order.
+    """(n,) probability that :func:`draw_rankings` gives these arms (n,) or (n, k) in this order.
 
     Examples
     --------

@@ -70,7 +70,9 @@ class DelayedRewards(BaseEstimator):
 
     def decide(self, X: Any, *, at: float, ids: Any = None, **how: Any) -> Any:
         """As :meth:`Bandit.decide`, and store the decisions under ``ids`` or their own ids."""
-        if ids is not None:  # before anything is drawn
+        self._check_horizon()  # before anything is drawn
+        _check_finite("at", at)
+        if ids is not None:
             self._refuse_held([ids] if is_row(X) else list(ids))
         decided = self.bandit.decide(X, **how)
         read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
@@ -95,8 +97,8 @@ class DelayedRewards(BaseEstimator):
         ValueError
             If one of these names is held already, or there are too many or too few.
         """
-        if not np.isfinite(at):
-            raise ValueError(f"at is {at}: the time of a decision must be finite")
+        self._check_horizon()
+        _check_finite("at", at)
         own, contexts, arms = _parts(decided)
         if ids is not None and isinstance(decided, Decision):
             ids = [ids]
@@ -141,6 +143,8 @@ class DelayedRewards(BaseEstimator):
     @one_at_a_time
     def expire(self, now: float) -> list[Any]:
         """Learn the default of all decisions whose horizon has passed; returns their ids."""
+        self._check_horizon()
+        _check_number("now", now)
         late = [
             name
             for name, held in self._held.items()
@@ -155,6 +159,7 @@ class DelayedRewards(BaseEstimator):
 
         These rewards can't be corrected any more.
         """
+        _check_number("before", before)
         done = [
             name
             for name, held in self._held.items()
@@ -169,6 +174,11 @@ class DelayedRewards(BaseEstimator):
     @property
     def _held(self) -> dict[Any, HeldDecision]:
         return self.__dict__.setdefault("held_", {})
+
+    def _check_horizon(self) -> None:
+        _check_number("horizon", self.horizon)
+        if self.horizon < 0.0:
+            raise ValueError(f"horizon is {self.horizon}: it must be 0 or more")
 
     def _refuse_held(self, names: Sequence[Any]) -> None:
         for name in names:
@@ -224,3 +234,17 @@ def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
     if places.ndim > 1:
         raise ValueError("these decisions are rankings: give decisions with one arm each")
     return parts
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not np.isnan(value)
+
+
+def _check_number(name: str, value: Any) -> None:
+    if not _is_number(value):
+        raise ValueError(f"{name} is {value!r}: it must be a number")
+
+
+def _check_finite(name: str, value: Any) -> None:
+    if not _is_number(value) or np.isinf(value):
+        raise ValueError(f"{name} is {value!r}: it must be a finite number")

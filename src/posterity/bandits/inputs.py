@@ -45,6 +45,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
             "the context has no features: if there are none, give every context the same "
             "number, as in [1.0]"
         )
+    if isinstance(X, str):
+        raise TypeError(f"the context is the text {X!r}: give numbers, or a mapping of names")
     if is_row(X):
         X = np.asarray(X, dtype=np.float64)[None]
     if known and isinstance(X, np.ndarray | Sequence):  # which has no names: none are asked for
@@ -142,9 +144,19 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     return mask
 
 
+def check_ranking_length(k: Any, mask: Mask) -> None:
+    """Refuse a length ``k`` of rankings that no context, or not each, has arms for."""
+    if k is None:
+        return
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"k is {k!r}: it must be an integer, the length of a ranking")
+    if not 1 <= k <= int(mask.sum(axis=1).min()):
+        raise ValueError(f"k is {k}: it must be at least 1, and at most the number of allowed arms")
+
+
 def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
     """What was given as true and false as an array; (K,) or (n, K) where names were given."""
-    if is_among(allowed, places):
+    if isinstance(allowed, str) or is_among(allowed, places):
         return _named([allowed], places)
     given = list(allowed) if isinstance(allowed, set | frozenset | Sequence) else allowed
     try:
@@ -213,6 +225,20 @@ def read_rewards(rewards: ArrayLike, n: int, arms: int, *, binary: bool) -> Arra
                 "rewards of 0 and 1: give 0 or 1, or use another model"
             )
     return values
+
+
+def read_correction(
+    X: Any, arms: Any, former: ArrayLike, rewards: ArrayLike
+) -> tuple[list[Any], Array, Array]:
+    """Names of arms, former and corrected rewards, one of each for each context; NaN is none."""
+    names, before, after = list(arms), as_numbers(former), as_numbers(rewards)
+    n = len(X)
+    if len(names) != n or before.shape != (n,) or after.shape != (n,):
+        raise ValueError(
+            f"there are {n} contexts, {len(names)} arms, former rewards of shape {before.shape} "
+            f"and rewards of shape {after.shape}: give one of each for each row"
+        )
+    return names, before, after
 
 
 def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Index:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs, scales_at
-from posterity.bandits.decisions import picked
+from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.probability_best import shares_of_best
 from posterity.kernel import envelope_shares
 
@@ -63,7 +63,7 @@ class Policy:
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
         """
         propensities = self.propensities(beliefs, rng)
-        return picked(propensities, 1, rng)[:, 0], propensities
+        return draw_rankings(propensities, 1, rng)[:, 0], propensities
 
     def lean_way(self, df: float) -> tuple[int, float] | None:
         """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
@@ -312,6 +312,10 @@ class InformationDirected(Policy):
 def student_propensities(
     policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
 ) -> Array:
-    """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom."""
+    """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.
+
+    Of one context, arrays may be (K,).
+    """
+    mean, scale, allowed = np.atleast_2d(mean, scale, allowed)
     beliefs = StudentBeliefs(mean, scale, np.full(mean.shape, df), allowed.astype(bool))
     return policy.propensities(beliefs, np.random.default_rng(0))

@@ -61,6 +61,14 @@ class Roster:
         """(K,) names."""
         return as_labels(self.names)
 
+    def check_same_arms(self, other: Roster) -> None:
+        """Refuse a roster of other arms, or of the same in another order."""
+        if self.names != other.names:
+            raise ValueError(
+                f"the other bandit's arms are {list(other.names)}, this one's {list(self.names)}: "
+                "merge bandits of the same arms in the same order"
+            )
+
     def added(self, name: Any) -> Roster:
         """With one more arm, or one that had retired."""
         if name in self.retired:

@@ -254,7 +254,7 @@ class SharedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        learn_one(self.model, crossed(x[None], self.features[[arm]])[0], reward, weight)
+        learn_one(self.model, combine_features(x[None], self.features[[arm]])[0], reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -273,7 +273,7 @@ class SharedArms(PlainArms):
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         n, k = allowed.shape
-        columns = crossed(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
+        columns = combine_features(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
         means = expected(self.model, columns)
         if means.is_flat().any():
             return beliefs_of([means[arm::k] for arm in range(k)], allowed)
@@ -281,7 +281,7 @@ class SharedArms(PlainArms):
         return JointBeliefs(draws, means.mean().reshape(n, k), allowed)
 
     def _columns(self, rows: Rewards) -> Array:
-        return crossed(rows.X, self.features[rows.arms])
+        return combine_features(rows.X, self.features[rows.arms])
 
 
 def arms_sharing(
@@ -317,12 +317,12 @@ def arms_sharing(
     return arms
 
 
-def crossed(X: Array, features: Array) -> Array:
+def combine_features(X: Array, features: Array) -> Array:
     """(n, m + a + m a) contexts (n, m), features (n, a) of arms, and their products.
 
     Examples
     --------
-    >>> crossed(np.array([[2.0, 3.0]]), np.array([[5.0]]))
+    >>> combine_features(np.array([[2.0, 3.0]]), np.array([[5.0]]))
     array([[ 2.,  3.,  5., 10., 15.]])
     """
     products = (X[:, :, None] * features[:, None, :]).reshape(len(X), -1)

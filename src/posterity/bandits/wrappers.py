@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.bandits.beliefs import AnyBeliefs
-from posterity.bandits.decisions import picked
+from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.policies import Policy
 
 Array = NDArray[np.float64]
@@ -96,8 +96,10 @@ class Watched:
 
     def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array]:
         """See :class:`Policy`."""
-        places, told, self.ledger = self.wrapper.decide(beliefs, self.ledger, self.names, rng)
-        return places, told
+        places, propensities, self.ledger = self.wrapper.decide(
+            beliefs, self.ledger, self.names, rng
+        )
+        return places, propensities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,19 +170,21 @@ class Budget(Wrapper):
         rng: np.random.Generator,
     ) -> tuple[Index, Array, Ledger]:
         """See :class:`Wrapper`."""
-        told = self.chances(beliefs, ledger, names, rng)
+        propensities = self.chances(beliefs, ledger, names, rng)
         costs, left = self._costs(names), self.total - ledger.spent
-        n = len(told)
+        n = len(propensities)
         if n * costs.max() <= left:
-            places = picked(told, 1, rng)[:, 0]
+            places = draw_rankings(propensities, 1, rng)[:, 0]
         else:
             places = np.empty(n, dtype=np.intp)
             for row in range(n):
                 affordable = beliefs.allowed[row] & (costs <= left)
                 self._refuse_none(affordable[None], left, row)
-                some = told[row] * affordable
-                told[row] = some / some.sum() if some.any() else affordable / affordable.sum()
-                places[row] = picked(told[row : row + 1], 1, rng)[0, 0]
+                some = propensities[row] * affordable
+                propensities[row] = (
+                    some / some.sum() if some.any() else affordable / affordable.sum()
+                )
+                places[row] = draw_rankings(propensities[row : row + 1], 1, rng)[0, 0]
                 left -= costs[places[row]]
         spent = ledger.spent
         for place in places:  # in the order in which what is left was found
@@ -191,7 +195,7 @@ class Budget(Wrapper):
         recent = np.concatenate([before, shown])[-RECENT:]
         return (
             places,
-            told,
+            propensities,
             replace(ledger, decisions=ledger.decisions + n, spent=spent, recent=recent),
         )
 
@@ -209,18 +213,18 @@ class Budget(Wrapper):
         share = (self.total - ledger.spent) / max(self.decisions - ledger.decisions, 1)
         floor = self.policy.floor
 
-        def paid(price: float) -> float:
+        def expected_cost(price: float) -> float:
             best = np.argmax(expected - price * costs, axis=1)
             return float((1.0 - floor) * costs[best].mean() + floor * costs.mean())
 
-        if paid(0.0) <= share:
+        if expected_cost(0.0) <= share:
             return 0.0
         steps = np.diff(np.unique(costs))
         spread = np.ptp(expected[np.isfinite(expected)])
         low, high = 0.0, float(spread / steps.min()) if len(steps) else 0.0
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if paid(middle) <= share else (middle, high)
+            low, high = (low, middle) if expected_cost(middle) <= share else (middle, high)
         return high
 
     def _refuse_none(self, affordable: NDArray[np.bool_], left: float, first: int = 0) -> None:
@@ -305,11 +309,11 @@ class Baseline(Wrapper):
             share[row] = self._share(loss[row], ledger.decisions + row, spent)
             if share[row] > 0.0:
                 spent += float(share[row] * loss[row])
-        told = share[:, None] * wished + (1.0 - share)[:, None] * base
-        places = picked(told, 1, rng)[:, 0]
+        propensities = share[:, None] * wished + (1.0 - share)[:, None] * base
+        places = draw_rankings(propensities, 1, rng)[:, 0]
         agreed = ledger.agreed + float(wished[np.arange(n), places].sum())
         after = replace(ledger, decisions=ledger.decisions + n, spent=spent, agreed=agreed)
-        return places, told, after
+        return places, propensities, after
 
     def _share(self, loss: float, decisions: int, spent: float) -> float:
         """How much of the policy there is in a decision that loses so much at most."""

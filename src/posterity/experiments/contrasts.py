@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 # Draws that probabilities of being the best are shares of.
 _DRAWS = 20_000
-# Rows of each arm, in effect, before which nothing is told.
+# Rows of each arm, in effect, before which nothing is estimated.
 _FEWEST = 20.0
 
 

@@ -44,13 +44,13 @@ class Experiment:
     level : float
         Of all intervals together.
     planned_rows : int, optional
-        How many rows there are to be, told before the first: intervals are narrower around it,
+        How many rows are planned, given before the first: intervals are narrower around it,
         and wider where there are ten times as many or a tenth. Default: about alike at any time.
 
     Attributes
     ----------
     decision_ : Decision or None
-        The end, told at the first look that found one.
+        The end, as found at the first look that found one.
     n_observations_ : int
         Rows so far.
 
@@ -88,6 +88,10 @@ class Experiment:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
+        if not isinstance(stop, Stop | None):
+            raise TypeError(
+                f"stop is {stop!r}: give a rule, as AnytimeValid(), ExpectedLoss() or Rows()"
+            )
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
         self.level, self.planned_rows = level, planned_rows
         self._shares = _shares(allocation, self.arms)
@@ -180,7 +184,10 @@ class Experiment:
         own = None if every is None else every[np.arange(n), places]
         names = tuple(f"x{j}" for j in range(contexts.shape[1]))
         if self._features not in (None, names):
-            raise ValueError(f"X has {len(names)} columns, but earlier rows had {self._features}")
+            raise ValueError(
+                f"X has the columns {list(names)}, but earlier rows had "
+                f"{list(self._features or ())}: give the same"
+            )
         self._features = names
         self._learn([Rounds(contexts, places, earned, own, every).checked()])
         return self
@@ -197,7 +204,7 @@ class Experiment:
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
-        verdict = self.stop.verdict(self._ensemble_or_none())
+        verdict = self.stop.verdict(self._summarize_arms())
         if self.decision_ is None and verdict is not None:
             place, reason = verdict
             self.decision_ = Decision(self.arms[place], reason, self.n_observations_)
@@ -239,12 +246,12 @@ class Experiment:
     @property
     def probability_best_(self) -> dict[Any, float]:
         """Probability of each arm that its mean is the largest, for a single look."""
-        return self._by_arm(self._ensemble_or_none().best)
+        return self._by_arm(self._summarize_arms().best)
 
     @property
     def expected_loss_(self) -> dict[Any, float]:
         """What is lost on average a row if each arm is taken: infinite while rows are few."""
-        return self._by_arm(self._ensemble_or_none().loss)
+        return self._by_arm(self._summarize_arms().loss)
 
     @property
     def sample_ratio_p_value_(self) -> float:
@@ -255,15 +262,15 @@ class Experiment:
         """A pandas data frame, one row for each arm."""
         import pandas as pd
 
-        standing = self._ensemble_or_none()
+        summaries = self._summarize_arms()
         columns = {
             "rows": self._counts.astype(int),
-            "mean": standing.means,
+            "mean": summaries.means,
             "effect": self._contrasts.differences[:-1, 0],
-            "low": standing.low[:, 0],
-            "high": standing.high[:, 0],
-            "probability_best": standing.best,
-            "expected_loss": standing.loss,
+            "low": summaries.low[:, 0],
+            "high": summaries.high[:, 0],
+            "probability_best": summaries.best,
+            "expected_loss": summaries.loss,
         }
         frame = pd.DataFrame(columns, index=pd.Index(list(self.arms), name="arm"))
         frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
@@ -277,7 +284,7 @@ class Experiment:
         differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
         return differences - radius, differences + radius
 
-    def _ensemble_or_none(self) -> ArmSummaries:
+    def _summarize_arms(self) -> ArmSummaries:
         means = self._contrasts.differences[:-1, -1]
         return ArmSummaries(means, *self._bounds(), self.n_observations_, self._contrasts.draws)
 

@@ -75,7 +75,7 @@ class Decision:
 class Stop:
     """A rule for stopping an experiment; ``a | b`` stops when either does."""
 
-    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
+    def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """Index of the winning arm and the reason; None while the experiment continues."""
         raise NotImplementedError
 
@@ -89,9 +89,9 @@ class Either(Stop):
 
     rules: tuple[Stop, ...]
 
-    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
+    def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
-        verdicts = (rule.verdict(standing) for rule in self.rules)
+        verdicts = (rule.verdict(summaries) for rule in self.rules)
         return next((one for one in verdicts if one is not None), None)
 
 
@@ -114,16 +114,16 @@ class AnytimeValid(Stop):
         if not 0.0 <= self.smallest_effect < np.inf:
             raise ValueError(f"smallest_effect is {self.smallest_effect}: it can't be negative")
 
-    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
+    def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
-        others = ~np.eye(len(standing.means), dtype=bool)
-        better = np.flatnonzero(np.all((standing.low > 0.0) | ~others, axis=1))
+        others = ~np.eye(len(summaries.means), dtype=bool)
+        better = np.flatnonzero(np.all((summaries.low > 0.0) | ~others, axis=1))
         if len(better):
             return int(better[0]), "is better than all others"
-        good = np.all((standing.low > -self.smallest_effect) | ~others, axis=1)
+        good = np.all((summaries.low > -self.smallest_effect) | ~others, axis=1)
         if not good.any():
             return None
-        best = int(np.where(good, standing.means, -np.inf).argmax())
+        best = int(np.where(good, summaries.means, -np.inf).argmax())
         return best, f"no other is better by {self.smallest_effect:g}"
 
 
@@ -141,9 +141,9 @@ class ExpectedLoss(Stop):
 
     threshold: float
 
-    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
+    def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
-        loss = standing.loss
+        loss = summaries.loss
         best = int(loss.argmin())
         if not loss[best] < self.threshold:
             return None
@@ -162,12 +162,12 @@ class Rows(Stop):
 
     most: int
 
-    def verdict(self, standing: ArmSummaries) -> tuple[int, str] | None:
+    def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
-        if standing.rows < self.most:
+        if summaries.rows < self.most:
             return None
-        means = np.where(np.isfinite(standing.means), standing.means, -np.inf)
-        return int(means.argmax()), f"{standing.rows} rows have come; it has the largest mean"
+        means = np.where(np.isfinite(summaries.means), summaries.means, -np.inf)
+        return int(means.argmax()), f"{summaries.rows} rows have come; it has the largest mean"
 
 
 __all__ = ["AnytimeValid", "ArmSummaries", "Decision", "Either", "ExpectedLoss", "Rows", "Stop"]

@@ -68,8 +68,8 @@ class Rounds:
         if self.propensities is not None:
             total = self.propensities.sum(axis=1)
             bad = np.any(~(self.propensities >= 0.0), axis=1) | ~(np.abs(total - 1.0) < 1e-6)
-            rule = "is what propensities sum to: none may be negative, and they must sum to 1"
-            self._refuse("number", total, bad, rule)
+            rule = "must be 1: propensities sum to 1, and none is negative"
+            self._refuse("sum of the propensities", total, bad, rule)
         if self.propensity is not None:
             outside = ~((self.propensity > 0.0) & (self.propensity <= 1.0))
             rule = "must lie above 0 and be 1 at most: it is the chance that this arm had"

@@ -1,4 +1,4 @@
-"""What a policy would have earned, told from the log of another one; and better policies."""
+"""Estimate from a log what another policy would have earned, and learn a better one."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from posterity.sequential import LowerBound, sequence_radius
 
 Array = NDArray[np.float64]
 
-# Effective rows before which no asymptotic sequence is told, and below which a note is.
+# Effective rows before which no asymptotic sequence is given, and below which a note is.
 FIRST_EFFECTIVE = 30.0
 _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
@@ -93,7 +93,7 @@ def evaluate(
     level : float
         Of the intervals.
     anytime : bool
-        Whether intervals are told that hold at all times.
+        Whether to give intervals that hold at all times as well.
     reward_range : (low, high), optional
         What rewards can be: then the anytime interval of "ips" holds whatever the weights, from
         the first row on. All others are asymptotic.
@@ -122,6 +122,11 @@ def evaluate(
     >>> round(estimate["best", "dr"].value, 1), round(estimate["logged", "dr"].value, 1)
     (0.4, 0.0)
     """
+    if not isinstance(log, Log):
+        raise TypeError(
+            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
+            "a table"
+        )
     how = _How(
         methods=_named(methods),
         level=level,

@@ -156,6 +156,12 @@ class Log:
             Names of all arms; default those that are there, sorted.
         """
         contexts = np.ascontiguousarray(X, dtype=np.float64)
+        if np.ndim(arms) != 1 or not len(contexts):
+            raise ValueError(
+                f"X has shape {contexts.shape}, arms {np.shape(arms)}: give at least one row, and "
+                "one arm a row; of rankings, give the first places, arms[:, 0], and the "
+                "propensities of all arms, which these were drawn from"
+            )
         chosen = np.asarray(arms).tolist()
         known = tuple(sorted(set(chosen)) if names is None else names)
         where = {name: place for place, name in enumerate(known)}
