@@ -68,9 +68,13 @@ def test_digits(name: str, sets: dict[str, Any], report: Callable[[str], None]) 
         # NIST's standard deviations are those of the estimator: the t's scale, not its deviation.
         sd = posterior.marginal().scale
         reached[how] = digits(posterior.mean, certified["coef"]), digits(sd, certified["sd"])
+    # The least of a few orders of the rows: one order's last digits are luck.
+    rng = np.random.default_rng(0)
+    orders = [np.arange(len(y)), *(rng.permutation(len(y)) for _ in range(9))]
+    peers = [batch_qr(full[order], y[order]) for order in orders]
     peer = [
-        digits(values, certified[what])
-        for values, what in zip(batch_qr(full, y), ("coef", "sd"), strict=True)
+        min(digits(one[place], certified[what]) for one in peers)
+        for place, what in enumerate(("coef", "sd"))
     ]
     if name == SETS[0]:
         report("NIST StRD: correct digits of the worst coefficient / standard deviation")

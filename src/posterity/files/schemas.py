@@ -17,6 +17,7 @@ from posterity import __version__
 from posterity.files.decoding import Decoder
 from posterity.files.encoding import Encoder
 from posterity.files.errors import ModelFileError
+from posterity.files.registry import name_of
 
 AnyArray = NDArray[Any]
 
@@ -34,7 +35,7 @@ def write(model: Any, notes: Mapping[str, Any]) -> tuple[str, dict[str, AnyArray
         "format": FORMAT,
         "schema": NEWEST,
         "library": __version__,
-        "class": type(model).__name__,
+        "class": name_of(type(model)),
         "features": None if names is None else [str(name) for name in names],
         "model": root,
         "notes": about,
@@ -74,7 +75,7 @@ def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any,
     with np.errstate(all="ignore"):
         decoder = Decoder(parts["objects"], arrays)
     model, notes = decoder.value(parts["model"]), decoder.value(parts["notes"])
-    if not hasattr(model, "get_params") or type(model).__name__ != parts["class"]:
+    if not hasattr(model, "get_params") or name_of(type(model)) != parts["class"]:
         raise ValueError(f"a {type(model).__name__} is not a model")
     if not isinstance(notes, dict):
         raise TypeError("its notes are not a mapping")

@@ -1,5 +1,7 @@
 """Floor 3: linear models of what has no Gaussian noise."""
 
+import warnings
+
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.generalized.logistic import BayesianLogisticRegression
 from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegression
@@ -20,9 +22,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Its name for one version more; of the package, which warns.
-    if name == "RobustBayesianRegression":
-        import posterity
-
-        return getattr(posterity, name)
+    if name == "RobustBayesianRegression":  # its name for one version more
+        warnings.warn(f"{name} is called BayesianRobustRegression now", FutureWarning, stacklevel=2)
+        return BayesianRobustRegression
     raise AttributeError(f"module 'posterity.generalized' has no attribute {name!r}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
+from posterity.posteriors.gaussian import never_learned
 
 # Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
 # fit them again would take long.
@@ -49,6 +50,19 @@ class StartRows:
             np.concatenate([self.offsets, some.offsets]),
             self.due,
         )
+
+    def without(self, rows: SiteRows) -> StartRows:
+        """These, less others that are among them; raises ``ValueError`` if one is not."""
+        weights = self.weights.copy()
+        for i in range(len(rows)):
+            same = (rows.X[i] == self.X).all(axis=1) & (rows.y[i] == self.y)
+            same &= rows.offsets[i] == self.offsets
+            there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * rows.weights[i]))
+            if not len(there):
+                raise ValueError(never_learned(f"row {i}"))
+            weights[there[-1]] -= rows.weights[i]
+        some = weights > 1e-12 * self.weights
+        return StartRows(self.X[some], self.y[some], weights[some], self.offsets[some], self.due)
 
     def fitted(self) -> StartRows:
         """The same, once they were fitted together."""

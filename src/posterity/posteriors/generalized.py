@@ -235,10 +235,15 @@ class GeneralizedPosterior(LinearPosterior):
                 f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} was "
                 "learned; give learned rows (nothing was changed)"
             )
-        statistics.start = None
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))
             statistics.copy_from(SiteStatistics())
+            return
+        if statistics.start is not None:
+            trial, kept = self.copy(), statistics.start.without(rows)
+            trial._fit_again(kept.rows)
+            trial.statistics.start = kept.fitted()
+            self.copy_from(trial)
             return
         together = statistics.together == statistics.seen
         left, precision, logs = taken_out(
@@ -460,7 +465,7 @@ class GeneralizedPosterior(LinearPosterior):
         way = self.near_the_mean() if self.approximation == "moments" else self
         way._close(rows)
         way._together(rows)
-        statistics.log_predictive, statistics.seen = before.log_predictive, before.seen
+        statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> Learned:

@@ -127,10 +127,13 @@ class Predictor:
         """
         if self.settings.forget_after is None:
             return
-        x, trial = np.ones(len(self.settings.features)), self._fresh()
+        # As many rows as a model may keep from its start: those it can always unlearn.
+        n, trial = len(self.settings.features), self._fresh()
+        X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1, n))
+        y = (X[:, 0] > 0.0).astype(np.float64)
         try:
-            trial.learn_one(x, 1.0)
-            trial.unlearn(x[None], [1.0])
+            trial.predict_then_learn(X, y)
+            trial.unlearn(X[:1], y[:1])
         except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
             said = f"this model can't unlearn: {error}"
             raise RefusedError(422, said, "forget_after") from error
