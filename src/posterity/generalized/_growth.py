@@ -144,9 +144,11 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     new.prior.squares = _pad(old.prior.squares, wider - p)
     if old.intercept:
         new.prior.root[0, 0] = old.prior.root[..., 0, 0].ravel()[0]
-        new.prior = new.prior.with_centered_intercept()
     if old.strategy is not None:
         new.prior = new.prior.scaled(old.prior.scale)
+    if old.intercept:
+        # Its belief is about the center that it was about.
+        new.prior.root[..., 0, :] = _pad(old.prior.root.reshape(-1, p, p)[0, 0], wider - p)
     new.due = old.due
 
 
