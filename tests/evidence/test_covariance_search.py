@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
+from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import search
 from posterity.evidence.shared import GroupSample, _Deviance, _Frame
 from posterity.factor.grouped import GroupBank
@@ -17,7 +18,9 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 NOISES: list[Noise] = [LearnedNoise(0.0, 0.0), LearnedNoise(2.0, 1.0), KnownNoise(4.0)]
 
 
-def task_of(seed: int, p: int, groups: int, rows: int, noise: Noise) -> _Deviance:
+def task_of(
+    seed: int, p: int, groups: int, rows: int, noise: Noise, strength: float = 1.0
+) -> _Deviance:
     rng = np.random.default_rng(seed)
     numbers = rng.integers(0, groups, size=groups * rows).astype(np.int32)
     X = rng.normal(size=(len(numbers), p)) * rng.choice([0.1, 1.0, 10.0], size=p)
@@ -28,7 +31,8 @@ def task_of(seed: int, p: int, groups: int, rows: int, noise: Noise) -> _Devianc
     bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
     sample = GroupSample(bank.rows(), float(bank.count.sum()), float(bank.residuals().sum()))
     frame = _Frame.of(sample, noise, intercept=False)
-    return _Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool))
+    prior = CovariancePrior(strength, frame.scale)
+    return _Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)
 
 
 @settings(max_examples=25)
@@ -38,11 +42,14 @@ def task_of(seed: int, p: int, groups: int, rows: int, noise: Noise) -> _Devianc
     st.integers(2, 30),
     st.integers(2, 12),
     st.sampled_from(NOISES),
+    st.sampled_from([1.0, 10.0, 1000.0]),
 )
-def test_nothing_near_is_better(seed: int, p: int, groups: int, rows: int, noise: Noise) -> None:
-    task = task_of(seed, p, groups, rows, noise)
+def test_nothing_near_is_better(
+    seed: int, p: int, groups: int, rows: int, noise: Noise, strength: float
+) -> None:
+    task = task_of(seed, p, groups, rows, noise, strength)
     lower = np.tril_indices(task.width)
-    best = search(task, task.width, 0.05, task.frame.scale, 1e-4)
+    best = search(task, task.width, 0.05, task.frame.scale, 1e-4).root
     found = task.value(best)
 
     def value(entries: np.ndarray) -> float:
@@ -57,9 +64,10 @@ def test_nothing_near_is_better(seed: int, p: int, groups: int, rows: int, noise
     assert other.fun > found - 1e-6
 
 
+@pytest.mark.parametrize("strength", [1.0, 30.0])
 @pytest.mark.parametrize("noise", NOISES)
-def test_slopes_are_those_of_the_value(noise: Noise) -> None:
-    task = task_of(3, 3, 12, 6, noise)
+def test_slopes_are_those_of_the_value(noise: Noise, strength: float) -> None:
+    task = task_of(3, 3, 12, 6, noise, strength)
     lower = np.tril_indices(3)
     root = 0.7 * np.eye(3) + 0.1
     point = task.at(root)
@@ -77,7 +85,7 @@ def test_slopes_are_those_of_the_value(noise: Noise) -> None:
 
 def test_many_columns_end_at_a_maximum_too() -> None:
     task = task_of(1, 40, 150, 90, NOISES[0])
-    best = search(task, 40, 0.05, task.frame.scale, 0.01)
+    best = search(task, 40, 0.05, task.frame.scale, 0.01).root
     point = task.at(best).turned()
     steps = point.units(np.tril_indices(40)).T @ point.slope[np.tril_indices(40)]
     assert np.abs(steps).max() < 0.05

@@ -62,13 +62,17 @@ def test_evidence_is_that_of_the_marginal_normal() -> None:
     model = GroupedRegression(noise_precision=2.0, prior_mean=[0.5]).fit(X, y, groups=keys)
     # With everything but the intercept's mean known: y ~ Normal(H m, 1/beta + x D x').
     design = np.column_stack([np.ones(len(y)), X])
-    D = model.shared_covariance_
-    covariance = np.eye(len(y)) / 2.0 + (design @ D @ design.T) * (keys[:, None] == keys)
-    fixed = 0.5 * X[:, 0]
-    ones = np.ones(len(y))
-    weight = np.linalg.solve(covariance, ones)
-    mean = weight @ (y - fixed) / (weight @ ones)
+    fixed, ones = 0.5 * X[:, 0], np.ones(len(y))
+
+    def marginal(D: Array) -> tuple[float, Array, Array]:
+        covariance = np.eye(len(y)) / 2.0 + (design @ D @ design.T) * (keys[:, None] == keys)
+        weight = np.linalg.solve(covariance, ones)
+        return float(weight @ (y - fixed) / (weight @ ones)), weight, covariance
+
+    root = model._posterior.exact().prior.root  # of the D that groups are predicted with
+    mean = marginal(np.linalg.inv(root.T @ root) / 2.0)[0]
     assert model.shared_mean_ == pytest.approx([mean, 0.5])
+    mean, weight, covariance = marginal(model.shared_covariance_)
     # A flat mean is integrated: density * sqrt(2 pi) / |S|, the 2 pi and the noise left out.
     exact = multivariate_normal(fixed + mean * ones, covariance).logpdf(y)
     exact -= 0.5 * np.log(weight @ ones / 2.0) - 0.5 * np.log(2 * np.pi / 2.0)

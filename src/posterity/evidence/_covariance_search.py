@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from posterity.evidence._covariance_prior import CovariancePrior, Lower
+
 Array = NDArray[np.float64]
 # A deviance that is worse than any.
 FAR = 1e6
-# Rows and columns of the lower triangle's entries.
-Lower = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
 STARTS = 4
@@ -27,11 +27,11 @@ FEW_COLUMNS = 32
 
 @dataclass(frozen=True)
 class Point:
-    """What a root L of D is worth: -2 log evidence, and how it changes.
+    """What a root L of D is worth: -2 log posterior density, and how it changes.
 
     To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
     each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
-    which there are ``residual_df`` observations.
+    which there are ``residual_df`` observations, and by what ``prior`` adds.
     """
 
     root: Array
@@ -39,25 +39,50 @@ class Point:
     slope: Array
     information: Array
     residual_df: float
+    prior: CovariancePrior
 
     def turned(self) -> Point:
         """The same D, with a root in which what the groups say together is diagonal."""
         basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
         slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
-        return Point(self.root @ basis, self.value, slope, information, self.residual_df)
+        return replace(self, root=self.root @ basis, slope=slope, information=information)
 
     def units(self, lower: Lower) -> Array:
         """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
 
-        From the expected curvature, where D's own prior counts as curvature 1. Of many columns each
-        entry by itself.
+        From the expected curvature. Of many columns each entry by itself.
         """
+        said = self._compute_curvature(lower)
+        if said.ndim == 1:
+            return np.diag(1.0 / np.sqrt(said + self.prior.curvature_of_shape(lower)))
+        values, directions = np.linalg.eigh(said + self.prior.curvature(self.root, lower))
+        return np.asarray(directions / np.sqrt(np.maximum(values, 1.0)))
+
+    def compute_volume(self, lower: Lower) -> float:
+        """-2 log of the part of the prior's volume that the groups leave (Laplace's formula).
+
+        Of the shape of D only: of its scale all priors know as little.
+        """
+        said, own = self._compute_curvature(lower), self.prior.curvature_of_shape(lower)
+        if said.ndim == 1:
+            return float(np.sum(np.log1p(said / own)))
+        scale = np.where(lower[0] == lower[1], 1.0 / np.sqrt(len(self.root)), 0.0)
+        said = said - np.outer(scale, scale @ said)
+        said = said - np.outer(said @ scale, scale)
+        values = np.linalg.eigvalsh(said / np.sqrt(np.outer(own, own)))
+        return float(np.sum(np.log1p(np.maximum(values, 0.0))))
+
+    def compute_spread(self, lower: Lower) -> Array:
+        """(p,) variances of the logarithms of D along its root's columns (Laplace's formula)."""
+        variances = 2.0 * np.sum(self.units(lower) ** 2, axis=1)
+        return 4.0 * variances[lower[0] == lower[1]]
+
+    def _compute_curvature(self, lower: Lower) -> Array:
+        """How the groups' deviance curves along the entries of K; of many, each by itself."""
         N, (i, j) = self.information, lower
-        own = np.where(i == j, 4.0, 2.0)
         if len(self.root) > FEW_COLUMNS:
             diagonals = np.diagonal(N, axis1=1, axis2=2)
-            by_pair = (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j]
-            return np.diag(1.0 / np.sqrt(2.0 * by_pair + own))
+            return np.asarray(2.0 * (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j])
         p = len(self.root)
         flat = N.reshape(len(N), p * p)
         products = (flat.T @ flat).reshape(p, p, p, p)
@@ -65,8 +90,7 @@ class Point:
         both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
         total = N.sum(axis=0)[i, j]
         both -= np.outer(total, total) * (2.0 / max(self.residual_df, 1.0))
-        values, directions = np.linalg.eigh(2.0 * both + np.diag(own))
-        return directions / np.sqrt(np.maximum(values, 1.0))
+        return np.asarray(2.0 * both)
 
 
 class Deviance(Protocol):
@@ -81,19 +105,23 @@ class Deviance(Protocol):
         ...
 
 
-def search(task: Deviance, p: int, least: float, largest: float, tolerance: float) -> Array:
-    """The root (p, p) of the best D, from the best of those between ``least`` and ``largest`` I.
+def search(task: Deviance, p: int, least: float, largest: float, tolerance: float) -> Point:
+    """The best D, from the best of those between ``least`` and ``largest`` I.
 
     ``tolerance`` is how far D may be from the best one, in standard deviations of what the data
     leave open.
     """
-    lower: Any = np.tril_indices(p)
     roots = [np.sqrt(scale) * np.eye(p) for scale in np.geomspace(least, largest, STARTS)]
-    start = task.at(min(roots, key=task.value))
-    best, found = _run_fisher_scoring(task, start, lower, tolerance)
+    return search_from(task, min(roots, key=task.value), tolerance)
+
+
+def search_from(task: Deviance, root: Array, tolerance: float) -> Point:
+    """The best D from a root of another."""
+    lower: Any = np.tril_indices(len(root))
+    best, found = _run_fisher_scoring(task, task.at(root), lower, tolerance)
     for until in () if found else (*ROUGH, tolerance):
         best = _search_by_gradient(task, best, lower, until)
-    return best.root
+    return best
 
 
 def _run_fisher_scoring(

@@ -10,22 +10,25 @@ is flat; with m and sigma integrated, the evidence of D is
     log p(y | D) = -1/2 sum log |I + R D R'| - 1/2 log |S'S| - a_n log(b_0 + r^2 / 2) + const
 
 (restricted maximum likelihood: Laird and Ware 1982). A maximum of that alone is often singular, or
-infinite where there are few groups. So D has a weak prior: Wishart with p + 2 degrees of freedom,
-|D|^(1/2) exp(-tr(D V) / 2s), which keeps it off its boundary (Chung, Gelman, Rabe-Hesketh, Liu and
-Dorie 2015). V is the mean of x x' and s the variance of y in units of the noise's: no units matter,
-and that groups differ by more than y does is not expected.
+infinite where there are few groups, and where groups have fewer rows than coefficients the best D
+explains the noise. So D has a prior (:mod:`posterity.evidence._covariance_prior`) that draws it
+towards a multiple of the inverse of the mean of x x'; how strongly is what the evidence favours,
+with D integrated by Laplace's formula. Groups are predicted with the mean of D over what the
+evidence leaves open, to first order, and described by the best D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.evidence._covariance_search import Point, search
+from posterity.evidence._covariance_prior import CovariancePrior
+from posterity.evidence._covariance_search import Point, search, search_from
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
 from posterity.noise import KnownNoise, Noise
@@ -36,6 +39,10 @@ Array = NDArray[np.float64]
 FEW_GROUPS = 16
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
+# Groups that the prior of D may be worth, for each coefficient, the most strict first.
+STRENGTHS = (64.0, 8.0, 1.0)
+# Most by which the logarithm of a variance over groups is raised where it is uncertain.
+MOST_SPREAD = 1.0
 # Variance that all coefficients together explain under `unit_information`, in units of the noise's.
 _MOST_SIGNAL = 10.0
 
@@ -53,11 +60,12 @@ class GroupSample:
 class SharedPrior:
     """What groups share.
 
-    ``root`` (p, p) upper triangular, root'root the inverse of D, 0 where that is flat; ``mean``
-    (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the first k groups is told by all
-    others, and what any other group is told, the uncertainty of the mean included. ``residual`` is
-    r^2, ``n_means`` the number of means learned, ``log_determinants`` what they and D bring to the
-    evidence.
+    ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
+    0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
+    first k groups is told by all others, and what any other group is told, the uncertainty of the
+    mean included. ``residual`` is r^2, ``n_means`` the number of means learned,
+    ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
+    None where it is the same.
     """
 
     root: Array
@@ -66,6 +74,7 @@ class SharedPrior:
     residual: float = 0.0
     n_means: int = 0
     log_determinants: float = 0.0
+    best_root: Array | None = None
 
     @property
     def newcomer(self) -> Array:
@@ -73,8 +82,9 @@ class SharedPrior:
         return self.priors[-1]
 
     def covariance(self) -> Array:
-        """(p, p) D, relative to the noise; infinite variances where nothing is known."""
-        return _make_factor(self.root, self.mean).covariance()
+        """(p, p) the best D, relative to the noise; infinite variances where nothing is known."""
+        root = self.root if self.best_root is None else self.best_root
+        return _make_factor(root, self.mean).covariance()
 
 
 def learned(
@@ -110,11 +120,22 @@ def learned(
         return _make_shared_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
-    task = _Deviance(frame, noise, means, residual_df)
-    least = 0.1 * min(len(frame.rows) / sample.count, 1.0)
-    best = search(task, p, least, frame.scale, tolerance)
-    root = _triangulate(np.asarray(np.linalg.inv(best)))
-    return _make_shared_prior(frame, root, _MeansRegression(frame, means, residual_df, root))
+    best = _find_covariance(frame, noise, means, residual_df, tolerance).turned()
+    root, expected = (
+        _triangulate(np.asarray(np.linalg.inv(each)))
+        for each in (best.root, _compute_expected_root(best))
+    )
+    fitted = _MeansRegression(frame, means, residual_df, root)
+    prior = _make_shared_prior(
+        frame, expected, _MeansRegression(frame, means, residual_df, expected)
+    )
+    # The noise and the evidence are those of the best D: under a larger one less seems noise.
+    return replace(
+        prior,
+        best_root=frame.unfold(root),
+        residual=fitted.residual,
+        log_determinants=fitted.log_determinants,
+    )
 
 
 def with_given_precision(
@@ -199,6 +220,11 @@ class _Frame:
         p = sample.rows.shape[1]
         return cls(np.ones(p, dtype=bool), np.eye(p), sample.rows, sample, 1.0, True)
 
+    @property
+    def spare(self) -> float:
+        """Rows beyond those that each group's own coefficients fit."""
+        return self.sample.count - _count_ranks(self.sample)
+
     def into(self, coefficients: Array) -> Array:
         return self.root @ coefficients[self.kept]
 
@@ -207,13 +233,19 @@ class _Frame:
         whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
 
+    def unfold(self, root: Array) -> Array:
+        """A root (p, p) for the coefficients themselves, 0 where columns depend on others."""
+        whole = np.zeros((len(self.kept),) * 2)
+        whole[np.ix_(self.kept, self.kept)] = root @ self.root
+        return whole
+
 
 def _compute_signal(
     sample: GroupSample, noise: Noise, total: float, residual: float, rank: int
 ) -> tuple[float, bool]:
     """Variance of y relative to the noise's, at least 1, and whether the rows tell of any noise."""
     count = sample.count
-    ranks = float(np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2)))
+    ranks = _count_ranks(sample)
     if total <= 0.0 or count <= 0.0:
         return 1.0, False
     known = isinstance(noise, KnownNoise)
@@ -229,7 +261,46 @@ def _compute_signal(
     return max(total / (count * variance), 1.0), True
 
 
+def _count_ranks(sample: GroupSample) -> float:
+    """Sum of the ranks of all groups."""
+    return float(np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2)))
+
+
 # ---- evidence ------------------------------------------------------------------------------------
+
+
+def _find_covariance(
+    frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_], tolerance: float
+) -> Point:
+    """The best D under the prior of that strength for which the evidence is highest.
+
+    From the most strict prior on, each from where the last one ended, until none is better. The
+    least is worth one group, but only where groups have rows to spare that tell of the noise.
+    """
+    p = len(frame.root)
+    strengths = [each * p for each in STRENGTHS if p > 1]
+    if p == 1 or frame.spare >= len(frame.rows):
+        strengths.append(1.0)
+    lower: Any = np.tril_indices(p)
+    least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
+    best, lowest = None, np.inf
+    for strength in strengths:
+        task = _Deviance(frame, noise, mean, free, CovariancePrior(strength, frame.scale))
+        if best is None:
+            point = search(task, p, least, frame.scale, tolerance)
+        else:
+            point = search_from(task, best.root, tolerance)
+        deviance = point.value + point.compute_volume(lower)
+        if best is not None and deviance >= lowest:
+            break
+        best, lowest = point, deviance
+    return best
+
+
+def _compute_expected_root(point: Point) -> Array:
+    """A root of the mean of D over what the groups leave open of it."""
+    spread = point.compute_spread(np.tril_indices(len(point.root)))
+    return np.asarray(point.root * np.exp(0.5 * np.minimum(spread, MOST_SPREAD)))
 
 
 class _MeansRegression:
@@ -266,10 +337,18 @@ class _MeansRegression:
 
 
 class _Deviance:
-    """-2 log evidence as a function of a root L of D = L L'."""
+    """-2 log posterior density as a function of a root L of D = L L'."""
 
-    def __init__(self, frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        frame: _Frame,
+        noise: Noise,
+        mean: Array,
+        free: NDArray[np.bool_],
+        prior: CovariancePrior,
+    ) -> None:
         self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
+        self.prior = prior
         self.width = len(frame.root)
 
     def value(self, root: Array) -> float:
@@ -293,10 +372,10 @@ class _Deviance:
         spread = (transposed @ means.columns) @ _compute_inverse_root(means.factor)
         each = information - spread @ np.swapaxes(spread, 1, 2)
         slope = each.sum(axis=0) - precision * (pull.T @ pull)
-        slope += root.T @ root / self.frame.scale - np.eye(self.width)
+        slope += self.prior.slope(root)
         learns = not isinstance(noise, KnownNoise)
         value = self._compute_value(root, means)
-        return Point(root, value, slope, each, residual_df if learns else np.inf)
+        return Point(root, value, slope, each, residual_df if learns else np.inf, self.prior)
 
     def _compute_means(self, root: Array) -> _MeansRegression:
         inverse = _triangulate(np.asarray(np.linalg.inv(root)))
@@ -309,9 +388,7 @@ class _Deviance:
 
     def _compute_value(self, root: Array, means: _MeansRegression) -> float:
         value = -2.0 * self.noise.log_evidence(*self._compute_noise(means), means.log_determinants)
-        # The prior: log |D| / 2 - tr(D) / 2s.
-        value += float(np.sum(root**2)) / self.frame.scale
-        return value - 2.0 * float(np.linalg.slogdet(root)[1])
+        return value + self.prior.penalty(root)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -322,11 +399,8 @@ def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> S
     groups = len(frame.rows)
     others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
     tell: Callable[[Factor], Array] = lambda factor: _make_prior(frame, root, means, factor)  # noqa: E731
-    p = len(frame.kept)
-    whole = np.zeros((p, p))
-    whole[np.ix_(frame.kept, frame.kept)] = root @ frame.root
     return SharedPrior(
-        whole,
+        frame.unfold(root),
         frame.back(means.mean),
         np.array([tell(factor) for factor in [*others, means.factor]]),
         means.residual,

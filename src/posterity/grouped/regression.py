@@ -81,14 +81,16 @@ class GroupedRegression(GroupedModel):
 
     Notes
     -----
-    The prior is that of the highest evidence (restricted maximum likelihood, with a weak prior of D
-    that keeps it off zero; Chung et al. 2015), from 2,048 groups at most, drawn evenly. A stream
+    The prior is that of the highest evidence (restricted maximum likelihood, with a prior of D that
+    keeps it off zero, Chung et al. 2015, and draws it towards equal variances, as strongly as the
+    evidence favours), from 2,048 groups at most, drawn evenly. A stream
     goes on with one that is learned anew after a fourth, later half more rows, from 1,000 on as
     many again, from 100,000 on twice as many. Predictions use the prior and the noise of that
     moment: of all rows after a `fit`, an `unlearn` or a `merge`, and as old as a stream's once rows
     came later. Attributes are read from all rows. The uncertainty of the mean is part of what a new
     group is told. Of a known group the mean knows the rows already; with up to 16 groups each is
-    told what the others say instead. D itself is taken for certain.
+    told what the others say instead. Predictions use the mean of D; `shared_covariance_` has its
+    best value.
 
     Examples
     --------
