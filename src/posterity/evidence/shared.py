@@ -283,15 +283,16 @@ def _find_covariance(
         strengths.append(1.0)
     lower: Any = np.tril_indices(p)
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    best, lowest = None, np.inf
-    for strength in strengths:
-        task = _Deviance(frame, noise, mean, free, CovariancePrior(strength, frame.scale))
-        if best is None:
-            point = search(task, p, least, frame.scale, tolerance)
-        else:
-            point = search_from(task, best.root, tolerance)
+    tasks = [
+        _Deviance(frame, noise, mean, free, CovariancePrior(strength, frame.scale))
+        for strength in strengths
+    ]
+    best = search(tasks[0], p, least, frame.scale, tolerance)
+    lowest = best.value + best.compute_volume(lower)
+    for task in tasks[1:]:
+        point = search_from(task, best.root, tolerance)
         deviance = point.value + point.compute_volume(lower)
-        if best is not None and deviance >= lowest:
+        if deviance >= lowest:
             break
         best, lowest = point, deviance
     return best
