@@ -1,4 +1,4 @@
-"""Streams whose world changes, under ``forgetting=Adaptive()``: each row predicted before it."""
+"""Streams whose world changes, and memories that hold fewer rows than there are features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from guarantees.check import Check
 from posterity import BayesianLinearRegression
-from posterity.forgetting import Adaptive
+from posterity.forgetting import Adaptive, Exponential, Stabilized
 
 Array = np.ndarray
 N = 1000
@@ -63,9 +63,23 @@ def held(rng: np.random.Generator, *, world: World) -> tuple[int, int]:
     return int(np.sum((probability > 0.025) & (probability < 0.975))), N - FIRST
 
 
+def faded(
+    rng: np.random.Generator, *, p: int, n: int, forgetting: Exponential | Stabilized, of: str
+) -> tuple[int, int]:
+    """Means or targets of 50 new rows, held after a stream in which nothing changed."""
+    X = rng.normal(size=(n + 50, p))
+    expected = X @ rng.normal(size=p) / np.sqrt(p)
+    y = expected + rng.normal(size=n + 50)
+    model = BayesianLinearRegression(forgetting=forgetting)
+    model.predict_then_learn(X[:n], y[:n])
+    low, high = model.predict_interval(X[n:], of=of).T
+    truth = expected[n:] if of == "mean" else y[n:]
+    return int(np.sum((low <= truth) & (truth <= high))), 50
+
+
 def checks() -> list[Check]:
-    """Six worlds of 1,000 rows."""
-    return [
+    """Six worlds of 1,000 rows, and memories that are shorter than there are features."""
+    adaptive = [
         Check(
             "Streams under Adaptive, each row predicted before it is learned",
             f"3 features, 1,000 rows, {name}",
@@ -77,3 +91,22 @@ def checks() -> list[Check]:
         )
         for name, world in WORLDS.items()
     ]
+    short = [
+        Check(
+            "New rows after a short memory",
+            f"{type(forgetting).__name__}({forgetting.discount}), p = {p}, n = {n}, {of}",
+            0.95,
+            partial(faded, p=p, n=n, forgetting=forgetting, of=of),
+            replicates=30,
+            lowest=0.9,
+            highest=1.0,
+        )
+        for forgetting, p, n in (
+            (Exponential(0.95), 20, 300),
+            (Exponential(0.98), 60, 300),
+            (Stabilized(0.95), 60, 300),
+            (Exponential(0.99), 200, 100),
+        )
+        for of in ("mean", "observation")
+    ]
+    return adaptive + short

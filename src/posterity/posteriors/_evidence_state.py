@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
+from posterity.posteriors._faded_rows import restore_weight
 from posterity.posteriors._nodes import FreshNodes, Nodes
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -51,6 +52,15 @@ class EvidenceState:
         self.fresh, self.scales, self.turn = None, other.scales, other.turn
         self.clock[:] = other.clock
         self.tally = other.tally
+
+    def rows_for_prior(self, turn: Factor | None = None) -> Factor:
+        """What the prior is chosen from: all data, or those of a turn, as if none had faded."""
+        if turn is not None:
+            return turn
+        factor = self.data.factor
+        if self.scales is None or not (self.data.forgets and self.data.only_discounts):
+            return factor
+        return restore_weight(factor, self.scales.count)
 
     def follow(self, stream: Nodes | None) -> None:
         """Go on with these nodes; a single one takes the factor that row paths share."""

@@ -65,15 +65,18 @@ class Chooser:
         strategy = use_single_node(self.strategy) if single else self.strategy
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.for_stream
+        rows = state.rows_for_prior(turn)
         with blas_threads(len(self.mean)):
-            return strategy.choose(
-                state.data.factor if turn is None else turn,
+            choice = strategy.choose(
+                rows,
                 self.noise,
                 intercept=self.intercept,
                 mean=self.mean,
                 shapes=self.shapes,
                 scales=self.scales(state),
             )
+        known = turn is not None or rows is state.data.factor
+        return choice if known else replace(choice, coefficients=None)
 
     def scales(self, state: EvidenceState) -> FeatureScales | None:
         """Of the features of all rows that ever came, where they are kept."""
@@ -360,7 +363,7 @@ class NodesStream:
         if not isinstance(chooser.strategy, Together):
             return chooser.strategy
         return chooser.strategy.settled(
-            state.turn if ahead and state.turn is not None else state.data.factor,
+            state.rows_for_prior(state.turn if ahead else None),
             chooser.noise,
             intercept=chooser.intercept,
             mean=chooser.mean,
