@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 REACH = 5
 # Lags of a form without seasons; the longest dense stretch of lags that is looked at.
 LONG, DENSEST = 13, 200
+# Values that are enough to tell a drift in them from chance.
+DRIFTING = 12
 # Rows after the first period that are enough to see it return.
 ONCE = 3
 # A prior over series is learned for at most so many coefficients, from at least so many series.
@@ -134,9 +136,9 @@ def choose_forms(
     A period counts where there are two of it, and a form where its lags leave half of the rows. Of
     a period that came once, and a bit of it again, two forms see whether it returns. Each comes in
     logarithms with a drift, where values allow it, and in values: with a drift where it looks at
-    lags and starts from the last value, else without. Where a series has few rows for a form's
-    coefficients and there are many series, it comes a second time with a prior that
-    is learned over all of them.
+    lags and starts from the last value, of a series that is not too short, else without. Where a
+    series has few rows for a form's coefficients and there are many series, it comes a second time
+    with a prior that is learned over all of them.
 
     Examples
     --------
@@ -153,7 +155,10 @@ def choose_forms(
     if len(periods) > 1:
         plain += _make_nested_forms(periods)
     plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
-    scales = [replace(form, drift=form.difference == 1 and bool(form.lags)) for form in plain]
+    drifts = n >= DRIFTING
+    scales = [
+        replace(form, drift=drifts and form.difference == 1 and bool(form.lags)) for form in plain
+    ]
     if positive:
         pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
         scales = [form for pair in pairs for form in pair]

@@ -293,8 +293,9 @@ def _read_table(rows: Any, name: str) -> Array:
 
 def _read_index_times(data: Any) -> NDArray[Any] | None:
     """Times of a pandas index, where it has some."""
-    index = getattr(data, "index", None)
-    values = getattr(index, "values", None)
-    if values is None or getattr(values, "dtype", np.dtype(object)).kind != "M":
+    index: Any = getattr(data, "index", None)
+    if hasattr(index, "to_timestamp"):  # periods stand for their first moments
+        index = index.to_timestamp()
+    if getattr(getattr(index, "dtype", None), "kind", "O") != "M":
         return None
-    return as_times(values)
+    return as_times(index.to_numpy(dtype="datetime64[ns]"))
