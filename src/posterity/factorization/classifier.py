@@ -11,7 +11,7 @@ from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
 from posterity.distributions.categorical import Categorical, positions
-from posterity.factorization.inputs import one_row
+from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
@@ -146,7 +146,7 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`."""
-        probabilities = self.predict_proba(one_row(x, self._names()))[0]
+        probabilities = self.predict_proba(make_row(x))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         return float(y == second)
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
-        mean, variance = (one[:, None] for one in posterior.moments(rows[0], rows[1]))
+        mean, variance = (one[:, None] for one in posterior.compute_moments(rows[0], rows[1]))
         shares = mix_labels(mean, variance, np.ones_like(mean))
         return float(np.log(np.where(rows[2] == 1.0, shares[:, 1], shares[:, 0])).mean())
 
