@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE).
-RATE = 1e-3
+# Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE). Weights
+# of log odds are as a level more of variance 1 has them: few rows of a label tell little of these.
+RATE, RATE_OF_LOG_ODDS = 1e-3, 0.5
 
 
 def compute_bound(of: FactorizationPosterior) -> float:
@@ -24,6 +25,13 @@ def compute_bound(of: FactorizationPosterior) -> float:
     bound = _expect_labels(of) if of.labels else _expect_numbers(of)
     bound += 0.5 * (1.0 + np.log(2.0 * np.pi * of.offset_variance))
     return float(bound + sum(_compute_side(of, side) for side in range(len(of.means))))
+
+
+def make_rates(p: int, labels: bool) -> Array:
+    """(p,) rates of the prior of the precisions of a side's weight and factors."""
+    rates = np.full(p, RATE)
+    rates[0] = RATE_OF_LOG_ODDS if labels else RATE
+    return rates
 
 
 def compute_logistic_curvature(size: Array) -> Array:
@@ -56,10 +64,11 @@ def _compute_side(of: FactorizationPosterior, side: int) -> float:
     centre, precision = of.prior_means[side], of.prior_precisions[side]
     size, p = mean.shape
     variances = np.diagonal(covariance, axis1=1, axis2=2)
-    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2 + 2.0 * RATE
+    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
+    spread += 2.0 * make_rates(p, of.labels)
     gain = (size + 1) * np.log(precision) - precision * spread
     entropy = np.linalg.slogdet(covariance)[1].sum() + size * p
     return float(0.5 * (gain.sum() + entropy))
 
 
-__all__ = ["RATE", "compute_bound", "compute_logistic_curvature"]
+__all__ = ["compute_bound", "compute_logistic_curvature", "make_rates"]

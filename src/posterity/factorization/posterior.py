@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.factorization._bound import RATE, compute_bound, compute_logistic_curvature
+from posterity.factorization._bound import compute_bound, compute_logistic_curvature, make_rates
 from posterity.factorization._room import copy_with_room, extend
 from posterity.factorization._sweeps import (
     SideRows,
@@ -135,8 +135,8 @@ class FactorizationPosterior:
             factors = start[0] * random.standard_normal((size, p))
             factors[:, 0] = 0.0
             means.append(factors)
-        spread = np.diag(np.append(0.1, np.full(rank, start[0] ** 2)))
-        precisions = np.append(10.0, np.full(rank, start[1]))
+        precisions = np.append(1.0 if labels else 10.0, np.full(rank, start[1]))
+        spread = np.diag(np.append(1.0 / precisions[0], np.full(rank, start[0] ** 2)))
         shape, rate = (np.inf, 1.0 / (noise_precision * unit**2)) if noise_precision else (1.0, 1.0)
         return cls(
             means,
@@ -368,7 +368,8 @@ class FactorizationPosterior:
         variances = np.diagonal(covariance, axis1=1, axis2=2)
         spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
         self.prior_means[side] = centre
-        self.prior_precisions[side] = (size + 1) / (2.0 * RATE + spread)
+        rates = make_rates(len(centre), self.labels)
+        self.prior_precisions[side] = (size + 1) / (2.0 * rates + spread)
 
     def _learn_offset_and_noise(
         self, sorted_rows: list[SideRows], moments: list[tuple[Array, Array]]
