@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, log_expit
+from scipy.special import digamma, expit, gammaln, log_expit
 
 from posterity.factorization._sweeps import compute_moments
 
@@ -40,6 +40,13 @@ def compute_logistic_curvature(size: Array) -> Array:
     return np.where(size > 1e-4, 0.5 * np.tanh(0.5 * safe) / safe, 0.25)
 
 
+def expect_logistic(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Mean of a logistic function of normal log odds, nearly, and its slope (MacKay 1992)."""
+    shrunk = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance)
+    share = expit(shrunk * mean)
+    return share, np.maximum(shrunk * share * (1.0 - share), 1e-9)
+
+
 def _expect_labels(of: FactorizationPosterior) -> float:
     mean, variance = compute_moments(of.codes, of.values, of.sides)
     size = np.sqrt(mean**2 + variance)
@@ -71,4 +78,4 @@ def _compute_side(of: FactorizationPosterior, side: int) -> float:
     return float(0.5 * (gain.sum() + entropy))
 
 
-__all__ = ["compute_bound", "compute_logistic_curvature", "make_rates"]
+__all__ = ["compute_bound", "compute_logistic_curvature", "expect_logistic", "make_rates"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.factorization._bound import compute_bound, compute_logistic_curvature, make_rates
+from posterity.factorization._bound import compute_bound, compute_logistic_curvature, expect_logistic, make_rates
 from posterity.factorization._room import copy_with_room, extend
 from posterity.factorization._sweeps import (
     SideRows,
@@ -233,13 +233,18 @@ class FactorizationPosterior:
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def sort_rows(self) -> list[SideRows]:
-        """The rows by side, as rows of numbers."""
+    def sort_rows(self, *, bound: bool = True) -> list[SideRows]:
+        """The rows by side, as rows of numbers; of labels by their ``bound`` or their slope."""
         y, weights = self.y / self.unit, self.weights
         if self.labels:
             mean, variance = compute_moments(self.codes, self.values, self.sides)
-            curvature = compute_logistic_curvature(np.sqrt(mean**2 + variance))
-            y, weights = (self.y - 0.5) / curvature, self.weights * curvature
+            if bound:
+                curvature = compute_logistic_curvature(np.sqrt(mean**2 + variance))
+                y = (self.y - 0.5) / curvature
+            else:
+                share, curvature = expect_logistic(mean, variance)
+                y = mean + (self.y - share) / curvature
+            weights = self.weights * curvature
         return [
             SideRows.of(side, self.codes, self.values, y, self.sizes, weights)
             for side in range(len(self.means))
@@ -266,6 +271,11 @@ class FactorizationPosterior:
             bounds.append(compute_bound(self))
             if len(bounds) > 1 and bounds[-1] - bounds[-2] < tolerance * len(self.y):
                 break
+        if self.labels:  # the bound is too narrow
+            sorted_rows = self.sort_rows(bound=False)
+            for rows in sorted_rows:
+                update_levels(rows, self.sides, 1.0, sum_moments(rows, self.sides))
+            moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
         for rows in sorted_rows:  # later rows add to sums of one and the same weights
             sum_statistics(rows, self.sides, moments[rows.side])
         self._path = None
