@@ -34,6 +34,8 @@ Rows = tuple[Codes, Array, Array, Array]
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
 SHY, BOLD = (0.1, 10.0), (0.3, 1.0)
+# Sweeps by the slope of the likelihood of labels; all but the first learn the prior, too.
+MATCHED_SWEEPS = 6
 
 
 @dataclass
@@ -251,36 +253,51 @@ class FactorizationPosterior:
         ]
 
     def sweep(self, most: int, tolerance: float) -> None:
-        """Update each side in turn until the bound rises by less than ``tolerance`` a row."""
+        """Update each side in turn until the bound rises by less than ``tolerance`` a row.
+
+        The bound of labels makes posteriors too narrow, and then their prior. A few sweeps more
+        take the slope of the likelihood, from wide priors on.
+        """
         self.bounds = []
         sorted_rows: list[SideRows] = []
         for _ in range(most):
             if self.labels or not sorted_rows:
                 sorted_rows = self.sort_rows()
                 moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
-            for rows in sorted_rows:
-                if rows.side > 0:  # those of the first are as they were
-                    moments[rows.side] = sum_moments(rows, self.sides)
-                update_levels(rows, self.sides, self.noise_precision, moments[rows.side])
-                self._reset_to_prior(rows)
-                self._learn_prior(rows.side)
-            for rows in sorted_rows[:-1]:
-                moments[rows.side] = sum_moments(rows, self.sides)
-            self._learn_offset_and_noise(sorted_rows, moments)
+            self._sweep_once(sorted_rows, moments)
             bounds = self.bounds
             bounds.append(compute_bound(self))
             if len(bounds) > 1 and bounds[-1] - bounds[-2] < tolerance * len(self.y):
                 break
-        if self.labels:  # the bound is too narrow
-            sorted_rows = self.sort_rows(bound=False)
-            for rows in sorted_rows:
-                update_levels(rows, self.sides, 1.0, sum_moments(rows, self.sides))
-            moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
+        if self.labels:
+            self.prior_precisions[:, 0] = np.minimum(self.prior_precisions[:, 0], 1.0)
+            for number in range(min(MATCHED_SWEEPS, most + 2)):
+                sorted_rows = self.sort_rows(bound=False)
+                moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
+                self._sweep_once(sorted_rows, moments, learns_prior=number > 0)
         for rows in sorted_rows:  # later rows add to sums of one and the same weights
             sum_statistics(rows, self.sides, moments[rows.side])
         self._path = None
         self.log_evidence = self.bounds[-1] - float(self.weights.sum() * np.log(self.unit))
         self.swept = len(self.y)
+
+    def _sweep_once(
+        self,
+        sorted_rows: list[SideRows],
+        moments: list[tuple[Array, Array]],
+        *,
+        learns_prior: bool = True,
+    ) -> None:
+        for rows in sorted_rows:
+            if rows.side > 0:  # those of the first are as they were
+                moments[rows.side] = sum_moments(rows, self.sides)
+            update_levels(rows, self.sides, self.noise_precision, moments[rows.side])
+            self._reset_to_prior(rows)
+            if learns_prior:
+                self._learn_prior(rows.side)
+        for rows in sorted_rows[:-1]:
+            moments[rows.side] = sum_moments(rows, self.sides)
+        self._learn_offset_and_noise(sorted_rows, moments)
 
     # ---- rows one by one -------------------------------------------------------------------------
 
