@@ -21,6 +21,8 @@ from posterity.kernel import mix_labels
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
 
+_ALL = np.ones((1, 1))
+
 
 class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
     """Two classes by levels of several sides, such as users and items, which meet in pairs.
@@ -93,6 +95,8 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
     ) -> Self:
         """Learn these rows too. Where the first have one label only, ``classes`` names both.
 
+        Labels 0 and 1, and truth values, need no names.
+
         Examples
         --------
         >>> model = BayesianFactorizationClassifier(rank=1)
@@ -145,8 +149,22 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         return np.asarray(expit(np.stack([mean - reach, mean + reach], axis=1)))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`."""
-        probabilities = self.predict_proba(make_row(x))[0]
+        """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationClassifier(rank=1)
+        >>> for user, item, bought in [("ann", "tea", True), ("bob", "rum", False)] * 5:
+        ...     model = model.learn_one({"user": user, "item": item}, bought)
+        >>> model.predict_proba_one({"item": "tea", "user": "ann"})[True] > 0.5
+        True
+        """
+        posterior, found = self._posterior, self._find_levels(x)
+        if found is None or min(found[0]) < 0:
+            probabilities = self.predict_proba(make_row(x))[0]
+        else:
+            mean, variance = posterior.path.moments_of_one(*found)
+            probabilities = mix_labels(np.array([[mean]]), np.array([[variance]]), _ALL)[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -154,6 +172,8 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
         labels = read_labels(y)
         met = join_classes(self.__dict__.get("classes_"), classes, labels)
+        if len(met) == 1 and met.dtype.kind in "biu" and met[0] in (0, 1):
+            met = np.array([0, 1], dtype=met.dtype)
         if len(met) != 2:
             raise ValueError(
                 f"the labels are {met[:4].tolist()}, but this model takes two classes: where one "

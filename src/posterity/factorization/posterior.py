@@ -10,19 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.factorization._bound import compute_bound, compute_logistic_curvature, expect_logistic, make_rates
+from posterity.factorization._learning import sweep
 from posterity.factorization._room import copy_with_room, extend
-from posterity.factorization._sweeps import (
-    SideRows,
-    Sides,
-    append_prior,
-    compute_errors,
-    compute_moments,
-    sum_moments,
-    sum_statistics,
-    sum_variances,
-    update_levels,
-)
+from posterity.factorization._sweeps import Sides, append_prior, compute_moments
 from posterity.kernel import MachineRows
 
 Array = NDArray[np.float64]
@@ -34,8 +24,6 @@ Rows = tuple[Codes, Array, Array, Array]
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
 SHY, BOLD = (0.1, 10.0), (0.3, 1.0)
-# Sweeps by the slope of the likelihood of labels; all but the first learn the prior, too.
-MATCHED_SWEEPS = 6
 
 
 @dataclass
@@ -235,69 +223,10 @@ class FactorizationPosterior:
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def sort_rows(self, *, bound: bool = True) -> list[SideRows]:
-        """The rows by side, as rows of numbers; of labels by their ``bound`` or their slope."""
-        y, weights = self.y / self.unit, self.weights
-        if self.labels:
-            mean, variance = compute_moments(self.codes, self.values, self.sides)
-            if bound:
-                curvature = compute_logistic_curvature(np.sqrt(mean**2 + variance))
-                y = (self.y - 0.5) / curvature
-            else:
-                share, curvature = expect_logistic(mean, variance)
-                y = mean + (self.y - share) / curvature
-            weights = self.weights * curvature
-        return [
-            SideRows.of(side, self.codes, self.values, y, self.sizes, weights)
-            for side in range(len(self.means))
-        ]
-
     def sweep(self, most: int, tolerance: float) -> None:
-        """Update each side in turn until the bound rises by less than ``tolerance`` a row.
-
-        The bound of labels makes posteriors too narrow, and then their prior. A few sweeps more
-        take the slope of the likelihood, from wide priors on.
-        """
-        self.bounds = []
-        sorted_rows: list[SideRows] = []
-        for _ in range(most):
-            if self.labels or not sorted_rows:
-                sorted_rows = self.sort_rows()
-                moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
-            self._sweep_once(sorted_rows, moments)
-            bounds = self.bounds
-            bounds.append(compute_bound(self))
-            if len(bounds) > 1 and bounds[-1] - bounds[-2] < tolerance * len(self.y):
-                break
-        if self.labels:
-            self.prior_precisions[:, 0] = np.minimum(self.prior_precisions[:, 0], 1.0)
-            for number in range(min(MATCHED_SWEEPS, most + 2)):
-                sorted_rows = self.sort_rows(bound=False)
-                moments = [sum_moments(rows, self.sides) for rows in sorted_rows]
-                self._sweep_once(sorted_rows, moments, learns_prior=number > 0)
-        for rows in sorted_rows:  # later rows add to sums of one and the same weights
-            sum_statistics(rows, self.sides, moments[rows.side])
+        """Update all levels until the bound rises by less than ``tolerance`` a row."""
+        sweep(self, most, tolerance)
         self._path = None
-        self.log_evidence = self.bounds[-1] - float(self.weights.sum() * np.log(self.unit))
-        self.swept = len(self.y)
-
-    def _sweep_once(
-        self,
-        sorted_rows: list[SideRows],
-        moments: list[tuple[Array, Array]],
-        *,
-        learns_prior: bool = True,
-    ) -> None:
-        for rows in sorted_rows:
-            if rows.side > 0:  # those of the first are as they were
-                moments[rows.side] = sum_moments(rows, self.sides)
-            update_levels(rows, self.sides, self.noise_precision, moments[rows.side])
-            self._reset_to_prior(rows)
-            if learns_prior:
-                self._learn_prior(rows.side)
-        for rows in sorted_rows[:-1]:
-            moments[rows.side] = sum_moments(rows, self.sides)
-        self._learn_offset_and_noise(sorted_rows, moments)
 
     # ---- rows one by one -------------------------------------------------------------------------
 
@@ -372,46 +301,6 @@ class FactorizationPosterior:
             kept = self.codes, self.values, self.y, self.weights
             room = self._room = cast(Rows, tuple(copy_with_room(one, size) for one in kept))
         return room
-
-    def _reset_to_prior(self, rows: SideRows) -> None:
-        """Levels without rows are what their side has in common."""
-        without = np.ones(len(self.means[rows.side]), dtype=bool)
-        without[rows.levels] = False
-        self.precisions[rows.side][without] = 0.0
-        self.products[rows.side][without] = 0.0
-        self.means[rows.side][without] = self.prior_means[rows.side]
-        self.covariances[rows.side][without] = np.diag(1.0 / self.prior_precisions[rows.side])
-
-    def _learn_prior(self, side: int) -> None:
-        """The best mean and precisions of a side's levels, under a weak prior of their own."""
-        mean, covariance = self.means[side], self.covariances[side]
-        size = len(mean)
-        if bool((self.values[:, side] == 1.0).all()):  # a shift that the intercept takes over
-            shift = float(mean[:, 0].mean())
-            mean[:, 0] -= shift
-            self.offset += shift
-        centre = mean.sum(axis=0) / (size + 1)
-        centre[0] = 0.0
-        variances = np.diagonal(covariance, axis1=1, axis2=2)
-        spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
-        self.prior_means[side] = centre
-        rates = make_rates(len(centre), self.labels)
-        self.prior_precisions[side] = (size + 1) / (2.0 * rates + spread)
-
-    def _learn_offset_and_noise(
-        self, sorted_rows: list[SideRows], moments: list[tuple[Array, Array]]
-    ) -> None:
-        last, sides, count = sorted_rows[-1], self.sides, float(self.weights.sum())
-        errors = compute_errors(last, sides)
-        total = float(last.weights.sum())
-        step = float(last.weights @ errors) / total
-        self.offset += step
-        self.offset_variance = 1.0 / (self.noise_precision * total)
-        variance = sum_variances(sorted_rows, moments, sides)
-        self.residual = float(last.weights @ (errors - step) ** 2) + variance
-        if not self.noise_is_known:
-            self.noise_shape = 0.5 * count
-            self.noise_rate = 0.5 * (self.residual + total * self.offset_variance)
 
 
 def _make_overflow(y: float, where: str = "") -> ValueError:
