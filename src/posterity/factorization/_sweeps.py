@@ -89,7 +89,9 @@ class SideRows:
         order = np.argsort(codes[:, side], kind="stable")
         codes, values = codes[order], values[order]
         weights = np.ones(len(y)) if weights is None else weights[order]
-        levels, starts = np.unique(codes[:, side], return_index=True)
+        sorted_codes = codes[:, side]
+        starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
+        levels = sorted_codes[starts]
         ends = np.append(starts[1:], len(y))
         row = np.repeat(np.arange(len(levels)), ends - starts)
         own, met, met_once = values[:, side], {}, {}
