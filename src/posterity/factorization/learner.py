@@ -159,7 +159,7 @@ class FactorizationLearner(FactorizationReader):
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
         posterior, start = self._posterior.copy(), 0
         while start < len(targets):
-            part = slice(start, start + max(1, math.ceil(_due(posterior)) - len(posterior.y)))
+            part = slice(start, start + _count_until_due(posterior))
             posterior.learn((codes[part], values[part], targets[part], weights[part]))
             posterior, start = self._revisit(posterior), part.stop
         self.__dict__.update(read[1] | {"_posterior_or_none": posterior, "_indexes": indexes})
@@ -244,12 +244,14 @@ class FactorizationLearner(FactorizationReader):
 
 def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
     """Whether all rows are to be swept again, once so many more have come."""
-    return len(posterior.y) + more >= _due(posterior)
+    n = len(posterior.y) + more
+    return n >= (1.0 + GROWTH) * posterior.swept or n >= RESTART * posterior.begun
 
 
-def _due(posterior: FactorizationPosterior) -> float:
-    """The number of rows at which all are swept again."""
-    return min((1.0 + GROWTH) * posterior.swept, RESTART * posterior.begun)
+def _count_until_due(posterior: FactorizationPosterior) -> int:
+    """How many rows more are learned before all are swept again."""
+    due = min((1.0 + GROWTH) * posterior.swept, RESTART * posterior.begun)
+    return max(1, math.ceil(due) - len(posterior.y))
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -176,7 +177,7 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         return read_numbers(y, "y").copy(), {}
 
     def _target(self, y: Any) -> float | None:
-        return float(y) if isinstance(y, int | float) and np.isfinite(y) else None
+        return float(y) if isinstance(y, float | int) and isfinite(y) else None
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
         mean, variance = posterior.compute_moments(rows[0], rows[1])
