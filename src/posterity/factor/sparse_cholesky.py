@@ -77,7 +77,9 @@ class SparseCholesky:
         for group, (roots, rest) in zip(self.pattern.leaves, self._leaves, strict=True):
             own = (found[group.columns].T / roots).T
             found[group.columns] = own
-            np.subtract.at(found, group.rows, (rest.T * own.T[..., None, :]).T)
+            some = np.flatnonzero(own.reshape(len(own), -1).any(axis=1))
+            product = (rest[some].T * own[some].T[..., None, :]).T
+            np.subtract.at(found, group.rows[some], product)
         for (_, front), (triangle, rest) in zip(self.pattern.inner, self._blocks, strict=True):
             own = found[front.first : front.last]
             if not own.any():
