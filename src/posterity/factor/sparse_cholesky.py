@@ -54,9 +54,8 @@ class SparseCholesky:
                 front = pattern.fronts[number]
                 waiting.setdefault(front.parent, []).append((front.places, left))
         for number, front in pattern.inner:
-            dense = np.zeros(front.size**2)
-            dense[pattern.targets[front.entries]] = values[front.entries]
-            dense = dense.reshape(front.size, front.size)
+            dense = np.zeros((front.size, front.size))
+            dense.ravel()[pattern.targets[front.entries]] = values[front.entries]  # in its place
             for places, left in waiting.pop(number, ()):
                 dense[places, places.T] += left
             triangle, rest, left = _eliminate(dense, front.width)
