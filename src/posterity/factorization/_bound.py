@@ -18,6 +18,10 @@ Array = NDArray[np.float64]
 # Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE). Weights
 # of log odds are as a level more of variance 1 has them: few rows of a label tell little of these.
 RATE, RATE_OF_LOG_ODDS = 1e-3, 0.5
+# Of Gauss and Hermite, for normal log odds; and what a row's slope is at least.
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+LEAST_SLOPE = 1e-9
 
 
 def compute_bound(of: FactorizationPosterior) -> float:
@@ -41,10 +45,14 @@ def compute_logistic_curvature(size: Array) -> Array:
 
 
 def expect_logistic(mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Mean of a logistic function of normal log odds, nearly, and its slope (MacKay 1992)."""
-    shrunk = 1.0 / np.sqrt(1.0 + np.pi / 8.0 * variance)
-    share = expit(shrunk * mean)
-    return share, np.maximum(shrunk * share * (1.0 - share), 1e-9)
+    """Mean of a logistic function of normal log odds, and of its slope, by quadrature."""
+    deviation = np.sqrt(variance)
+    share, slope = np.zeros_like(mean), np.zeros_like(mean)
+    for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
+        each = expit(mean + node * deviation)
+        share += weight * each
+        slope += weight * each * (1.0 - each)
+    return share, np.maximum(slope, LEAST_SLOPE)
 
 
 def _expect_labels(of: FactorizationPosterior) -> float:

@@ -243,7 +243,8 @@ class FactorizationPosterior:
         n, room = len(self.y), self._make_room(len(y))
         for kept, new in zip(room, rows, strict=True):
             kept[n : n + len(y)] = new
-        self.codes, self.values, self.y, self.weights = (kept[: n + len(y)] for kept in room)
+        after = (kept[: n + len(y)] for kept in room)
+        self.codes, self.values, self.y, self.weights = cast(Rows, tuple(after))
 
     def learn_one(self, codes: list[int], values: list[float], y: float, weight: float) -> None:
         """Learn a row of known levels, in one step. Raises as :meth:`learn`."""

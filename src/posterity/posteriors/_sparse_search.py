@@ -38,19 +38,24 @@ class Columns(NamedTuple):
     owners: NDArray[np.int32]
     learned: NDArray[np.intp]
     scale: Array  # (columns,) what precisions are relative to
+    known: float  # how many weights of 1, on values of mean square 1, each column has beside
 
     def spread(self, precisions: Array) -> Array:
         """(p,) prior precision of each feature."""
         return np.asarray((precisions * self.scale)[self.owners])
 
-    def step(self, sweep: Sweep, prior: Array, noise: float) -> tuple[Array, Array]:
+    def step(
+        self, sweep: Sweep, precisions: Array, prior: Array, noise: float
+    ) -> tuple[Array, Array]:
         """Gradient of the log evidence by the log precisions (c,), and Fisher's information."""
         by_data = 1.0 - prior * sweep.variance
         taken = noise * prior * np.square(sweep.mean)
         size = len(self.scale)
-        gradient = 0.5 * np.bincount(self.owners, by_data - taken, size)[self.learned]
-        information = 0.5 * np.bincount(self.owners, np.square(by_data), size)[self.learned]
-        return gradient, information + 1e-12
+        gradient: Array = 0.5 * np.bincount(self.owners, by_data - taken, size)[self.learned]
+        information: Array = 0.5 * np.bincount(self.owners, np.square(by_data), size)[self.learned]
+        relative = precisions[self.learned]
+        gradient = gradient + 0.5 * self.known * (1.0 - relative)
+        return gradient, information + 0.5 * self.known * np.maximum(relative, 1.0) + 1e-12
 
 
 def search(
@@ -73,7 +78,7 @@ def search(
         step, gain, metric = np.zeros(len(logs)), 0.0, np.ones(len(logs))
         tau = noise(sweep.mean)
         if tau is not None:
-            gradient, information = columns.step(sweep, prior, tau)
+            gradient, information = columns.step(sweep, precisions, prior, tau)
             step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
             step = np.clip(logs + step, LEAST_LOG, LARGEST_LOG) - logs
             gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)

@@ -28,6 +28,8 @@ from posterity.safety import check_memory
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
+# What is known of a column of labels or counts before any row, in weights of 1.
+KNOWN_WEIGHTS = 1.0
 # Of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
 # Rows whose variances are found at once.
@@ -351,10 +353,10 @@ class SparsePosterior:
         met = np.flatnonzero(data.diagonal() > 0.0)
         owners = self.owners[met]
         learned = np.unique(owners[owners > 0]) if self.learns else owners[:0]
-        columns = Columns(owners, learned.astype(np.intp), self._mean_squares())
-        rows, negligible = self._read_data(data, met), NEGLIGIBLE
+        rows, negligible, known = self._read_data(data, met), NEGLIGIBLE, 0.0
         if not self.likelihood.is_noise:
-            negligible = NEGLIGIBLE_A_ROW * len(self.targets)
+            negligible, known = NEGLIGIBLE_A_ROW * len(self.targets), KNOWN_WEIGHTS
+        columns = Columns(owners, learned.astype(np.intp), self._mean_squares(), known)
 
         def noise(mean: Array) -> float | None:
             return self._noise_precision(*self._noise(met, mean))
