@@ -50,12 +50,15 @@ class Columns(NamedTuple):
         """Gradient of the log evidence by the log precisions (c,), and Fisher's information."""
         by_data = 1.0 - prior * sweep.variance
         taken = noise * prior * np.square(sweep.mean)
-        size = len(self.scale)
-        gradient: Array = 0.5 * np.bincount(self.owners, by_data - taken, size)[self.learned]
-        information: Array = 0.5 * np.bincount(self.owners, np.square(by_data), size)[self.learned]
         relative = precisions[self.learned]
-        gradient = gradient + 0.5 * self.known * (1.0 - relative)
-        return gradient, information + 0.5 * self.known * np.maximum(relative, 1.0) + 1e-12
+        gradient = self._sum(by_data - taken) + self.known * (1.0 - relative)
+        information = self._sum(np.square(by_data)) + self.known * np.maximum(relative, 1.0)
+        return 0.5 * gradient, 0.5 * information + 1e-12
+
+    def _sum(self, values: Array) -> Array:
+        """(c,) sums over the features of each learned column."""
+        sums = np.bincount(self.owners, values, len(self.scale))
+        return np.asarray(sums, dtype=np.float64)[self.learned]
 
 
 def search(
