@@ -45,17 +45,20 @@ class SparseCholesky:
         self.pattern = pattern
         self._leaves: list[tuple[Array, Array]] = []  # of each group: the roots, the rest
         self._blocks: list[tuple[Array, Array]] = []  # of each other front: triangle, the rest
-        waiting: dict[int, list[tuple[Places, Array]]] = {}
+        all_left = []
         for group in pattern.leaves:
             roots, rest = _eliminate_leaves(values[group.entries])
             self._leaves.append((roots, rest))
-            all_left = -rest[:, :, None] * rest[:, None, :]
-            for number, left in zip(group.numbers, all_left, strict=True):
-                front = pattern.fronts[number]
-                waiting.setdefault(front.parent, []).append((front.places, left))
+            all_left.append(-rest[:, :, None] * rest[:, None, :])
+        waiting: dict[int, list[tuple[Places, Array]]] = {}
         for number, front in pattern.inner:
             dense = np.zeros((front.size, front.size))
-            dense.ravel()[pattern.targets[front.entries]] = values[front.entries]  # in its place
+            flat = dense.ravel()  # in the same place
+            flat[pattern.targets[front.entries]] = values[front.entries]
+            for group, left in zip(pattern.leaves, all_left, strict=True):
+                if number in group.of_parents:
+                    some = group.of_parents[number]
+                    np.add.at(flat, group.targets[some].ravel(), left[some].ravel())
             for places, left in waiting.pop(number, ()):
                 dense[places, places.T] += left
             triangle, rest, left = _eliminate(dense, front.width)
@@ -99,19 +102,16 @@ class SparseCholesky:
         """(entries,) the entries of ``A^-1`` that the pattern names."""
         pattern = self.pattern
         entries = np.empty(len(pattern.keys))
-        below = {
-            number: np.zeros((len(group.rows[0]),) * 2)
-            for group in pattern.leaves
-            for number in group.numbers
-        }
-        for front, inverse, children in self._invert():
-            entries[front.entries] = inverse.ravel()[pattern.targets[front.entries]]
-            for child in children:
-                places = pattern.fronts[child].places
-                below[child] = inverse[places, places.T]
-        for group, (roots, rest) in zip(pattern.leaves, self._leaves, strict=True):
+        below = [np.zeros(group.targets.shape) for group in pattern.leaves]
+        for number, front, inverse in self._invert():
+            flat = inverse.ravel()
+            entries[front.entries] = flat[pattern.targets[front.entries]]
+            for group, among in zip(pattern.leaves, below, strict=True):
+                if number in group.of_parents:
+                    some = group.of_parents[number]
+                    among[some] = flat[group.targets[some]]
+        for group, (roots, rest), among in zip(pattern.leaves, self._leaves, below, strict=True):
             scaled = rest / roots[:, None]
-            among = np.array([below[number] for number in group.numbers])
             across = np.einsum("kij,kj->ki", among, scaled)
             entries[group.entries[:, 0]] = 1.0 / roots**2 + np.einsum("ki,ki->k", scaled, across)
             entries[group.entries[:, 1:]] = -across
@@ -134,15 +134,8 @@ class SparseCholesky:
     def _backwards(self) -> Iterator[tuple[tuple[int, Front], tuple[Array, Array]]]:
         return zip(reversed(self.pattern.inner), reversed(self._blocks), strict=True)
 
-    def _invert(self) -> Iterator[tuple[Front, Array, list[int]]]:
-        """The inverse's entries at each front's columns and rows, the last front first.
-
-        With the numbers of its leaves.
-        """
-        leaves: dict[int, list[int]] = {}
-        for group in self.pattern.leaves:
-            for number in group.numbers:
-                leaves.setdefault(self.pattern.fronts[number].parent, []).append(number)
+    def _invert(self) -> Iterator[tuple[int, Front, Array]]:
+        """The inverse's entries at each front's columns and rows, the last front first."""
         to_come = Counter(front.parent for _, front in self.pattern.inner)
         inverses: dict[int, Array] = {}
         for (number, front), (triangle, rest) in self._backwards():
@@ -155,7 +148,7 @@ class SparseCholesky:
             inverse = _invert_front(triangle, rest, below)
             if to_come[number]:
                 inverses[number] = inverse
-            yield front, inverse, leaves.get(number, [])
+            yield number, front, inverse
 
 
 def _eliminate_leaves(values: Array) -> tuple[Array, Array]:

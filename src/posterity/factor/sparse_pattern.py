@@ -56,12 +56,14 @@ class Front(NamedTuple):
 
 
 class Leaves(NamedTuple):
-    """Fronts of one column, with as many rows each, of which none is a parent."""
+    """Fronts of one column, with as many rows each, of which none is a parent; by their parents."""
 
     numbers: list[int]
     columns: Places  # (k,)
     rows: Places  # (k, m)
     entries: Places  # (k, 1 + m) of the pattern's
+    targets: Places  # (k, m, m) places of the rows' pairs in the parent, written row by row
+    of_parents: dict[int, slice]  # which leaves are a parent's
 
 
 @dataclass(frozen=True)
@@ -112,13 +114,24 @@ class Pattern:
         return [one for one in enumerate(self.fronts) if one[0] not in leaves]
 
     def _group(self, numbers: list[int]) -> Leaves:
+        numbers = sorted(numbers, key=lambda number: self.fronts[number].parent)
         fronts = [self.fronts[number] for number in numbers]
+        parents = np.array([front.parent for front in fronts])
+        sizes = np.array([self.fronts[parent].size if parent >= 0 else 0 for parent in parents])
+        places = np.array([front.places for front in fronts])
+        starts = np.flatnonzero(np.diff(parents, prepend=-2))
+        ends = np.append(starts[1:], len(parents))
         first = np.array([front.entries.start for front in fronts])
         return Leaves(
             numbers,
             np.array([front.first for front in fronts]),
             np.array([front.rows for front in fronts], dtype=np.intp),
             first[:, None] + np.arange(1 + len(fronts[0].rows)),
+            places * sizes[:, None, None] + places.transpose(0, 2, 1),
+            {
+                int(parents[start]): slice(start, end)
+                for start, end in zip(starts, ends, strict=True)
+            },
         )
 
     @cached_property
