@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
 
-from posterity.factor.sparse_cholesky import SparseCholesky
 from posterity.factor.sparse_pattern import Pattern, find_pattern
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._sparse_matrices import (
@@ -22,6 +21,7 @@ from posterity.posteriors._sparse_matrices import (
 )
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows
+from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors.diagonal import SparseRows
 from posterity.safety import check_memory
 
@@ -32,20 +32,6 @@ Numbers = NDArray[np.int32]
 KNOWN_WEIGHTS = 1.0
 # Of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
-# Rows whose variances are found at once.
-BLOCK = 256
-
-
-class Solution(NamedTuple):
-    """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
-
-    met: NDArray[np.intp]
-    prior: Array  # (P,) prior precision of each feature
-    mean: Array  # (P,)
-    factor: SparseCholesky
-    variance: Array  # (m,) of the features met, in units of the noise
-    shape: float
-    rate: float
 
 
 @dataclass
@@ -287,7 +273,7 @@ class SparsePosterior:
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, 1) each."""
         found = self.solution()
-        mean, variance = np.zeros(len(rows)), np.zeros(len(rows))
+        variance = np.zeros(len(rows))
         known = rows.features >= 0
         values = np.ones(len(known)) if rows.values is None else rows.values
         row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
@@ -296,34 +282,15 @@ class SparsePosterior:
             prior = self._column_precisions()[rows.columns[~known]]
             np.add.at(variance, row[~known], np.square(values[~known]) / prior)
         X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
-        X = add_intercept(X) if self.intercept else X
-        mean += X @ found.mean
-        seen = np.zeros(len(self.owners), dtype=bool)
-        seen[found.met] = True
-        with np.errstate(divide="ignore"):
-            unseen = np.where(seen, 0.0, 1.0 / found.prior)
-        variance += X.power(2) @ np.where(np.isfinite(unseen), unseen, 0.0)
-        met = csr_array(X[:, found.met])
-        for start in range(0, len(rows), BLOCK):
-            some = slice(start, start + BLOCK)
-            white = found.factor.whiten(met[some].toarray().T)
-            variance[some] += np.einsum("ij,ij->j", white, white)
-        if self.intercept:
-            mean += self.centre
-            if not seen[0] and found.prior[0] == 0.0:
-                variance[:] = np.inf
-        return mean[:, None], variance[:, None]
+        mean, own = found.predict(add_intercept(X) if self.intercept else X)
+        return (mean + self.centre)[:, None], (variance + own)[:, None]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first so many weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """
-        found = self.solution()
-        with np.errstate(divide="ignore"):
-            variance = 1.0 / found.prior
-        variance[found.met] = found.variance
-        mean = found.mean.copy()
+        mean, variance = self.solution().marginals()
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
