@@ -149,3 +149,15 @@ def test_a_stream_may_begin_with_either_label(labels: list[Any]) -> None:
         assert model.predict_proba_one(["ann", "tea"])[labels[0]] > 0.5
     with pytest.raises(ValueError, match="takes two classes"):
         BayesianFactorizationClassifier(1).learn_one(["ann", "tea"], "yes")
+
+
+def test_one_label_alone_is_not_sure() -> None:
+    for n in (1, 7, 20):
+        rows = [[f"user {row % 5}", "tea"] for row in range(n)]
+        model = BayesianFactorizationClassifier(2).partial_fit(rows, [1] * n)
+        for row in ([rows[0]], [["new", "rum"]]):
+            assert 0.5 / (n + 2) ** 2 < model.predict_proba(row)[0, 0] < 0.5
+    stream = BayesianFactorizationClassifier(2)
+    for number, row in enumerate(rows):
+        stream.learn_one(row, 1)
+        assert 0.5 / (number + 3) ** 2 < stream.predict_proba_one(row)[0] < 0.6

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from posterity.factorization._bound import (
     compute_bound,
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 
 # Sweeps by the slope of the likelihood of labels; all but the first learn the prior, too.
 MATCHED_SWEEPS = 6
+# How far the intercept of log odds may go in one sweep.
+LONGEST_STEP = 1.0
 
 
 def sort_rows(of: FactorizationPosterior, *, bound: bool = True) -> list[SideRows]:
@@ -72,7 +75,7 @@ def sweep(of: FactorizationPosterior, most: int, tolerance: float) -> None:
         for number in range(min(MATCHED_SWEEPS, most + 2)):
             sorted_rows = sort_rows(of, bound=False)
             moments = [sum_moments(rows, of.sides) for rows in sorted_rows]
-            _sweep_once(of, sorted_rows, moments, learns_prior=number > 0)
+            _sweep_once(of, sorted_rows, moments, matched=True, learns_prior=number > 0)
     for rows in sorted_rows:  # later rows add to sums of one and the same weights
         sum_statistics(rows, of.sides, moments[rows.side])
     of.log_evidence = of.bounds[-1] - float(of.weights.sum() * np.log(of.unit))
@@ -84,6 +87,7 @@ def _sweep_once(
     sorted_rows: list[SideRows],
     moments: list[tuple[Array, Array]],
     *,
+    matched: bool = False,
     learns_prior: bool = True,
 ) -> None:
     for rows in sorted_rows:
@@ -95,7 +99,7 @@ def _sweep_once(
             _learn_prior(of, rows.side)
     for rows in sorted_rows[:-1]:
         moments[rows.side] = sum_moments(rows, of.sides)
-    _learn_offset_and_noise(of, sorted_rows, moments)
+    _learn_offset_and_noise(of, sorted_rows, moments, matched)
 
 
 def _reset_to_prior(of: FactorizationPosterior, rows: SideRows) -> None:
@@ -126,12 +130,20 @@ def _learn_prior(of: FactorizationPosterior, side: int) -> None:
 
 
 def _learn_offset_and_noise(
-    of: FactorizationPosterior, sorted_rows: list[SideRows], moments: list[tuple[Array, Array]]
+    of: FactorizationPosterior,
+    sorted_rows: list[SideRows],
+    moments: list[tuple[Array, Array]],
+    matched: bool,
 ) -> None:
     last, sides, count = sorted_rows[-1], of.sides, float(of.weights.sum())
     errors = compute_errors(last, sides)
     total = float(last.weights.sum())
     step = float(last.weights @ errors) / total
+    if matched:  # with a row of half a label: one label alone has no mode
+        share = float(expit(of.offset))
+        slope = share * (1.0 - share)
+        step = (total * step + 0.5 - share) / (total + slope)
+        step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
     of.offset += step
     of.offset_variance = 1.0 / (of.noise_precision * total)
     variance = sum_variances(sorted_rows, moments, sides)
