@@ -1,4 +1,4 @@
-"""Diagonal models: probabilities of rows of many features, and new observations."""
+"""Models of many features: probabilities of labels, and new observations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,28 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from guarantees.check import Check
-from posterity.sparse import DiagonalLinearRegression, DiagonalLogisticRegression
+from posterity.factorization import BayesianFactorizationClassifier
+from posterity.sparse import (
+    DiagonalLinearRegression,
+    DiagonalLogisticRegression,
+    SparseLogisticRegression,
+)
 
 TOPIC = "Diagonal models of many features"
+PROBABILITIES = "Probabilities by users and items"
+# Rows, users, items, standard deviation of their log odds, intercept; and what is held at least.
+SETTINGS: dict[str, tuple[int, int, int, float, float]] = {
+    "4,000 rows of 200 users and 50 items": (4_000, 200, 50, 1.0, -1.0),
+    "2,000 rows of 1,500 users and 1,000 items": (2_000, 1_500, 1_000, 1.0, 0.0),
+    "4,000 rows, strong effects": (4_000, 200, 50, 4.0, 0.0),
+    "20,000 rows, a label in some 400": (20_000, 200, 50, 1.0, -7.0),
+    "30 rows of 5 users and 4 items": (30, 5, 4, 1.0, 0.0),
+}
+LOWEST = {
+    "diagonal": (DiagonalLogisticRegression, (0.93, 0.93, 0.85, 0.75, 0.92)),
+    "sparse": (SparseLogisticRegression, (0.93, 0.93, 0.92, 0.88, 0.92)),
+    "factorization machine": (BayesianFactorizationClassifier, (0.93, 0.92, 0.89, 0.88, 0.93)),
+}
 
 
 def rows(rng: np.random.Generator, n: int) -> tuple[list[list[str]], NDArray[Any]]:
@@ -42,9 +61,39 @@ def observations(rng: np.random.Generator, *, n: int) -> tuple[int, int]:
     return int(np.sum((low <= y[n:]) & (y[n:] <= high))), 500
 
 
+def meetings(
+    rng: np.random.Generator, *, kind: Any, setting: tuple[int, int, int, float, float]
+) -> tuple[int, int]:
+    """Intervals of the probabilities of 500 new rows of users and items."""
+    n, users, items, size, intercept = setting
+    X = np.stack([rng.integers(0, users, n + 500), rng.integers(0, items, n + 500)], axis=1)
+    eta = size * (rng.normal(size=users)[X[:, 0]] + rng.normal(size=items)[X[:, 1]])
+    truth = expit(intercept + eta)
+    y = (rng.random(n) < truth[:n]).astype(int)
+    how = {"rank": 2} if kind is BayesianFactorizationClassifier else ALL_LEVELS
+    low, high = kind(**how).partial_fit(X[:n], y, classes=[0, 1]).predict_interval(X[n:]).T
+    return int(np.sum((low <= truth[n:]) & (truth[n:] <= high))), 500
+
+
+ALL_LEVELS = {"categorical_features": "all"}
+
+
 def checks() -> list[Check]:
     """A few rows a level, and many."""
-    return [
+    by_meeting = [
+        Check(
+            PROBABILITIES,
+            f"{name}: {setting}",
+            0.95,
+            partial(meetings, kind=kind, setting=numbers),
+            20,
+            least,
+            0.985,
+        )
+        for name, (kind, lowest) in LOWEST.items()
+        for (setting, numbers), least in zip(SETTINGS.items(), lowest, strict=True)
+    ]
+    return by_meeting + [
         Check(TOPIC, f"{what}, n = {n:,}", 0.95, partial(simulate, n=n), 40, 0.93, 0.97)
         for what, simulate in (
             ("probabilities of labels", probabilities),

@@ -110,3 +110,54 @@ def test_a_third_label_changes_nothing() -> None:
     with pytest.raises(ValueError, match=r"labels are \[0, 1, 2\]"):
         model.partial_fit(X[:1], [2])
     assert files.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    ("size", "intercept", "n"), [(4.0, 0.0, 4000), (1.0, 0.0, 300), (1.0, -6.0, 8000)]
+)
+def test_intervals_hold_where_labels_tell_little(size: float, intercept: float, n: int) -> None:
+    """Strong effects, few rows for each level, and a label in 400 rows."""
+    held = []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        users, items = size * rng.normal(size=200), size * rng.normal(size=50)
+        X = np.stack([rng.integers(0, 200, n + 500), rng.integers(0, 50, n + 500)], axis=1)
+        truth = expit(intercept + users[X[:, 0]] + items[X[:, 1]])
+        y = (rng.random(n + 500) < truth).astype(int)
+        model = BayesianFactorizationClassifier(2).fit(X[:n], y[:n])
+        low, high = model.predict_interval(X[n:]).T
+        held.append(np.mean((low <= truth[n:]) & (truth[n:] <= high)))
+    assert 0.8 < np.mean(held) < 0.99
+
+
+def test_single_rows_are_read_as_tables_are() -> None:
+    X, y, _ = bought(n=300)
+    model = BayesianFactorizationClassifier(2).fit(X, y)
+    for row in ([3, 5], [99, 5]):
+        one = model.predict_proba_one(row)
+        np.testing.assert_allclose(list(one.values()), model.predict_proba([row])[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("labels", [[1, 0], [True, False]])
+def test_a_stream_may_begin_with_either_label(labels: list[Any]) -> None:
+    models = [BayesianFactorizationClassifier(1) for _ in range(2)]
+    for _ in range(5):
+        models[0].learn_one(["ann", "tea"], labels[0]).learn_one(["bob", "rum"], labels[1])
+        models[1].learn_one(["bob", "rum"], labels[1]).learn_one(["ann", "tea"], labels[0])
+    for model in models:
+        assert model.classes_.tolist() == sorted(labels)
+        assert model.predict_proba_one(["ann", "tea"])[labels[0]] > 0.5
+    with pytest.raises(ValueError, match="takes two classes"):
+        BayesianFactorizationClassifier(1).learn_one(["ann", "tea"], "yes")
+
+
+def test_one_label_alone_is_not_sure() -> None:
+    for n in (1, 7, 20):
+        rows = [[f"user {row % 5}", "tea"] for row in range(n)]
+        model = BayesianFactorizationClassifier(2).partial_fit(rows, [1] * n)
+        for row in ([rows[0]], [["new", "rum"]]):
+            assert 0.5 / (n + 2) ** 2 < model.predict_proba(row)[0, 0] < 0.5
+    stream = BayesianFactorizationClassifier(2)
+    for number, row in enumerate(rows):
+        stream.learn_one(row, 1)
+        assert 0.5 / (number + 3) ** 2 < stream.predict_proba_one(row)[0] < 0.6

@@ -16,8 +16,8 @@ from posterity.factorization import BayesianFactorizationMachine
 from posterity.factorization._sweeps import (
     SideRows,
     Sides,
-    moments_at,
-    moments_of,
+    compute_moments,
+    sum_moments,
     update_levels,
 )
 from posterity.kernel import MachineRows
@@ -73,7 +73,7 @@ def test_one_side_fixed_is_linear_regression(seed: int, rank: int, noise: float)
     rest = y - 0.7 - theta[0][:, 0] - theta[1][:, 0]
     rest -= (theta[0][:, 1:] * theta[1][:, 1:]).sum(axis=1)
     rows = SideRows.of(0, codes, values, y, sizes)
-    update_levels(rows, sides, noise, moments_of(rows, sides))
+    update_levels(rows, sides, noise, sum_moments(rows, sides))
     for level in np.unique(codes[:, 0]):
         own = codes[:, 0] == level
         plain = BayesianLinearRegression(
@@ -102,7 +102,7 @@ def test_moments_are_those_of_draws() -> None:
     for s in range(3):
         for t in range(s):
             outcome = outcome + (drawn[s][:, 1:] * drawn[t][:, 1:]).sum(axis=1)
-    mean, variance = moments_at(codes, values, sides)
+    mean, variance = compute_moments(codes, values, sides)
     error = outcome.std() / np.sqrt(len(outcome))
     assert abs(mean[0] - outcome.mean()) < 4.0 * error
     assert variance[0] == pytest.approx(outcome.var(), rel=0.02)
@@ -121,8 +121,8 @@ def test_rotated_factors_predict_the_same(seed: int) -> None:
         turned.covariances[s] = turn.T @ sides.covariances[s] @ turn
     codes = np.stack([rng.integers(0, size, 20) for size in sizes], axis=1)
     for mine, theirs in zip(
-        moments_at(codes, np.ones((20, 2)), sides),
-        moments_at(codes, np.ones((20, 2)), turned),
+        compute_moments(codes, np.ones((20, 2)), sides),
+        compute_moments(codes, np.ones((20, 2)), turned),
         strict=True,
     ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10)
@@ -228,7 +228,7 @@ def test_a_row_adds_what_a_sweep_of_it_sums(seed: int, rank: int, n_sides: int) 
     slow, fast = sides.copy(), sides.copy()
     for side in range(n_sides):
         rows = SideRows.of(side, codes, values, y, sizes)
-        update_levels(rows, slow, 1.7, moments_of(rows, slow))
+        update_levels(rows, slow, 1.7, sum_moments(rows, slow))
     path = MachineRows(
         fast.means,
         fast.covariances,
@@ -244,8 +244,8 @@ def test_a_row_adds_what_a_sweep_of_it_sums(seed: int, rank: int, n_sides: int) 
     for name in ("means", "covariances", "precisions", "products"):
         for mine, theirs in zip(getattr(fast, name), getattr(slow, name), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
-    mean = moments_at(codes, values, fast)[0][0]
-    assert path.mean_of_one(codes, values) == pytest.approx(mean, rel=1e-12)
+    mean = compute_moments(codes, values, fast)[0][0]
+    assert path.mean_of_one(codes[0].tolist(), values[0].tolist()) == pytest.approx(mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("rank", [0, 2])

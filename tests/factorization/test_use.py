@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pytest
 
+from posterity import files
 from posterity.factorization import BayesianFactorizationMachine
 from tests.factorization.test_laws import rated
 
@@ -112,3 +114,49 @@ def test_recommendations() -> None:
         model.recommend(3, policy="best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="two columns of levels"):
         BayesianFactorizationMachine(1).fit(X[:, :1], y).recommend(3)
+
+
+def test_mappings_are_read_by_their_keys() -> None:
+    X, y = rated(n=300)
+    rows = [{"user": int(user), "item": f"item {item}"} for user, item in X]
+    turned = [{"age": 3, "item": row["item"], "user": row["user"]} for row in rows]
+    one, other = BayesianFactorizationMachine(2), BayesianFactorizationMachine(2)
+    for row, again, target in zip(rows, turned, y.tolist(), strict=True):
+        one.learn_one(row, target)
+        assert one.predict_one(row) == one.predict_one(again)
+    other.partial_fit(rows[:1], y[:1]).partial_fit(turned[1:], y[1:])
+    assert one.feature_names_in_.tolist() == ["user", "item"]
+    np.testing.assert_array_equal(one.predict_interval(turned), other.predict_interval(rows))
+    with pytest.raises(ValueError, match="row 0 of X lacks the key 'item'"):
+        one.learn_one({"user": 3}, 1.0)
+    with pytest.raises(TypeError, match="row 1 of X is a list"):
+        one.partial_fit([rows[0], [1, 2]], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("numeric", [None, [1]])
+def test_a_row_that_is_refused_leaves_no_new_level(numeric: list[int] | None) -> None:
+    model = BayesianFactorizationMachine(2, numeric=numeric)
+    model.fit([["ann", 1], ["bob", 2]] * 20, [4.0, 2.0] * 20)
+    before = files.dumps(model)
+    for row, target in ((["new", 3], 1e308), (["new", None], 1.0), (["new", "tea"], 1.0)):
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(row, target)
+    assert files.dumps(model) == before
+    model.learn_one(["new", 3], 1.0)
+    assert model.levels_[0].tolist() == ["ann", "bob", "new"]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    X, y = rated(n=300)
+    model = BayesianFactorizationMachine(2).fit(X[:100], y[:100])
+    for row in range(100, 130):
+        model.learn_one(X[row].tolist(), y[row])
+    other = deepcopy(model)
+    for row in range(130, 140):
+        model.learn_one(X[row].tolist(), y[row])
+    before = model.predict(X)
+    for row in range(140, 150):
+        other.learn_one([99, 1000 + row], 5.0)
+    assert np.array_equal(model.predict(X), before)
+    assert model.n_observations_ == other.n_observations_ == 140
+    np.testing.assert_array_equal(model._posterior.y, y[:140])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from posterity import GroupedRegression
 from posterity.files import dumps, loads
@@ -92,3 +95,21 @@ def test_a_row_that_cannot_be_learned_changes_nothing() -> None:
         with pytest.raises(ValueError, match=r"x |y |weight"):
             model.learn_one(x, y, weight, group=0)
         assert dumps(model) == before
+
+
+@given(keys=st.lists(st.integers(-3, 12), min_size=1) | st.lists(st.text(max_size=2), min_size=1))
+def test_single_keys_are_placed_as_many_are(keys: list[Any]) -> None:
+    one, many = KeyIndex(), KeyIndex()
+    for index in (one, many):
+        index.places(read_keys([keys[:1]], ["key"]), new=True)
+    added = [one.add(key) for key in keys]
+    read = read_keys([keys], ["key"])
+    assert added == many.places(read, new=True)[read.numbers].tolist()
+    assert [one.look_up(key) for key in keys] == added
+    image = one.image()
+    other = 99 if isinstance(keys[0], int) else "other"
+    assert one.look_up(other) == -1
+    assert one.add(other) == len(many.labels)
+    image.restore()
+    assert one.look_up(other) == -1
+    assert one.look_up(None) is one.add(None) is one.add(2.5) is None

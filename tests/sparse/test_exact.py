@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
@@ -172,8 +175,11 @@ def test_what_a_sparse_factor_does_not_do_is_said() -> None:
     model = SparseLinearRegression().fit([["a"], ["b"]], [1.0, 2.0])
     with pytest.raises(ValueError, match="call predict and then partial_fit"):
         model.predict_then_learn([["a"]], [1.0])
-    with pytest.raises(ValueError, match="can't unlearn"):
+    with pytest.raises(ValueError, match="were not learned"):
         SparseLogisticRegression().fit([["a"], ["b"]], [0, 1]).unlearn([["a"]], [1])
+    forgets = SparseLogisticRegression(forgetting=Stabilized(half_life=9.0))
+    with pytest.raises(ValueError, match="a model with forgetting can't unlearn"):
+        forgets.fit([["a"], ["b"]], [0, 1]).unlearn([["a"]], [0])
     with pytest.raises(ValueError, match="differ in prior"):
         model.merge(SparseLinearRegression(prior_precision=2.0).fit([["a"]], [1.0]))
 
@@ -195,6 +201,65 @@ def test_unlearning_undoes_learning(precision: float | str) -> None:
     with pytest.raises(ValueError, match="never learned"):
         less.unlearn(rows[:5].assign(plate=99), y[:5])
     assert dumps(less) == before
+
+
+@pytest.mark.parametrize("kind", [SparseLogisticRegression, SparsePoissonRegression])
+@pytest.mark.parametrize("precision", [0.7, "auto"])
+def test_unlearning_labels_and_counts_leaves_the_model_of_the_other_rows(
+    kind: Any, precision: float | str
+) -> None:
+    rows, y = crossed(200)
+    labels, weights = (y > 20.0).astype(int), np.random.default_rng(1).integers(1, 3, 200)
+    settings = {"categorical_features": ["plate", "sample"], "prior_precision": precision}
+    whole = kind(**settings).fit(rows, labels, weights)
+    taken = np.random.default_rng(2).permutation(200)[:50]
+    left = np.setdiff1d(np.arange(200), taken)
+    less = whole.unlearn(rows.iloc[taken], labels[taken], weights[taken])
+    fresh = kind(**settings).fit(rows.iloc[left], labels[left], weights[left])
+    assert less.n_observations_ == pytest.approx(fresh.n_observations_)
+    np.testing.assert_allclose(less.predict(rows), fresh.predict(rows), rtol=1e-3)
+    before = dumps(less)
+    one = rows.iloc[taken[:1]]
+    for row, label, weight in ((one, labels[taken[:1]], 1.0), (rows.iloc[left[:1]], [7], 1.0)):
+        with pytest.raises(ValueError, match=r"were not learned|more than two"):
+            less.unlearn(row, label, [weight])
+    assert dumps(less) == before
+    again = less.partial_fit(rows.iloc[taken], labels[taken], weights[taken])
+    fresh = kind(**settings).fit(rows, labels, weights)
+    np.testing.assert_allclose(again.predict(rows), fresh.predict(rows), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@given(seed=st.integers(0, 10**6), first=st.integers(1, 20), second=st.integers(1, 20))
+@settings(deadline=None, max_examples=10)
+def test_unlearning_undoes_merging(kind: Any, seed: int, first: int, second: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [[f"a{rng.integers(4)}", f"b{rng.integers(3)}"] for _ in range(first + second)]
+    y = rng.integers(0, 2, first + second)
+    y[0], y[first] = 0, 1
+    known = {"prior_precision": 1.5, "fit_intercept": False}
+    one, other = kind(**known), kind(**known)
+    named = {} if kind is not SparseLogisticRegression else {"classes": [0, 1]}
+    one.partial_fit(rows[:first], y[:first], **named)
+    other.partial_fit(rows[first:], y[first:], **named)
+    before, seen = one.predict(rows[:first]), one.n_observations_
+    merged = deepcopy(one).merge(other)
+    merged.predict(rows)
+    merged.unlearn(rows[first:], y[first:])
+    assert merged.n_observations_ == seen
+    np.testing.assert_allclose(merged.predict(rows[:first]), before, rtol=1e-4, atol=1e-6)
+
+
+def test_equal_rows_are_unlearned_one_by_one() -> None:
+    model = SparseLogisticRegression(prior_precision=1.0).fit([["a"]] * 3 + [["b"]], [1, 1, 0, 1])
+    other = SparseLogisticRegression(prior_precision=1.0)
+    other.fit([["a"]] * 2 + [["b"]], [1, 0, 1])
+    model.unlearn([["a"]], [1])
+    np.testing.assert_allclose(
+        model.predict_proba([["a"], ["b"]]), other.predict_proba([["a"], ["b"]]), rtol=1e-6
+    )
+    with pytest.raises(ValueError, match="were not learned"):
+        model.unlearn([["a"]] * 2, [1, 1])
 
 
 def test_other_features_may_meet_after_rows_were_unlearned() -> None:

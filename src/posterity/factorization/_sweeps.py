@@ -89,7 +89,9 @@ class SideRows:
         order = np.argsort(codes[:, side], kind="stable")
         codes, values = codes[order], values[order]
         weights = np.ones(len(y)) if weights is None else weights[order]
-        levels, starts = np.unique(codes[:, side], return_index=True)
+        sorted_codes = codes[:, side]
+        starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
+        levels = sorted_codes[starts]
         ends = np.append(starts[1:], len(y))
         row = np.repeat(np.arange(len(levels)), ends - starts)
         own, met, met_once = values[:, side], {}, {}
@@ -100,11 +102,11 @@ class SideRows:
             met_once[other] = csr_array((own * square, places), shape=shape)
         return cls(side, levels, starts, codes, values, y[order], weights, met, met_once)
 
-    def summed(self, rows: Array) -> Array:
+    def sum_by_level(self, rows: Array) -> Array:
         """Sums over the rows (n,) of each level."""
         return np.add.reduceat(rows, self.starts)
 
-    def effects(self, sides: Sides) -> dict[int, Array]:
+    def compute_effects(self, sides: Sides) -> dict[int, Array]:
         """x [w, v] of the other sides' levels in each row, (p, n), means."""
         return {
             other: np.ascontiguousarray(sides.means[other][self.codes[:, other]].T)
@@ -113,17 +115,17 @@ class SideRows:
         }
 
 
-def second_moments(rows: SideRows, features: Array) -> Array:
+def sum_second_moments(rows: SideRows, features: Array) -> Array:
     """Weighted sums of f f' over the rows of each level, (L, p, p), for features (p, n)."""
     p = len(features)
     sums = np.empty((p, p, len(rows.levels)))
     for i in range(p):
         for j in range(i + 1):
-            sums[i, j] = sums[j, i] = rows.summed(rows.weights * features[i] * features[j])
+            sums[i, j] = sums[j, i] = rows.sum_by_level(rows.weights * features[i] * features[j])
     return np.ascontiguousarray(sums.transpose(2, 0, 1))
 
 
-def features_of(rows: SideRows, effects: dict[int, Array], p: int) -> Array:
+def make_features(rows: SideRows, effects: dict[int, Array], p: int) -> Array:
     """(p, n) means of f = x [1, sum of the others' x v]."""
     features = np.zeros((p, len(rows.y)))
     features[0] = 1.0
@@ -132,7 +134,7 @@ def features_of(rows: SideRows, effects: dict[int, Array], p: int) -> Array:
     return features * rows.values[:, rows.side]
 
 
-def left_over(rows: SideRows, effects: dict[int, Array], offset: float) -> Array:
+def compute_partial_residuals(rows: SideRows, effects: dict[int, Array], offset: float) -> Array:
     """(n,) means of the target less all that this side has no part in."""
     rest = rows.y - offset
     seen: list[Array] = []
@@ -144,7 +146,7 @@ def left_over(rows: SideRows, effects: dict[int, Array], offset: float) -> Array
     return rest
 
 
-def others_spread(rows: SideRows, sides: Sides) -> Array:
+def sum_covariances(rows: SideRows, sides: Sides) -> Array:
     """Sums over rows of x^2 Cov of the others' v, (L, k, k): what f f' has beyond its means."""
     k = sides.rank
     total = np.zeros((len(rows.levels), k * k))
@@ -154,7 +156,7 @@ def others_spread(rows: SideRows, sides: Sides) -> Array:
     return total.reshape(len(rows.levels), k, k)
 
 
-def shared_spread(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Array:
+def sum_cross_covariances(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Array:
     """Sums over rows of Cov(f, what the others leave), (L, k): they share the others' errors."""
     total = np.zeros((len(rows.levels), sides.rank))
     for other, met in rows.met_once.items():
@@ -168,25 +170,25 @@ def shared_spread(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Ar
         for factor in range(sides.rank):
             column = covariance[:, 1 + factor, 1:][rows.codes[:, other]]
             product = np.einsum("nk,kn->n", column, partners)
-            total[:, factor] -= rows.summed(weights * product)
+            total[:, factor] -= rows.sum_by_level(weights * product)
     return total
 
 
-def moments_of(rows: SideRows, sides: Sides) -> tuple[Array, Array]:
+def sum_moments(rows: SideRows, sides: Sides) -> tuple[Array, Array]:
     """Sums over the rows of each level: E f E f' (L, p, p), and the covariance of v's (L, k, k)."""
-    features = features_of(rows, rows.effects(sides), sides.rank + 1)
-    return second_moments(rows, features), others_spread(rows, sides)
+    features = make_features(rows, rows.compute_effects(sides), sides.rank + 1)
+    return sum_second_moments(rows, features), sum_covariances(rows, sides)
 
 
-def sum_rows(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -> None:
+def sum_statistics(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -> None:
     """Sums of E f f' and E f e over the rows of each level, given all other sides."""
-    effects = rows.effects(sides)
-    features = features_of(rows, effects, sides.rank + 1)
-    target = rows.weights * left_over(rows, effects, sides.offset)
+    effects = rows.compute_effects(sides)
+    features = make_features(rows, effects, sides.rank + 1)
+    target = rows.weights * compute_partial_residuals(rows, effects, sides.offset)
     total = moments[0].copy()
     total[:, 1:, 1:] += moments[1]
-    with_target = np.stack([rows.summed(one * target) for one in features], axis=1)
-    with_target[:, 1:] += shared_spread(rows, sides, effects)
+    with_target = np.stack([rows.sum_by_level(one * target) for one in features], axis=1)
+    with_target[:, 1:] += sum_cross_covariances(rows, sides, effects)
     sides.precisions[rows.side][rows.levels] = total
     sides.products[rows.side][rows.levels] = with_target
 
@@ -195,7 +197,7 @@ def update_levels(
     rows: SideRows, sides: Sides, noise_precision: float, moments: tuple[Array, Array]
 ) -> None:
     """The best Normal of each level's weights, given all other sides, their prior and the noise."""
-    sum_rows(rows, sides, moments)
+    sum_statistics(rows, sides, moments)
     side, levels = rows.side, rows.levels
     prior = sides.prior_precisions[side]
     precision = noise_precision * sides.precisions[side][levels] + np.diag(prior)
@@ -206,18 +208,20 @@ def update_levels(
     sides.means[side][levels] = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
 
 
-def errors_of(rows: SideRows, sides: Sides) -> Array:
+def compute_errors(rows: SideRows, sides: Sides) -> Array:
     """(n,) targets less their means, in the order of ``rows``."""
-    effects = rows.effects(sides)
-    features = features_of(rows, effects, sides.rank + 1)
+    effects = rows.compute_effects(sides)
+    features = make_features(rows, effects, sides.rank + 1)
     own = sides.means[rows.side][rows.codes[:, rows.side]]
-    return left_over(rows, effects, sides.offset) - np.einsum("pn,np->n", features, own)
+    return compute_partial_residuals(rows, effects, sides.offset) - np.einsum(
+        "pn,np->n", features, own
+    )
 
 
-def total_variance(
+def sum_variances(
     sorted_rows: list[SideRows], moments: list[tuple[Array, Array]], sides: Sides
 ) -> float:
-    """Sum over rows of the variance that :func:`moments_at` says, the offset's aside."""
+    """Sum over rows of the variance that :func:`compute_moments` says, the offset's aside."""
     total = 0.0
     for rows, (first, second) in zip(sorted_rows, moments, strict=True):
         covariance = sides.covariances[rows.side][rows.levels]
@@ -226,13 +230,13 @@ def total_variance(
     return total
 
 
-def moments_at(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]:
+def compute_moments(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]:
     """Mean and variance, noise aside, at rows (n, S); code -1 is a level that was never seen.
 
     Deviations of different sides are independent, so the variance is that of the terms linear in
     one side's deviation plus that of the products of two.
     """
-    tables = [with_prior(sides, side) for side in range(codes.shape[1])]
+    tables = [append_prior(sides, side) for side in range(codes.shape[1])]
     mean = np.empty(len(codes))
     variance = np.empty(len(codes))
     block = max(1, 200_000 // (sides.rank + 1) ** 2)
@@ -242,7 +246,7 @@ def moments_at(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]
     return mean, variance
 
 
-def with_prior(sides: Sides, side: int) -> tuple[Array, Array]:
+def append_prior(sides: Sides, side: int) -> tuple[Array, Array]:
     """Means and covariances of a side's levels, with the prior as the last: that of code -1."""
     covariance = np.diag(1.0 / sides.prior_precisions[side])
     return (
@@ -273,10 +277,10 @@ def _moments_of_block(
 __all__ = [
     "SideRows",
     "Sides",
-    "errors_of",
-    "moments_at",
-    "moments_of",
-    "total_variance",
+    "append_prior",
+    "compute_errors",
+    "compute_moments",
+    "sum_moments",
+    "sum_variances",
     "update_levels",
-    "with_prior",
 ]

@@ -11,7 +11,7 @@ from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
 from posterity.distributions.categorical import Categorical, positions
-from posterity.factorization.inputs import one_row
+from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
@@ -20,6 +20,8 @@ from posterity.kernel import mix_labels
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
+
+_ALL = np.ones((1, 1))
 
 
 class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
@@ -93,6 +95,8 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
     ) -> Self:
         """Learn these rows too. Where the first have one label only, ``classes`` names both.
 
+        Labels 0 and 1, and truth values, need no names.
+
         Examples
         --------
         >>> model = BayesianFactorizationClassifier(rank=1)
@@ -145,8 +149,22 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         return np.asarray(expit(np.stack([mean - reach, mean + reach], axis=1)))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`."""
-        probabilities = self.predict_proba(one_row(x, self._names()))[0]
+        """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`.
+
+        Examples
+        --------
+        >>> model = BayesianFactorizationClassifier(rank=1)
+        >>> for user, item, bought in [("ann", "tea", True), ("bob", "rum", False)] * 5:
+        ...     model = model.learn_one({"user": user, "item": item}, bought)
+        >>> model.predict_proba_one({"item": "tea", "user": "ann"})[True] > 0.5
+        True
+        """
+        posterior, found = self._posterior, self._find_levels(x)
+        if found is None or min(found[0]) < 0:
+            probabilities = self.predict_proba(make_row(x))[0]
+        else:
+            mean, variance = posterior.path.moments_of_one(*found)
+            probabilities = mix_labels(np.array([[mean]]), np.array([[variance]]), _ALL)[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -154,6 +172,8 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
         labels = read_labels(y)
         met = join_classes(self.__dict__.get("classes_"), classes, labels)
+        if len(met) == 1 and met.dtype.kind in "biu" and met[0] in (0, 1):
+            met = np.array([0, 1], dtype=met.dtype)
         if len(met) != 2:
             raise ValueError(
                 f"the labels are {met[:4].tolist()}, but this model takes two classes: where one "
@@ -168,7 +188,7 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         return float(y == second)
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
-        mean, variance = (one[:, None] for one in posterior.moments(rows[0], rows[1]))
+        mean, variance = (one[:, None] for one in posterior.compute_moments(rows[0], rows[1]))
         shares = mix_labels(mean, variance, np.ones_like(mean))
         return float(np.log(np.where(rows[2] == 1.0, shares[:, 1], shares[:, 0])).mean())
 

@@ -15,8 +15,8 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-def columns_of(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
-    """The columns of a data frame, by ``names`` where these are known, or of a 2-D array."""
+def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
+    """The columns of a frame or of mappings, by ``names`` where these are known, or of an array."""
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         own = [str(name) for name in getattr(X, "column_names", getattr(X, "columns", []))]
         wanted = own if names is None else list(names)
@@ -25,21 +25,41 @@ def columns_of(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str
         return [X[name] for name in wanted], wanted
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix: give a column of levels for each side instead")
-    table = X if isinstance(X, np.ndarray) else _table(X)
-    if table.ndim != 2 or table.shape[1] == 0:
+    if not isinstance(X, np.ndarray):
+        X = list(X)
+        if len(X) and isinstance(X[0], Mapping):
+            return _read_mappings(X, list(X[0]) if names is None else list(names))
+        X = _make_table(X)
+    if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(
-            f"X has shape {table.shape}: expected (n, sides), a column of levels for each side"
+            f"X has shape {X.shape}: expected (n, sides), a column of levels for each side"
         )
-    return [table[:, column] for column in range(table.shape[1])], None
+    return [X[:, column] for column in range(X.shape[1])], None
 
 
-def _table(X: Any) -> NDArray[Any]:
+def _read_mappings(rows: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(
+                f"row {i} of X is a {type(row).__name__}, but earlier rows are mappings: give "
+                "mappings or sequences"
+            )
+        if missing := [name for name in names if name not in row]:
+            raise ValueError(
+                f"row {i} of X lacks the key {missing[0]!r}: give a value for each side"
+            )
+    return [_make_table([[row[name]] for row in rows])[:, 0] for name in names], names
+
+
+def _make_table(rows: list[Any]) -> NDArray[Any]:
     """Rows of plain Python as they are: NumPy would make text of numbers beside text."""
-    table = np.array([list(row) for row in X], dtype=object)
+    table = np.array([list(row) for row in rows], dtype=object)
     return table.reshape(len(table), -1) if table.size == 0 else table
 
 
-def numeric_places(numeric: Sequence[Any] | None, names: list[str] | None, n: int) -> list[int]:
+def find_numeric_columns(
+    numeric: Sequence[Any] | None, names: list[str] | None, n: int
+) -> list[int]:
     """The places of the columns that hold numbers, not levels."""
     places = []
     for one in numeric or ():
@@ -86,14 +106,9 @@ def read_sides(
     return np.stack(codes, axis=1), np.stack(values, axis=1)
 
 
-def one_row(x: Any, names: list[str] | None) -> Any:
-    """A row as a table of one: of a mapping, in the order of the names."""
-    if isinstance(x, Mapping):
-        order = list(x) if names is None else names
-        if missing := [name for name in order if name not in x]:
-            raise ValueError(f"x lacks the key {missing[0]!r}: give a value for each side")
-        return [[x[name] for name in order]]
-    return [list(x)]
+def make_row(x: Any) -> list[Any]:
+    """A row as a table of one."""
+    return [x] if isinstance(x, Mapping) else [list(x)]
 
 
-__all__ = ["columns_of", "numeric_places", "one_row", "read_numbers", "read_sides"]
+__all__ = ["find_numeric_columns", "make_row", "read_columns", "read_numbers", "read_sides"]

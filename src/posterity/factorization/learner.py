@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factorization.inputs import (
-    columns_of,
-    numeric_places,
-    one_row,
+    find_numeric_columns,
+    make_row,
+    read_columns,
     read_numbers,
     read_sides,
 )
-from posterity.factorization.posterior import STARTS, FactorizationPosterior, Rows
+from posterity.factorization.posterior import BOLD, SHY, FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_weights, refuse_no_weight
@@ -25,8 +25,10 @@ from posterity.transaction import one_at_a_time
 Array = NDArray[np.float64]
 
 RANKS = (0, 2, 4, 8, 16, 32)
-# Sweeps over all rows, once a stream has grown by GROWTH since the last, and from a fresh start.
-STREAM_SWEEPS, GROWTH, RESTART_SWEEPS = 2, 0.25, 6
+# Sweeps over all rows once a stream has grown by GROWTH since the last, and those from a fresh
+# start once it is RESTART times as long as at the last.
+STREAM_SWEEPS, GROWTH = 1, 0.5
+RESTART_SWEEPS, RESTART = 6, 2
 # Sweeps from each start, of which the one of the highest bound goes on.
 TRIAL_SWEEPS = 20
 
@@ -71,7 +73,7 @@ class FactorizationLearner(FactorizationReader):
         array(['tea', 'rum'], dtype=object)
         """
         refuse_no_weight(sample_weight)
-        return self._take_over(self._begun(X, self._fresh()._targets(y, None), sample_weight))
+        return self._take_over(self._begin(X, self._fresh()._targets(y, None), sample_weight))
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -99,15 +101,15 @@ class FactorizationLearner(FactorizationReader):
         2
         """
         posterior = self._posterior_or_none
-        if posterior is None:
-            return self.partial_fit(one_row(x, None), [y], [weight])
-        row = one_row(x, self._names())
-        known, target = self._places_of_one(row[0]), self._target(y)
-        due = len(posterior.y) + 1 >= _due(posterior)
-        if due or known is None or known[0].min() < 0 or target is None or weight != 1.0:
-            return self.partial_fit(row, [y], [weight])
-        posterior.learn_one(*known, target, weight)
-        return self
+        target = None if posterior is None or weight != 1.0 else self._target(y)
+        if posterior is not None and target is not None and not _is_due(posterior, 1):
+            found = self._find_levels(x)
+            if found is not None and min(found[0]) >= 0:
+                posterior.learn_one(*found, target, weight)
+                return self
+            if found is not None and self._learn_new_levels(posterior, x, target):
+                return self
+        return self.partial_fit(make_row(x), [y], [weight])
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -130,7 +132,7 @@ class FactorizationLearner(FactorizationReader):
         """Mean log predictive density of rows that were not learned."""
         raise NotImplementedError
 
-    def _begun(
+    def _begin(
         self, X: Any, read: tuple[Array, dict[str, Any]], sample_weight: ArrayLike | None
     ) -> Self:
         """A fresh model that has learned these rows."""
@@ -138,8 +140,8 @@ class FactorizationLearner(FactorizationReader):
         fresh = self._fresh()
         fresh.__dict__.update(read[1])
         rows = fresh._begin_columns(X, read[0], sample_weight)
-        rank = self._chosen_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
-        fresh._posterior_or_none = fresh._fitted(rows, _sizes(fresh._indexes), rank)
+        rank = self._choose_rank(fresh, rows) if self.rank == "auto" else int(self.rank)
+        fresh._posterior_or_none = fresh._fit(rows, _sizes(fresh._indexes), rank)
         return fresh
 
     @one_at_a_time
@@ -147,27 +149,43 @@ class FactorizationLearner(FactorizationReader):
         self, X: Any, read: tuple[Array, dict[str, Any]], sample_weight: ArrayLike | None
     ) -> None:
         if self._posterior_or_none is None:
-            self._take_over(self._begun(X, read, sample_weight))
+            self._take_over(self._begin(X, read, sample_weight))
             return
         indexes = [None if index is None else index.copy() for index in self._indexes]
         columns, labels = self._columns(X)
-        targets, weights = _checked(read[0], len(columns[0]), sample_weight)
+        targets, weights = _check_rows(read[0], len(columns[0]), sample_weight)
         if not len(targets):
             return
         codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
         posterior, start = self._posterior.copy(), 0
         while start < len(targets):
-            part = slice(start, start + max(1, _due(posterior) - len(posterior.y)))
+            part = slice(start, start + _count_until_due(posterior))
             posterior.learn((codes[part], values[part], targets[part], weights[part]))
-            posterior, start = self._revisited(posterior), part.stop
+            posterior, start = self._revisit(posterior), part.stop
         self.__dict__.update(read[1] | {"_posterior_or_none": posterior, "_indexes": indexes})
 
+    def _learn_new_levels(self, posterior: FactorizationPosterior, x: Any, y: float) -> bool:
+        """Learn a row with new levels in its place; whether that was possible."""
+        n, sizes = len(posterior.y), posterior.sizes
+        images = [index.image() for index in self._indexes if index is not None]
+        try:
+            found = self._find_levels(x, new=True)
+            if found is not None:
+                posterior.add_levels([place + 1 for place in found[0]])
+                posterior.learn_one(*found, y, 1.0)
+        finally:
+            if len(posterior.y) == n:  # nothing was learned, so nothing has come
+                posterior.drop_levels(sizes)
+                for image in images:
+                    image.restore()
+        return len(posterior.y) > n
+
     def _begin_columns(self, X: Any, targets: Array, sample_weight: ArrayLike | None) -> Rows:
-        columns, names = columns_of(X, None)
+        columns, names = read_columns(X, None)
         self._set_features(len(columns), names)
-        numeric = numeric_places(self.numeric, names, len(columns))
+        numeric = find_numeric_columns(self.numeric, names, len(columns))
         labels = self._labels()
-        targets, weights = _checked(targets, len(columns[0]), sample_weight)
+        targets, weights = _check_rows(targets, len(columns[0]), sample_weight)
         if not len(targets):
             raise ValueError("X has no rows: fit needs at least one")
         self._indexes = [None if j in numeric else KeyIndex() for j in range(len(columns))]
@@ -178,33 +196,37 @@ class FactorizationLearner(FactorizationReader):
             self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
 
-    def _revisited(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
+    def _revisit(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
         """What sweeps over all rows make of it, if they are due."""
-        n = len(posterior.y)
-        if n >= 2 * posterior.begun:  # few rows had no use for factors, which then rest
+        if len(posterior.y) >= RESTART * posterior.begun:  # few rows had no use for factors
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
-            return self._fitted(rows, posterior.sizes, posterior.sides.rank, RESTART_SWEEPS)
-        if n >= _due(posterior):
+            begun = self._start(rows, posterior.sizes, posterior.sides.rank, BOLD)
+            begun.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
+            return begun
+        if _is_due(posterior):
             posterior.sweep(STREAM_SWEEPS, self.tolerance)
         return posterior
 
-    def _fitted(
-        self, rows: Rows, sizes: list[int], rank: int, most: int | None = None
-    ) -> FactorizationPosterior:
-        noise = 1.0 if self._of_labels else self.noise_precision
-        most, tried = min(most or self.max_sweeps, self.max_sweeps), []
-        for start in STARTS if rank else STARTS[:1]:
-            posterior = FactorizationPosterior.begin(
-                rows, sizes, rank, noise, self.random_state, start=start, labels=self._of_labels
-            )
-            posterior.sweep(min(most, TRIAL_SWEEPS), self.tolerance)
+    def _fit(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
+        tried = []
+        for start in (SHY, BOLD) if rank else (SHY,):
+            posterior = self._start(rows, sizes, rank, start)
+            posterior.sweep(min(self.max_sweeps, TRIAL_SWEEPS), self.tolerance)
             tried.append(posterior)
         best = max(tried, key=lambda one: one.log_evidence)
-        if most > TRIAL_SWEEPS:
-            best.sweep(most - TRIAL_SWEEPS, self.tolerance)
+        if self.max_sweeps > TRIAL_SWEEPS:
+            best.sweep(self.max_sweeps - TRIAL_SWEEPS, self.tolerance)
         return best
 
-    def _chosen_rank(self, fresh: Self, rows: Rows) -> int:
+    def _start(
+        self, rows: Rows, sizes: list[int], rank: int, start: tuple[float, float]
+    ) -> FactorizationPosterior:
+        noise, seed = 1.0 if self._of_labels else self.noise_precision, self.random_state
+        return FactorizationPosterior.begin(
+            rows, sizes, rank, noise, seed, start=start, labels=self._of_labels
+        )
+
+    def _choose_rank(self, fresh: Self, rows: Rows) -> int:
         """The first rank whose log score of a tenth of the rows the next does not pass."""
         n = len(rows[2])
         order = np.random.default_rng(self.random_state).permutation(n)
@@ -212,7 +234,7 @@ class FactorizationLearner(FactorizationReader):
         best, best_score = 0, -np.inf
         for rank in RANKS if len(held) else ():
             among, tested = (tuple(one[part] for one in rows) for part in (rest, held))
-            posterior = fresh._fitted(cast(Rows, among), _sizes(fresh._indexes), rank)
+            posterior = fresh._fit(cast(Rows, among), _sizes(fresh._indexes), rank)
             score = self._score(cast(Rows, tested), posterior)
             if score <= best_score:
                 break
@@ -220,16 +242,23 @@ class FactorizationLearner(FactorizationReader):
         return best
 
 
-def _due(posterior: FactorizationPosterior) -> int:
-    """The number of rows at which all are swept again."""
-    return min(math.ceil((1.0 + GROWTH) * posterior.swept), 2 * posterior.begun)
+def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
+    """Whether all rows are to be swept again, once so many more have come."""
+    n = len(posterior.y) + more
+    return n >= (1.0 + GROWTH) * posterior.swept or n >= RESTART * posterior.begun
+
+
+def _count_until_due(posterior: FactorizationPosterior) -> int:
+    """How many rows more are learned before all are swept again."""
+    due = min((1.0 + GROWTH) * posterior.swept, RESTART * posterior.begun)
+    return max(1, math.ceil(due) - len(posterior.y))
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:
     return [1 if index is None else len(index.labels) for index in indexes]
 
 
-def _checked(targets: Array, n: int, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
+def _check_rows(targets: Array, n: int, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
     """Targets and weights (n,)."""
     if targets.shape != (n,):
         raise ValueError(f"y has shape {targets.shape}, but X has {n} rows: expected ({n},)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from posterity.distributions import Normal, StudentT
-from posterity.factorization.inputs import one_row, read_numbers
+from posterity.factorization.inputs import make_row, read_numbers
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
 
@@ -65,7 +66,8 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
     variational inference in turn (Lim & Teh 2007; Raiko, Ilin & Karhunen 2007), the weights and
     factors of a level together. Variances are exact for these Normals; the sides' posteriors are
     taken as independent of each other. Rows are kept: a stream learns the levels of new rows from
-    all of their rows, sweeps all again after a tenth more, and starts afresh after twice as many.
+    all of their rows, sweeps all again after half as many more, and starts afresh after twice as
+    many.
 
     Examples
     --------
@@ -125,11 +127,10 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         >>> model.predict_one(["bob", "tea"])
         4.0
         """
-        posterior, row = self._posterior, one_row(x, self._names())
-        known = self._places_of_one(row[0])
-        if known is None:
-            return float(self.predict(row)[0])
-        return posterior.path().mean_of_one(*known) * posterior.unit
+        posterior, found = self._posterior, self._find_levels(x)
+        if found is None:
+            return float(self.predict(make_row(x))[0])
+        return posterior.path.mean_of_one(*found) * posterior.unit
 
     def predict_distribution(self, X: Any) -> Normal | StudentT:
         """Distribution of new observations at ``X``: of their mean and variance, one per row.
@@ -176,10 +177,10 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         return read_numbers(y, "y").copy(), {}
 
     def _target(self, y: Any) -> float | None:
-        return float(y) if isinstance(y, int | float) and np.isfinite(y) else None
+        return float(y) if isinstance(y, float | int) and isfinite(y) else None
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
-        mean, variance = posterior.moments(rows[0], rows[1])
+        mean, variance = posterior.compute_moments(rows[0], rows[1])
         spread = np.sqrt(variance + posterior.unit**2 / posterior.noise_precision)
         return float(Normal(mean, spread).logpdf(rows[2]).mean())
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factorization.inputs import columns_of, read_sides
+from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
 from posterity.linear.state import PosteriorEstimator
@@ -71,7 +72,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
             had = posterior.codes[posterior.codes[:, 0] == codes[0, 0], 1]
             candidates = np.setdiff1d(candidates, had)
         pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
-        scores = posterior.scores(pairs, policy, np.random.default_rng(random_state))
+        scores = posterior.score_pairs(pairs, policy, np.random.default_rng(random_state))
         best = np.argsort(-scores, kind="stable")[:k]
         shown: NDArray[Any] = items.shown()[candidates[best]]
         return shown
@@ -146,30 +147,49 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
 
     def _columns(self, X: Any) -> tuple[list[Any], list[str]]:
         """The columns that the model knows."""
-        columns, _ = columns_of(X, self._names())
+        columns, _ = read_columns(X, self._names())
         if len(columns) != self.n_features_in_:
             raise ValueError(
                 f"X has {len(columns)} columns, but the model has learned {self.n_features_in_}"
             )
         return columns, self._labels()
 
-    def _places_of_one(self, row: list[Any]) -> tuple[Codes, Array] | None:
-        """Levels and features (1, S) of a row of known levels; None: it must be read as a table."""
+    def _find_levels(self, x: Any, *, new: bool = False) -> tuple[list[int], list[float]] | None:
+        """Places of a row's levels, and its features; None of a row to be read as a table.
+
+        Levels that are not known get a place if ``new``, or -1.
+        """
+        row = x
+        if isinstance(x, dict):
+            names = getattr(self, "feature_names_in_", None)
+            if names is None or not all(name in x for name in names):
+                return None
+            row = [x[name] for name in names]
+        elif not isinstance(x, list | tuple):
+            row = list(x)
         if len(row) != len(self._indexes):
             return None
-        codes, values = np.zeros((1, len(row)), dtype=np.intp), np.ones((1, len(row)))
+        places, values = [], []
         for side, (level, index) in enumerate(zip(row, self._indexes, strict=True)):
-            place = None if index is None else index.place(level)
-            if place is None:
+            place, value = 0, 1.0
+            if index is not None:
+                found = index.add(level) if new else index.look_up(level)
+                if found is None:
+                    return None
+                place = found
+            elif isinstance(level, float | int) and isfinite(level):
+                value = level / float(self._scales[side])
+            else:
                 return None
-            codes[0, side] = place
-        return codes, values
+            places.append(place)
+            values.append(value)
+        return places, values
 
     def _moments(self, X: Any) -> tuple[Array, Array]:
         posterior = self._posterior
         columns, labels = self._columns(X)
         codes, values = read_sides(columns, labels, self._indexes, self._scales, new=False)
-        return posterior.moments(codes, values)
+        return posterior.compute_moments(codes, values)
 
 
 __all__ = ["FactorizationReader"]

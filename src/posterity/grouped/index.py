@@ -14,8 +14,9 @@ from posterity.kernel import KeyTable
 Slots = NDArray[np.intp]
 
 _MICROSECONDS = "datetime64[us]"
+_TEXT, _NUMBERS = ("text",), ("numbers",)
 # Keys of these kinds are whole numbers, as a rule.
-_WHOLE = (("numbers",), ("dates",))
+_WHOLE = (_NUMBERS, ("dates",))
 _LARGEST = 2**63 - 1
 
 
@@ -81,12 +82,32 @@ class KeyIndex:
 
     def place(self, key: Any) -> int | None:
         """The slot of a number or text that is here as it is given; None for all else."""
-        if self.kinds == ("text",):
-            known = isinstance(key, str)
-        else:
-            known = self.kinds == ("numbers",) and isinstance(key, int | np.integer)
-        slot = self._table.place(key) if known else -1
-        return None if slot < 0 else slot
+        slot = self.look_up(key)
+        return None if slot is None or slot < 0 else slot
+
+    def look_up(self, key: Any) -> int | None:
+        """The slot of a number or text, -1 if it is not here; None of a key that must be read."""
+        return self._table.place(key) if self._is_of_my_kind(key) else None
+
+    def add(self, key: Any) -> int | None:
+        """The slot of a number or text, new if it is not here; None of a key that must be read."""
+        plain = type(key) is str or (type(key) is int and abs(key) <= _LARGEST)
+        if not plain or not self._is_of_my_kind(key):
+            return None
+        slot = int(self._table.places([key], True)[0])
+        self.labels = self._table.labels
+        return slot
+
+    def _is_of_my_kind(self, key: Any) -> bool:
+        """Whether a key can be looked up as it is."""
+        kind = type(key)
+        if kind is int:
+            return self.kinds == _NUMBERS
+        if kind is str:
+            return self.kinds == _TEXT
+        if isinstance(key, int | np.integer):
+            return self.kinds == _NUMBERS
+        return isinstance(key, str) and self.kinds == _TEXT
 
     def check_kinds(self, keys: Keys) -> None:
         """Raise ``ValueError`` where text comes for numbers, say: nothing would be found."""
@@ -186,7 +207,8 @@ class _Numbers:
         return isinstance(labels, np.ndarray) or all(map(_is_whole, labels))
 
     def place(self, key: Any) -> int:
-        return self._table.place(int(key)) if _is_whole(key) else -1
+        whole = -_LARGEST <= key <= _LARGEST if type(key) is int else _is_whole(key)
+        return self._table.place(int(key)) if whole else -1
 
     def places(self, labels: Labels, new: bool) -> Slots:
         if self.takes(labels):

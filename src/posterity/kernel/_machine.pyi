@@ -25,11 +25,13 @@ class MachineRows:
     ) -> int: ...
     def learn_one(
         self,
-        codes: Codes,
-        values: FloatArray,
+        codes: list[int],
+        values: list[float],
         y: float,
+        unit: float,
         weight: float,
+        room: tuple[Codes, FloatArray, FloatArray, FloatArray],
         state: dict[str, Any],
-        after: dict[str, Any],
     ) -> bool: ...
-    def mean_of_one(self, codes: Codes, values: FloatArray) -> float: ...
+    def mean_of_one(self, codes: list[int], values: list[float]) -> float: ...
+    def moments_of_one(self, codes: list[int], values: list[float]) -> tuple[float, float]: ...

@@ -27,6 +27,8 @@ cdef extern from "posterity_machine.h" nogil:
     int pk_learn_machine_row(const pk_machine *of, const Py_ssize_t *codes, const double *values, double y,
                              double weight)
     double pk_meet(const pk_machine *of, Py_ssize_t but, const Py_ssize_t *codes, const double *values, double *partners)
+    double pk_row_variance(const pk_machine *of, const Py_ssize_t *codes, const double *values, double *mean,
+                           double *partners)
 
 
 cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) except NULL:
@@ -39,17 +41,29 @@ cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) excep
     return <double *>cnp.PyArray_DATA(array)
 
 
-cdef class MachineRows:
-    """Learns rows into the arrays of a factorization machine's sides, and predicts means from them.
+cdef void *_kept(array, int kind, Py_ssize_t n, Py_ssize_t width) except NULL:
+    """Where row ``n`` of an array (rows, width) or (rows,) is, which is checked."""
+    if not (cnp.PyArray_Check(array) and cnp.PyArray_TYPE(array) == kind and cnp.PyArray_ISCARRAY(array)
+            and cnp.PyArray_DIM(array, 0) > n
+            and cnp.PyArray_SIZE(array) == width * cnp.PyArray_DIM(array, 0)):
+        raise ValueError("expected writable C arrays with room for one row more")
+    return <char *>cnp.PyArray_DATA(array) + n * width * cnp.PyArray_ITEMSIZE(array)
 
-    With ``labels`` y is 0 or 1, of log odds. ``means`` (L, p), ``covariances`` (L, p, p), ``precisions`` (L, p, p) and ``products`` (L, p) of each side are
-    changed in their place; ``prior_means`` and ``prior_precisions`` are (sides, p).
+
+cdef class MachineRows:
+    """Learns rows into the arrays of a factorization machine's sides, and predicts from them.
+
+    With ``labels`` y is 0 or 1, of log odds. ``means`` (L, p), ``covariances`` (L, p, p), ``precisions`` (L, p, p)
+    and ``products`` (L, p) of each side are changed in their place; ``prior_means`` and ``prior_precisions`` are
+    (sides, p). Single rows are lists of the levels' places and of their features.
     """
 
     cdef pk_machine of
     cdef pk_side *sides
     cdef double *room
     cdef Py_ssize_t *sizes
+    cdef Py_ssize_t *codes
+    cdef double *values
     cdef object arrays
 
     def __cinit__(self, list means, list covariances, list precisions, list products,
@@ -62,7 +76,9 @@ cdef class MachineRows:
         self.sides = <pk_side *>malloc(n * sizeof(pk_side))
         self.sizes = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
         self.room = <double *>malloc(pk_room_of_machine(n, p) * sizeof(double))
-        if not self.sides or not self.sizes or not self.room:
+        self.codes = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
+        self.values = <double *>malloc(n * sizeof(double))
+        if not self.sides or not self.sizes or not self.room or not self.codes or not self.values:
             raise MemoryError
         self.arrays = (list(means), list(covariances), list(precisions), list(products), prior_means, prior_precisions)
         for s in range(n):
@@ -79,6 +95,19 @@ cdef class MachineRows:
         free(self.sides)
         free(self.sizes)
         free(self.room)
+        free(self.codes)
+        free(self.values)
+
+    cdef int take(self, list codes, list values, Py_ssize_t lowest) except -1:
+        """Have one row's levels and features as numbers."""
+        cdef Py_ssize_t s
+        if len(codes) != self.of.sides or len(values) != self.of.sides:
+            raise ValueError("codes and values must have an item for each side")
+        for s in range(self.of.sides):
+            self.codes[s], self.values[s] = codes[s], values[s]
+            if not lowest <= self.codes[s] < self.sizes[s]:
+                raise IndexError(f"level {self.codes[s]} of side {s}, which has {self.sizes[s]} levels")
+        return 0
 
     cdef int check(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, Py_ssize_t lowest) except -1:
         cdef Py_ssize_t n = codes.shape[0], i, s
@@ -105,16 +134,34 @@ cdef class MachineRows:
                 i = n
         return i
 
-    def learn_one(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, double y,
-                  double weight, dict state, dict after):
-        """Learn one row and put ``after`` into ``state``, in one step; False if it would overflow."""
-        self.check(codes, values, 0)
-        if pk_learn_machine_row(&self.of, &codes[0, 0], &values[0, 0], y, weight):
+    def learn_one(self, list codes, list values, double y, double unit, double weight, tuple room, dict state):
+        """Learn one row, and have ``state`` show it behind its others, in one step; False if it would overflow.
+
+        ``room``: the arrays that the rows of ``state``, its codes, values, y and weights, are the first of.
+        """
+        cdef Py_ssize_t n = len(state["y"]), s
+        cdef Py_ssize_t *kept_codes = <Py_ssize_t *>_kept(room[0], cnp.NPY_INTP, n, self.of.sides)
+        cdef double *kept_values = <double *>_kept(room[1], cnp.NPY_DOUBLE, n, self.of.sides)
+        cdef double *kept_y = <double *>_kept(room[2], cnp.NPY_DOUBLE, n, 1)
+        cdef double *kept_weight = <double *>_kept(room[3], cnp.NPY_DOUBLE, n, 1)
+        self.take(codes, values, 0)
+        after = {"codes": room[0][:n + 1], "values": room[1][:n + 1], "y": room[2][:n + 1], "weights": room[3][:n + 1]}
+        for s in range(self.of.sides):
+            kept_codes[s], kept_values[s] = self.codes[s], self.values[s]
+        kept_y[0], kept_weight[0] = y, weight
+        if pk_learn_machine_row(&self.of, self.codes, self.values, y / unit, weight):
             return False
         state.update(after)
         return True
 
-    def mean_of_one(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values):
+    def mean_of_one(self, list codes, list values):
         """The mean at one row; level -1 is one that was never seen."""
-        self.check(codes, values, -1)
-        return pk_meet(&self.of, -1, &codes[0, 0], &values[0, 0], self.room)
+        self.take(codes, values, -1)
+        return pk_meet(&self.of, -1, self.codes, self.values, self.room)
+
+    def moments_of_one(self, list codes, list values):
+        """Mean and variance, the noise aside, at one row of known levels."""
+        cdef double mean, variance
+        self.take(codes, values, 0)
+        variance = pk_row_variance(&self.of, self.codes, self.values, &mean, self.room)
+        return mean, variance

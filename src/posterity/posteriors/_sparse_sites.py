@@ -1,8 +1,8 @@
-"""Sites of rows with few active features: first at the mode, then matched in their moments."""
+"""What rows with few active features say: sums of products, or a Gaussian site for each row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,98 +10,120 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
+from posterity.factor.sparse_pattern import Pattern
 from posterity.likelihoods import Likelihood
-from posterity.posteriors._site_fit import compute_cavity, compute_change
+from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
-# Of the posterior, given the precisions (n,) of the rows' sites.
-Factorize = Callable[[Array], SparseCholesky]
 
 # What one more step of Newton's may gain in log density, and the most steps.
-NEAR, MOST_NEWTON, MOST_HALVINGS = 1e-2, 60, 40
-# How much of the way to its new site a row goes in one sweep: all rows move at once. Where sweeps
-# do not settle it goes less far; only a little less where the prior moves, too.
-FIRST_PACE, SLOWER, LEAST_PACE, LEAST_WITH_PRIOR = 0.8, 0.7, 0.05, 0.5
+NEAR, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 
-class SparseData(NamedTuple):
-    """Rows (n, p), their targets (n,) and weights (n,) > 0."""
+class Sweep(NamedTuple):
+    """The posterior of weights (p,) under some sites, and where these would go from there."""
 
+    factor: SparseCholesky
+    mean: Array
+    variance: Array
+    step: Array  # of the sites
+    metric: Array  # what a step of one is worth, in posterior standard deviations
+    change: float  # the largest step, in these
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Rows of Gaussian noise: sums of products, of the pattern's entries, and with targets (p,)."""
+
+    entries: Array
+    products: Array
+    pattern: Pattern
+
+    def start(self, prior: Array) -> Array:
+        """No sites: each row is Gaussian."""
+        return np.zeros(0)
+
+    def sweep(self, prior: Array, sites: Array) -> Sweep:
+        """The posterior under prior precisions (p,)."""
+        factor = _factorize(self.entries, prior, self.pattern)
+        variance = factor.inverse_entries()[self.pattern.diagonal]
+        return Sweep(factor, factor.solve(self.products), variance, sites, sites, 0.0)
+
+
+@dataclass(frozen=True)
+class SiteRows:
+    """Rows (n, p) of any likelihood, each with a Gaussian site: precision and shift (2 n,)."""
+
+    likelihood: Likelihood
     X: csr_array
     y: Array
     weights: Array
+    pattern: Pattern
+    pairs: csr_array  # of the pattern's entries, for the variance of each row
 
+    def start(self, prior: Array) -> Array:
+        """The sites of Laplace's method, near the mode.
 
-class RowSites(NamedTuple):
-    """Gaussian sites of rows (n,), and the posterior mean and variance (n,) of each eta."""
+        Newton's method, with steps halved until the density rises.
+        """
+        X, y, weights = self.X, self.y, self.weights
+        mean = np.zeros(X.shape[1])
 
-    precision: Array
-    shift: Array
-    mean: Array
-    variance: Array
-    change: float  # of the last sweep, in posterior standard deviations
-    pace: float
+        def density(mean: Array) -> float:
+            each = self.likelihood.log_density(y, X @ mean)
+            return float(weights @ each - 0.5 * prior @ np.square(mean))
 
-
-def find_mode_sites(
-    likelihood: Likelihood, data: SparseData, prior: Array, factorize: Factorize
-) -> tuple[Array, Array]:
-    """Precision and shift (n,) of each row by Laplace's method, near the mode.
-
-    Newton's method, with steps halved until the density rises.
-    """
-    X, y, weights = data
-    mean = np.zeros(X.shape[1])
-
-    def density(mean: Array) -> float:
-        each = likelihood.log_density(y, X @ mean)
-        return float(weights @ each - 0.5 * prior @ np.square(mean))
-
-    height = density(mean)
-    for _ in range(MOST_NEWTON):
-        slope, curvature = likelihood.derivatives(y, X @ mean)
-        gradient = X.T @ (weights * slope) - prior * mean
-        step = factorize(weights * curvature).solve(gradient)
-        if gradient @ step < NEAR:
-            break
-        for _ in range(MOST_HALVINGS):
-            higher = density(mean + step)
-            if higher >= height:
+        height = density(mean)
+        for _ in range(MOST_NEWTON):
+            slope, curvature = self.likelihood.derivatives(y, X @ mean)
+            gradient = X.T @ (weights * slope) - prior * mean
+            step = self._factorize(prior, weights * curvature).solve(gradient)
+            if gradient @ step < NEAR:
                 break
-            step = 0.5 * step
-        else:  # as high as rounding lets it be
-            break
-        mean, height = mean + step, higher
-    return weights * curvature, weights * (curvature * (X @ mean) + slope)
+            for _ in range(MOST_HALVINGS):
+                higher = density(mean + step)
+                if higher >= height:
+                    break
+                step = 0.5 * step
+            else:  # as high as rounding lets it be
+                break
+            mean, height = mean + step, higher
+        shift = weights * (curvature * (X @ mean) + slope)
+        return np.concatenate([weights * curvature, shift])
+
+    def sweep(self, prior: Array, sites: Array) -> Sweep:
+        """The posterior, and what expectation propagation makes of all sites (Minka 2001)."""
+        precision, shift = np.split(sites, 2)
+        precision = np.maximum(precision, 0.0)
+        factor = self._factorize(prior, precision)
+        mean, entries = factor.solve(self.X.T @ shift), factor.inverse_entries()
+        eta, variance = self.X @ mean, self.pairs @ entries
+        centre, spread = compute_cavity(eta, variance, precision, shift)
+        found = find_sites(self.likelihood, "moments", self.y, centre, spread, self.weights)
+        to_precision = found.precision - precision
+        to_shift = found.precision * found.target - shift
+        deviation = np.sqrt(variance)
+        moved = np.abs([to_precision * variance, (to_shift - to_precision * eta) * deviation])
+        return Sweep(
+            factor,
+            mean,
+            entries[self.pattern.diagonal],
+            np.concatenate([found.precision, found.precision * found.target]) - sites,
+            np.concatenate([variance, deviation]),
+            float(moved.max(initial=0.0)),
+        )
+
+    def _factorize(self, prior: Array, precision: Array) -> SparseCholesky:
+        entries = 0.5 * (self.pairs.T @ precision)  # where off the diagonal both triangles count
+        entries[self.pattern.diagonal] *= 2.0
+        return _factorize(entries, prior, self.pattern)
 
 
-def match_moments(likelihood: Likelihood, data: SparseData, sites: RowSites) -> tuple[Array, Array]:
-    """Precision and shift (n,) after one sweep of expectation propagation (Minka 2001)."""
-    centre, spread = compute_cavity(sites.mean, sites.variance, sites.precision, sites.shift)
-    found = find_sites(likelihood, "moments", data.y, centre, spread, data.weights)
-    shift = found.precision * found.target
-    precision = sites.precision + sites.pace * (found.precision - sites.precision)
-    return precision, sites.shift + sites.pace * (shift - sites.shift)
+def _factorize(entries: Array, prior: Array, pattern: Pattern) -> SparseCholesky:
+    values = entries.copy()
+    values[pattern.diagonal] += prior
+    return SparseCholesky(values, pattern)
 
 
-def make_sites(
-    precision: Array,
-    shift: Array,
-    mean: Array,
-    variance: Array,
-    before: RowSites | None,
-    *,
-    same_prior: bool,
-) -> RowSites:
-    """Sites and the posterior that they give, with what has changed since ``before``."""
-    if before is None:
-        return RowSites(precision, shift, mean, variance, np.inf, FIRST_PACE)
-    change = compute_change(before.mean, before.variance, mean, variance) / before.pace
-    pace = before.pace
-    if change > before.change:
-        pace = max(SLOWER * pace, LEAST_PACE if same_prior else LEAST_WITH_PRIOR)
-    return RowSites(precision, shift, mean, variance, change, pace)
-
-
-__all__ = ["RowSites", "SparseData", "find_mode_sites", "make_sites", "match_moments"]
+__all__ = ["ProductSums", "SiteRows", "Sweep"]

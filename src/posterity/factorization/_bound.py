@@ -1,0 +1,89 @@
+"""The lower bound of the evidence (Lim & Teh 2007; of labels Jaakkola & Jordan 2000)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, expit, gammaln, log_expit
+
+from posterity.factorization._sweeps import compute_moments
+
+if TYPE_CHECKING:
+    from posterity.factorization.posterior import FactorizationPosterior
+
+Array = NDArray[np.float64]
+
+# Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE). Weights
+# of log odds are as a level more of variance 1 has them: few rows of a label tell little of these.
+RATE, RATE_OF_LOG_ODDS = 1e-3, 0.5
+# Of Gauss and Hermite, for normal log odds; and what a row's slope is at least.
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
+LEAST_SLOPE = 1e-9
+
+
+def compute_bound(of: FactorizationPosterior) -> float:
+    """The evidence's lower bound, of targets in their unit."""
+    bound = _expect_labels(of) if of.labels else _expect_numbers(of)
+    bound += 0.5 * (1.0 + np.log(2.0 * np.pi * of.offset_variance))
+    return float(bound + sum(_compute_side(of, side) for side in range(len(of.means))))
+
+
+def make_rates(p: int, labels: bool) -> Array:
+    """(p,) rates of the prior of the precisions of a side's weight and factors."""
+    rates = np.full(p, RATE)
+    rates[0] = RATE_OF_LOG_ODDS if labels else RATE
+    return rates
+
+
+def compute_logistic_curvature(size: Array) -> Array:
+    """Curvature of the Gaussian bound of a logistic likelihood, which touches it at +-size."""
+    safe = np.maximum(size, 1e-4)
+    return np.where(size > 1e-4, 0.5 * np.tanh(0.5 * safe) / safe, 0.25)
+
+
+def expect_logistic(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Mean of a logistic function of normal log odds, and of its slope, by quadrature."""
+    deviation = np.sqrt(variance)
+    share, slope = np.zeros_like(mean), np.zeros_like(mean)
+    for node, weight in zip(NODES, NODE_WEIGHTS, strict=True):
+        each = expit(mean + node * deviation)
+        share += weight * each
+        slope += weight * each * (1.0 - each)
+    return share, np.maximum(slope, LEAST_SLOPE)
+
+
+def _expect_labels(of: FactorizationPosterior) -> float:
+    mean, variance = compute_moments(of.codes, of.values, of.sides)
+    size = np.sqrt(mean**2 + variance)
+    each = log_expit(size) - 0.5 * size + (of.y - 0.5) * mean
+    return float(of.weights @ each)
+
+
+def _expect_numbers(of: FactorizationPosterior) -> float:
+    n, tau = float(of.weights.sum()), of.noise_precision
+    residual = of.residual + n * of.offset_variance
+    log_tau, bound = np.log(tau), 0.0
+    if not of.noise_is_known:
+        a, b = of.noise_shape, of.noise_rate
+        log_tau = digamma(a) - np.log(b)
+        bound += a - np.log(b) + gammaln(a) + (1.0 - a) * digamma(a) - log_tau
+    return float(bound + 0.5 * n * (log_tau - np.log(2.0 * np.pi)) - 0.5 * tau * residual)
+
+
+def _compute_side(of: FactorizationPosterior, side: int) -> float:
+    """What a side's levels contribute, their prior and their entropy."""
+    mean, covariance = of.means[side], of.covariances[side]
+    centre, precision = of.prior_means[side], of.prior_precisions[side]
+    size, p = mean.shape
+    variances = np.diagonal(covariance, axis1=1, axis2=2)
+    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
+    spread += 2.0 * make_rates(p, of.labels)
+    gain = (size + 1) * np.log(precision) - precision * spread
+    entropy = np.linalg.slogdet(covariance)[1].sum() + size * p
+    return float(0.5 * (gain.sum() + entropy))
+
+
+__all__ = ["compute_bound", "compute_logistic_curvature", "expect_logistic", "make_rates"]

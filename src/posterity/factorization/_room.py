@@ -1,0 +1,30 @@
+"""Arrays that grow at their end, with room for as many again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def copy_with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """A copy (m, ...), m > 2 ``size``, of an array (n, ...) with room behind its rows."""
+    room = np.empty((2 * size + 16, *array.shape[1:]), dtype=array.dtype)
+    room[: len(array)] = array
+    return room
+
+
+def extend(array: NDArray[Any], size: int, start: NDArray[Any]) -> NDArray[Any]:
+    """The array (n, ...) with rows ``start`` behind it, up to ``size``.
+
+    In its own memory where :func:`extend` has made that: no two arrays may share it.
+    """
+    room = array.base
+    if not isinstance(room, np.ndarray) or room.shape[1:] != array.shape[1:] or len(room) < size:
+        room = copy_with_room(array, size)
+    room[len(array) : size] = start
+    return room[:size]
+
+
+__all__ = ["copy_with_room", "extend"]

@@ -1,0 +1,78 @@
+"""Rows with few active features as matrices of SciPy, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from posterity.posteriors.diagonal import SparseRows
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+# Rows (n, p), their targets (n,) and weights (n,).
+Weighted = tuple[csr_array, Array, Array]
+
+
+def to_matrix(rows: SparseRows, size: int) -> csr_array:
+    """Rows (n, size), in memory of their own."""
+    values = np.ones(len(rows.features)) if rows.values is None else rows.values
+    # SciPy sorts in place, numbers without their indices where it has to convert these.
+    return csr_array((values, rows.features, rows.starts), (len(rows), size), copy=True)
+
+
+def to_rows(matrix: csr_array) -> SparseRows:
+    """The rows of a matrix."""
+    matrix = csr_array(matrix)
+    starts = matrix.indptr.astype(np.int64)
+    return SparseRows(starts, matrix.indices.astype(np.int32), None, matrix.data)
+
+
+def add_intercept(X: csr_array) -> csr_array:
+    """The rows with feature 0 active in each."""
+    n = X.shape[0]
+    ones = csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), X.shape)
+    return csr_array(X + ones)
+
+
+def stack_rows(above: csr_array, below: csr_array) -> csr_array:
+    """Rows behind rows, which may have features that the first have not."""
+    starts = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:]])
+    indices = np.concatenate([above.indices, below.indices])
+    shape = (above.shape[0] + below.shape[0], below.shape[1])
+    return csr_array((np.concatenate([above.data, below.data]), indices, starts), shape)
+
+
+def renumber(matrix: csr_array, rows: Numbers | None, columns: Numbers, size: int) -> csr_array:
+    """The matrix with these numbers of its columns, and (None: as they are) of its rows."""
+    found = matrix.tocoo()
+    n = matrix.shape[0] if rows is None else size
+    row = found.row if rows is None else rows[found.row]
+    return csr_array((found.data, (row, columns[found.col])), (n, size))
+
+
+def find_rows(among: Weighted, wanted: Weighted) -> list[int] | None:
+    """The number of a row that is the same as each wanted one; None where one has none left."""
+    places: dict[bytes, list[int]] = {}
+    for number, key in enumerate(_make_keys(among)):
+        places.setdefault(key, []).append(number)
+    found = []
+    for key in _make_keys(wanted):
+        if not places.get(key):
+            return None
+        found.append(places[key].pop())
+    return found
+
+
+def _make_keys(rows: Weighted) -> list[bytes]:
+    X, y, weights = rows
+    X.sort_indices()
+    features, values = X.indices.astype(np.int64), X.data + 0.0
+    numbers = np.stack([y, weights], axis=1) + 0.0
+    return [
+        features[low:high].tobytes() + values[low:high].tobytes() + own.tobytes()
+        for low, high, own in zip(X.indptr[:-1], X.indptr[1:], numbers, strict=True)
+    ]
+
+
+__all__ = ["add_intercept", "find_rows", "renumber", "stack_rows", "to_matrix", "to_rows"]

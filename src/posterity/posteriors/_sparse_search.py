@@ -1,0 +1,139 @@
+"""The prior precisions of the largest evidence, and the sites of rows: one fixed point.
+
+The gradient of the log evidence by the log of a column's precision is half of what its features are
+known to by data, less what their squares have of the prior's precision. Fisher's scoring steps
+along it, and every row's site steps towards its moments, in the same sweep. Where sites have
+settled that is the gradient of the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
+
+Array = NDArray[np.float64]
+
+# Log of a learned precision, on values of mean square 1, and how far one step of it may go.
+LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
+# Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
+NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
+# The change of sites, in posterior standard deviations, that ends a search.
+SETTLED = 1e-5
+# How far a step goes that is not accelerated: all rows move at once. Less where steps grow.
+FIRST_PACE, SLOWER, LEAST_PACE = 0.8, 0.7, 0.05
+# Earlier steps that accelerate the next, and how much longer than the last one may be. No log goes
+# back: it goes at least, and at most, these shares of its own step.
+REMEMBERED, GROWN = 6, 3.0
+LEAST_SHARE, LARGEST_SHARE = 0.5, 5.0
+
+
+class Columns(NamedTuple):
+    """Features (p,) by their columns, and the columns (c,) whose precisions are learned."""
+
+    owners: NDArray[np.int32]
+    learned: NDArray[np.intp]
+    scale: Array  # (columns,) what precisions are relative to
+    known: float  # how many weights of 1, on values of mean square 1, each column has beside
+
+    def spread(self, precisions: Array) -> Array:
+        """(p,) prior precision of each feature."""
+        return np.asarray((precisions * self.scale)[self.owners])
+
+    def step(
+        self, sweep: Sweep, precisions: Array, prior: Array, noise: float
+    ) -> tuple[Array, Array]:
+        """Gradient of the log evidence by the log precisions (c,), and Fisher's information."""
+        by_data = 1.0 - prior * sweep.variance
+        taken = noise * prior * np.square(sweep.mean)
+        relative = precisions[self.learned]
+        gradient = self._sum(by_data - taken) + self.known * (1.0 - relative)
+        information = self._sum(np.square(by_data)) + self.known * np.maximum(relative, 1.0)
+        return 0.5 * gradient, 0.5 * information + 1e-12
+
+    def _sum(self, values: Array) -> Array:
+        """(c,) sums over the features of each learned column."""
+        sums = np.bincount(self.owners, values, len(self.scale))
+        return np.asarray(sums, dtype=np.float64)[self.learned]
+
+
+def search(
+    data: ProductSums | SiteRows,
+    columns: Columns,
+    precisions: Array,
+    noise: Callable[[Array], float | None],
+    negligible: float,
+) -> tuple[Sweep, Array]:
+    """The posterior, and precisions (columns,) of the largest evidence, beginning with these.
+
+    ``noise``: the noise's precision given the weights' means; None where data don't tell of it.
+    """
+    learned, sites = columns.learned, data.start(columns.spread(precisions))
+    accelerated = Acceleration()
+    for _ in range(MOST_STEPS):
+        prior = columns.spread(precisions)
+        sweep = data.sweep(prior, sites)
+        logs = np.log(precisions[learned])
+        step, gain, metric = np.zeros(len(logs)), 0.0, np.ones(len(logs))
+        tau = noise(sweep.mean)
+        if tau is not None:
+            gradient, information = columns.step(sweep, precisions, prior, tau)
+            step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
+            step = np.clip(logs + step, LEAST_LOG, LARGEST_LOG) - logs
+            gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)
+        if gain < negligible and sweep.change < SETTLED:
+            break
+        new = accelerated.advance(
+            np.concatenate([logs, sites]),
+            np.concatenate([step, sweep.step]),
+            np.concatenate([metric, sweep.metric]),
+        )
+        ends = np.sort([LEAST_SHARE * step, LARGEST_SHARE * step], axis=0)
+        moved = np.clip(np.clip(new[: len(logs)] - logs, *ends), -LONGEST_STEP, LONGEST_STEP)
+        precisions = precisions.copy()
+        precisions[learned] = np.exp(np.clip(logs + moved, LEAST_LOG, LARGEST_LOG))
+        sites = new[len(logs) :]
+    return sweep, precisions
+
+
+class Acceleration:
+    """Anderson's acceleration of a fixed-point iteration (Walker & Ni 2011).
+
+    The next point is the mixture of the last ones whose steps, linearly mixed, would be shortest.
+    Where a step is much longer than the last, the memory is dropped, and the pace is reduced.
+
+    Examples
+    --------
+    >>> at, method = np.array([4.0, 1.0]), Acceleration()
+    >>> for _ in range(5):
+    ...     at = method.advance(at, np.array([0.9, 0.5]) * at - at, np.ones(2))
+    >>> bool(np.abs(at).max() < 1e-9)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._pace, self._length = FIRST_PACE, np.inf
+        self._points: list[Array] = []
+        self._steps: list[Array] = []
+
+    def advance(self, at: Array, step: Array, metric: Array) -> Array:
+        """Where to go from a point and its step; distances are measured in ``metric``."""
+        length = float(np.linalg.norm(metric * step))
+        if length > GROWN * self._length:
+            self._points, self._steps = [], []
+            self._pace = max(SLOWER * self._pace, LEAST_PACE)
+        self._length = length
+        self._points = [*self._points[-REMEMBERED:], at]
+        self._steps = [*self._steps[-REMEMBERED:], step]
+        if len(self._points) == 1:
+            return at + self._pace * step
+        steps, points = np.diff(self._steps, axis=0).T, np.diff(self._points, axis=0).T
+        mixture = np.linalg.lstsq(metric[:, None] * steps, metric * step, rcond=1e-10)[0]
+        return at + step - (points + steps) @ mixture
+
+
+__all__ = ["NEGLIGIBLE", "NEGLIGIBLE_A_ROW", "Acceleration", "Columns", "search"]

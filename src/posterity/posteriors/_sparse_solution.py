@@ -1,0 +1,54 @@
+"""What a sparse posterior says, once its prior and its sites are found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from posterity.factor.sparse_cholesky import SparseCholesky
+
+Array = NDArray[np.float64]
+
+# Rows whose variances are found at once.
+BLOCK = 256
+
+
+class Solution(NamedTuple):
+    """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
+
+    met: NDArray[np.intp]
+    prior: Array  # (P,) prior precision of each feature
+    mean: Array  # (P,)
+    factor: SparseCholesky
+    variance: Array  # (m,) of the features met, in units of the noise
+    shape: float
+    rate: float
+
+    def marginals(self) -> tuple[Array, Array]:
+        """(P,) means and variances of the weights."""
+        with np.errstate(divide="ignore"):
+            variance = 1.0 / self.prior
+        variance[self.met] = self.variance
+        return self.mean.copy(), variance
+
+    def predict(self, X: csr_array) -> tuple[Array, Array]:
+        """(n,) means and variances of eta at rows (n, P)."""
+        unseen = np.ones(len(self.prior), dtype=bool)
+        unseen[self.met] = False
+        flat = unseen & (self.prior == 0.0)
+        spread = np.zeros(len(self.prior))
+        spread[unseen & ~flat] = 1.0 / self.prior[unseen & ~flat]
+        variance = np.asarray(X.power(2) @ spread)
+        variance[np.asarray(abs(X) @ flat.astype(np.float64)) > 0.0] = np.inf
+        met = csr_array(X[:, self.met])
+        for start in range(0, X.shape[0], BLOCK):
+            some = slice(start, start + BLOCK)
+            white = self.factor.whiten(met[some].toarray().T)
+            variance[some] += np.einsum("ij,ij->j", white, white)
+        return np.asarray(X @ self.mean), variance
+
+
+__all__ = ["Solution"]
