@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from posterity.basis._kernels import SMOOTHNESS
 
@@ -95,14 +96,16 @@ def learned(
 
     found = centre
     if len(rows) > 1:
-        found = minimize(
-            loss,
-            centre,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": MOST_STEPS},
-        ).x
+        # Threads do not pay for matrices of some hundred rows, and cost much on a busy machine.
+        with threadpool_limits(1, user_api="blas"):
+            found = minimize(
+                loss,
+                centre,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": MOST_STEPS},
+            ).x
     logs = found[X.shape[1] : -1]
     return Learned(np.exp(found[: X.shape[1]]) * unit, np.exp(logs))
 

@@ -31,6 +31,7 @@ from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import Point, search, search_from
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
+from posterity.factor.parallel import blas_threads
 from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
@@ -120,7 +121,8 @@ def learned(
         return _make_shared_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
-    best = _find_covariance(frame, noise, means, residual_df, tolerance).turned()
+    with blas_threads(p * (p + 1) // 2):
+        best = _find_covariance(frame, noise, means, residual_df, tolerance).turned()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
