@@ -327,13 +327,17 @@ class Classifier(GeneralizedModel):
 
     def _begun(self, n_classes: int) -> Any:
         self._check_approximation()
+        _, precision, of_intercept = self._beliefs()
+        if any(of_intercept):
+            raise ValueError(
+                "the prior names the intercept, and with more than two classes there is one for "
+                "each: leave it out, and their priors are flat"
+            )
         return _many.begin_posterior(
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(
-                Any, functions.in_units_of(getattr(self, "basis_", None), self._beliefs()[1])
-            ),
+            precision=cast(Any, functions.in_units_of(getattr(self, "basis_", None), precision)),
             forgetting=self.forgetting,
             approximation=self.approximation,
             shapes=functions.shapes(self.basis_) if self.basis is not None else None,

@@ -307,21 +307,28 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
-        given_mean, precision = self._beliefs()
+        given_mean, precision, of_intercept = self._beliefs()
         noise, strategy = self._noise(), learned_by(precision, LEARNED)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
             precision = functions.in_units_of(basis, precision)
-            prior = GaussianPrior(given_mean, cast(ArrayLike, precision))
+            prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
+        if any(of_intercept):
+            raise ValueError(
+                "prior_mean names the intercept, whose prior is flat where prior_precision is "
+                "learned: give prior_precision by name too, or leave the intercept out"
+            )
         mean = GaussianPrior(given_mean, 0.0)
         shapes = None if basis is None else functions.shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
 
-    def _beliefs(self) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy]:
-        """Prior mean and precision, those by name as arrays (m,)."""
+    def _beliefs(
+        self,
+    ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
+        """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
 
     def _column_names(self, count: int) -> list[str]:
