@@ -77,11 +77,14 @@ class Classifier(GeneralizedModel):
     def posterior_(self) -> Joint:
         """Joint posterior of [intercept, coefficients]; with K classes, of K - 1 against the first.
 
-        Numbered class by class.
+        Numbered class by class. Unknown where a feature never varied.
         """
+        return super().posterior_
+
+    def _joint(self) -> Joint:
         many = self._many
         if many is None:
-            posterior = super().posterior_
+            posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
         names = getattr(self, "feature_names_in_", None)
         if self.basis is not None:
@@ -109,7 +112,7 @@ class Classifier(GeneralizedModel):
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         ahead = draws.reshape(size, len(self.classes_) - 1, -1)
         return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
 

@@ -86,7 +86,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     @property
     def posterior_(self) -> Joint:
-        """Joint posterior of [intercept, coefficients]."""
+        """Joint posterior of [intercept, coefficients]; unknown where a feature never varied."""
+        joint, waits = self._joint(), self._waiting()
+        return joint.without_knowledge(waits) if waits.any() else joint
+
+    def _joint(self) -> Joint:
+        """The same, with features that never varied at their prior's mean: as in predictions."""
         posterior = self._posterior
         names = self._column_names(posterior.n_coefficients - self._offset)
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
@@ -130,9 +135,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
-        waits = self._waiting()
-        unknown = {"sd": np.inf, "low": -np.inf, "high": np.inf, "probability_positive": 0.5}
-        table.loc[np.tile(waits, len(table) // len(each)), list(unknown)] = list(unknown.values())
         ratio = self._ratio()
         if ratio:
             with np.errstate(over="ignore"):  # of features whose unit is tiny it is infinite

@@ -105,7 +105,7 @@ class LinearReader(LinearModel):
         >>> model.sample_coefficients(5, rng=0).shape
         (5, 1)
         """
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
@@ -268,14 +268,14 @@ class LinearReader(LinearModel):
 
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at the rows of ``X``."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
         return posterior.project(rows, shift)
 
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
         draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
         return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
 

@@ -240,7 +240,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         """
         if of == "mean" and hasattr(self, "n_targets_"):
             rows, _ = self._predicted_rows(X, None)
-            each = (one.project(rows) for one in self.posterior_.each)  # type: ignore[union-attr]
+            each = (one.project(rows) for one in self._joint().each)  # type: ignore[union-attr]
             return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
         return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 
@@ -299,7 +299,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             raise ValueError(
                 f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
             )
-        posterior, (rows, _) = self.posterior_, self._predicted_rows(X, None)
+        posterior, (rows, _) = self._joint(), self._predicted_rows(X, None)
         several = getattr(posterior, "each", None)
         drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
         means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)
