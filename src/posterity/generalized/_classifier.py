@@ -23,6 +23,7 @@ from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
+from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
 from posterity.transaction import all_or_nothing
 
@@ -102,6 +103,7 @@ class Classifier(GeneralizedModel):
         """
         return self._posterior.prior_precision
 
+    @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._many is None:
@@ -138,6 +140,7 @@ class Classifier(GeneralizedModel):
             )
         return self._expected(self._eta_distribution(X, None))
 
+    @accept_other_names
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw the second class's probability at all rows of ``X`` (n, m): (size, n).
 

@@ -14,6 +14,7 @@ from posterity.linear.effects import average_effects, share_explained
 from posterity.linear.inputs import read_points
 from posterity.linear.named import as_read
 from posterity.linear.targets import target_row
+from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,7 @@ class LinearReader(LinearModel):
         low, high = ends.tolist() if ends.ndim == 1 else np.moveaxis(ends, -1, 0)
         return low, high
 
+    @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
 
@@ -124,6 +126,7 @@ class LinearReader(LinearModel):
         """
         return self._eta_distribution(X, None)
 
+    @accept_other_names
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
@@ -145,6 +148,7 @@ class LinearReader(LinearModel):
         """
         return self._eta_draws(X, size, rng, None)
 
+    @accept_other_names
     def average_effects(
         self,
         X: Any,
@@ -205,6 +209,7 @@ class LinearReader(LinearModel):
         """
         return average_effects(self, X, per=per, level=level, size=size, rng=rng, how=how)
 
+    @accept_other_names
     def sample_r2(
         self, X: Any, size: int = 1000, rng: int | np.random.Generator | None = None, **how: Any
     ) -> Array:
