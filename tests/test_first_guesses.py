@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from posterity import (
     BayesianLinearRegression,
@@ -33,6 +35,7 @@ LINEAR = BayesianLinearRegression().fit(X, Y)
 LABELS = BayesianLogisticRegression().fit(X, YES)
 POISSON = BayesianPoissonRegression().fit(X, COUNTS)
 ROBUST = BayesianRobustRegression().fit(X, Y)
+PIPE = make_pipeline(StandardScaler(), BayesianLinearRegression()).fit(X, Y)
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
 IMPORTS = """
@@ -43,8 +46,7 @@ from posterity.calibration import Conformal
 from posterity.distributions import Normal
 from posterity.generalized import VaryingFeatures
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
 """
 PYTHON = {
     # what was learned
@@ -92,6 +94,29 @@ PYTHON = {
     "VaryingFeatures(LINEAR).learn_one(ROW, 1.0).learn_one({'new': 1}, 2).model_.coef_": None,
     "Conformal(BayesianLinearRegression()).fit(X, Y).predict_interval_one(ROW)": None,
     "LINEAR.leave_one_out(X, Y).logpdf(Y).sum()": None,
+    # tables and targets as they come
+    "BayesianLinearRegression().fit(X.assign(old=X['age'] > 0), Y)": None,
+    "BayesianLinearRegression().fit(X.assign(n=pandas.array([1, 2] * 60, 'Int64')), Y)": None,
+    "BayesianLinearRegression().fit(X.assign(n=pandas.array([1, None] * 60, 'Int64')), Y)": "'n'",
+    "BayesianLinearRegression().fit(X.assign(city=['a', None] * 60), Y)": "'city'",
+    "BayesianLinearRegression().fit(X.to_dict('records'), Y)": "pandas.DataFrame(X)",
+    "BayesianLinearRegression().fit(X.to_dict('list'), Y)": "pandas.DataFrame(X)",
+    "BayesianLinearRegression().fit(X, 'price')": "give the targets themselves",
+    "BayesianLinearRegression().fit('price ~ age', X)": "give an array or a data frame",
+    "BayesianLinearRegression().fit(X, YES) ": "BayesianLogisticRegression",
+    "BayesianLinearRegression().fit(X, Y.to_frame()).predict(X)": None,
+    "BayesianLinearRegression().fit(X, np.full(N, 3.0)).predict_interval(X)": None,
+    "BayesianLinearRegression().fit(X.iloc[:1], Y[:1]).predict_interval(X)": None,
+    "BayesianLinearRegression().fit(X, Y, sample_weight=-np.ones(N))": "must be finite and not neg",
+    "BayesianLogisticRegression().fit(X, Y)": "for numbers use a regression",
+    "BayesianLogisticRegression().fit(X, ['yes'] * N)": "at least two classes",
+    "BayesianPoissonRegression().fit(X, -COUNTS)": "a count must be 0 or more",
+    "GroupedRegression(by='g').fit(X.assign(g=GROUPS), Y).predict(X.assign(g='new'))": None,
+    "BayesianPoissonRegression(prior={'intercept': Normal(0, 1)}).fit(X, COUNTS)": None,
+    "BayesianLogisticRegression(prior={'intercept': Normal(0, 1)}).fit(X, GROUPS)": "leave it out",
+    "LINEAR.predict_distribution(X).rvs(3)": "give size=(3, 120)",
+    "PIPE[-1].predict_interval(PIPE[:-1].transform(X))": None,
+    "cross_val_score(BayesianLinearRegression(), X, Y)": None,
     # settings
     "BayesianLinearRegression(basis={'hour': Fourier(period=24), 'age': Spline()}).fit(X, Y)": None,
     "BayesianLinearRegression(basis='auto').fit(X, Y)": None,
@@ -170,6 +195,17 @@ COMMANDS = {
     "summary m.posterity": "see posterity --help",
     "forecast small.csv --target y --horizon 3": None,
     "fit small.csv --target y": "--output",
+    "fitt small.csv": "Did you mean 'fit'",
+    "fit windows.csv --target y --output w.posterity": None,
+    "fit mark.csv --target y --output w.posterity": None,
+    "fit semicolons.csv --target y --output w.posterity": None,
+    "fit packed.csv.gz --target y --output w.posterity": None,
+    "fit rows.parquet --target y --output w.posterity": None,
+    "fit empty.csv --target y --output w.posterity": "is empty",
+    "fit head.csv --target y --output w.posterity": "no rows",
+    "fit small.csv --target Y --output w.posterity": "did you mean 'y'",
+    "fit latin.csv --target y --output w.posterity": "latin.csv",
+    "show small.csv": "not a model file",
 }
 
 
@@ -189,6 +225,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     dates = pandas.date_range("2021-04-20", periods=200).strftime("%m/%d/%y")
     table.assign(when=dates).to_csv(place / "dates.csv", index=False)
     (place / "empty").mkdir()
+    text = table.to_csv(index=False)
+    (place / "windows.csv").write_text(text.replace("\n", "\r\n"), newline="")
+    (place / "mark.csv").write_text(text, encoding="utf-8-sig")
+    (place / "semicolons.csv").write_text(text.replace(",", ";"))
+    (place / "latin.csv").write_text(text.replace("zone", "größe"), encoding="latin-1")
+    (place / "empty.csv").write_text("")
+    (place / "head.csv").write_text("a,zone,y\n")
+    table.to_csv(place / "packed.csv.gz", index=False)
+    table.to_parquet(place / "rows.parquet")
     return place
 
 

@@ -17,6 +17,7 @@ FLOORS = {
     "kernel": 0,
     "safety": 0,
     "transaction": 0,
+    "other_names": 0,
     "sequential": 0,
     "datasets": 0,
     "distributions": 0,

@@ -12,7 +12,8 @@ Floors: imports point down (a test holds this)::
     3  posterior     posteriors  forecasting
     2  prior         priors  evidence
     1  algebra       factor  noise  likelihoods  plots
-    0  foundations   kernel  safety  transaction  distributions  basis  sequential  datasets
+    0  foundations   kernel  safety  transaction  other_names  distributions  basis
+    0  foundations   sequential  datasets
 """
 
 from __future__ import annotations

@@ -23,11 +23,13 @@ class GaussianPrior:
         Scalar or (m,), one for each feature.
     precision
         Scalar, (m,) diagonal or (m, m) symmetric positive semi-definite matrix; 0 is flat.
+    intercept_mean, intercept_precision
+        The same of the intercept, where there is one, independent of the coefficients.
 
     Notes
     -----
     A prior is m more rows, ``[root, root @ mean]`` with ``root' root = precision`` (Bishop 2006,
-    eq. 3.50-3.51, read as rows). The intercept's prior is flat: it has no row.
+    eq. 3.50-3.51, read as rows), and one more for an intercept whose prior is not flat.
 
     Examples
     --------
@@ -39,6 +41,8 @@ class GaussianPrior:
 
     mean: ArrayLike = 0.0
     precision: ArrayLike = 1.0
+    intercept_mean: float = 0.0
+    intercept_precision: float = 0.0
 
     def factor(self, n_features: int, *, intercept: bool, unit: float = 1.0) -> Factor:
         """The prior over an optional intercept and ``n_features`` coefficients, as a factor.
@@ -53,11 +57,14 @@ class GaussianPrior:
         if root.ndim == 1:  # a triangle as it stands
             np.einsum("ii->i", factor.root)[offset:] = root
             factor.moments[offset:, 0] = root * mean
-            check_usable(factor.triangle)
-            return factor
-        rows = np.zeros((len(root), offset + n_features))
-        rows[:, offset:] = root
-        factor.append(rows, (root @ mean)[:, None])
+        else:
+            rows = np.zeros((len(root), offset + n_features))
+            rows[:, offset:] = root
+            factor.append(rows, (root @ mean)[:, None])
+        if intercept:  # its row has nothing to do with the others
+            factor.root[0, 0] = self._intercept_root() * np.sqrt(unit)
+            factor.moments[0, 0] = factor.root[0, 0] * self.intercept_mean
+        check_usable(factor.triangle)
         # By construction the prior fits itself: what rounding left of its residual is not data.
         factor.residual_root[...] = 0.0
         factor.count_nothing()
@@ -74,6 +81,13 @@ class GaussianPrior:
         if not np.isfinite(mean).all():
             raise ValueError("prior_mean is not finite: give every feature a number")
         return mean if mean.ndim else np.full(n_features, mean)
+
+    def _intercept_root(self) -> float:
+        if not np.isfinite([self.intercept_mean, self.intercept_precision]).all():
+            raise ValueError("the prior of the intercept is not finite: give finite numbers")
+        if self.intercept_precision < 0.0:
+            raise ValueError("the intercept's prior precision is negative: use 0 for a flat prior")
+        return float(np.sqrt(self.intercept_precision))
 
     def _root(self, n_features: int) -> Array:
         """Rows W with W'W = precision; of a diagonal one the diagonal."""

@@ -233,7 +233,7 @@ class TestLimits:
         assert kind(0.0, 1.0).rvs(4).shape == (4,)
         assert np.ndim(kind(0.0, 1.0).rvs()) == 0
         for wrong in (5, (3, 5), (1,)):
-            with pytest.raises(ValueError, match=r"for 1000 draws of each row give .*\(1000, 3\)"):
+            with pytest.raises(ValueError, match=r"for \d+ draws of each row give .*, 3\)"):
                 rows.rvs(wrong)
 
     def test_draws_repeat(self, kind):

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from posterity import (
@@ -88,8 +90,21 @@ class TestEveryModel:
             message = f"{parameter} names 'prise', which is no feature: the features are 'price', "
             with pytest.raises(ValueError, match=message):
                 model.fit(X, MODELS[name][1])
-            with pytest.raises(ValueError, match=f"{parameter} names the intercept"):
-                model.set_params(**{parameter: {"intercept": 1.0}}).fit(X, MODELS[name][1])
+            model.set_params(**{parameter: {"intercept": 1.0}}, fit_intercept=False)
+            with pytest.raises(ValueError, match=f"{parameter} names the intercept, but fit_inter"):
+                model.fit(X, MODELS[name][1])
+
+    def test_an_intercept_is_a_feature_that_is_1(self, name):
+        y = MODELS[name][1]
+        prior = {"intercept": Normal(2.0, 0.1), "price": Normal(-1.0, 0.5)}
+        ours = model_of(name, prior=prior).fit(X[["price"]], y)
+        theirs = model_of(name, prior=prior, fit_intercept=False)
+        theirs.fit(X[["price"]].assign(intercept=1.0)[["intercept", "price"]], y)
+        np.testing.assert_allclose(ours.posterior_.mean, theirs.posterior_.mean, rtol=1e-6)
+        np.testing.assert_allclose(ours.posterior_.std(), theirs.posterior_.std(), rtol=1e-6)
+        again = loads(dumps(ours))
+        assert dumps(again) == dumps(ours)
+        np.testing.assert_array_equal(again.posterior_.mean, ours.posterior_.mean)
 
 
 class TestWhatIsSaid:
@@ -142,10 +157,10 @@ def test_features_without_names_are_x0_x1():
 
 def test_functions_of_a_basis_have_names_too():
     names = BayesianLinearRegression(basis={"price": Spline()}).fit(X, Y).posterior_.names
-    given = dict.fromkeys(names[1:], 3.0)
-    by_name = BayesianLinearRegression(basis={"price": Spline()}, prior_precision=given).fit(X, Y)
+    numbers = dict.fromkeys(names[1:], 3.0)
+    by_name = BayesianLinearRegression(basis={"price": Spline()}, prior_precision=numbers).fit(X, Y)
     alike = BayesianLinearRegression(
-        basis={"price": Spline()}, prior_precision=np.full(len(given), 3.0)
+        basis={"price": Spline()}, prior_precision=np.full(len(numbers), 3.0)
     ).fit(X, Y)
     np.testing.assert_array_equal(by_name.coef_, alike.coef_)
 
@@ -165,3 +180,84 @@ def test_one_row_at_a_time():
     model = BayesianLinearRegression(prior={"price": Normal(-1.0, 0.5)}, noise_precision=1.0)
     model.learn_one({"price": 0.0, "size": 1.0}, 2.0)
     assert float(model.posterior_["price"].mean()) == -1.0
+
+
+FINITE = st.floats(-5.0, 5.0)
+PRECISION = st.floats(0.01, 1e4)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), mean=FINITE, precision=PRECISION)
+def test_intercepts_are_conjugate(seed, n, mean, precision):
+    """Bishop (2006), equations 3.50 and 3.51, with the intercept as the first coefficient."""
+    rng = np.random.default_rng(seed)
+    rows, y = rng.normal(size=(n, 2)), rng.normal(size=n)
+    prior = {
+        "intercept": Normal(mean, precision**-0.5),
+        "x0": Normal(0.5, 2.0),
+        "x1": Normal(-0.5, 0.5),
+    }
+    one = np.column_stack([np.ones(n), rows])
+    before, noise = np.diag([precision, 0.25, 4.0]), 2.0
+    after = before + noise * one.T @ one
+    expected = np.linalg.solve(after, before @ [mean, 0.5, -0.5] + noise * one.T @ y)
+    fresh = BayesianLinearRegression(prior=prior, noise_precision=noise)
+
+    together = clone(fresh).fit(rows, y)
+    in_rows = clone(fresh)
+    for row, target in zip(rows, y, strict=True):
+        in_rows.learn_one(row, target)
+    merged = clone(fresh).fit(rows[: n // 2 or 1], y[: n // 2 or 1])
+    if n > 1:
+        merged = merged.merge(clone(fresh).fit(rows[n // 2 :], y[n // 2 :]))
+    for model in (together, in_rows, merged, loads(dumps(together))):
+        posterior = model.posterior_
+        np.testing.assert_allclose(posterior.mean, expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(posterior.cov, np.linalg.inv(after), rtol=1e-7, atol=1e-12)
+    if n > 1:
+        merged.unlearn(rows[n // 2 :], y[n // 2 :])
+        half = clone(fresh).fit(rows[: n // 2], y[: n // 2])
+        np.testing.assert_allclose(merged.posterior_.mean, half.posterior_.mean, atol=1e-6)
+    predictive = 0.5 * np.log(noise / (2.0 * np.pi)) * n
+    gap = y - one @ expected
+    off = expected - [mean, 0.5, -0.5]
+    evidence = (
+        predictive
+        + 0.5 * (np.linalg.slogdet(before)[1] - np.linalg.slogdet(after)[1])
+        - 0.5 * (noise * gap @ gap + off @ before @ off)
+    )
+    np.testing.assert_allclose(together.log_evidence_, evidence, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise_precision", [None, 4.0])
+def test_intercepts_beside_a_full_matrix(noise_precision):
+    model = BayesianLinearRegression(
+        prior_mean={"intercept": 3.0},
+        prior_precision={"intercept": 1e12, "price": 1.0},
+        noise_precision=noise_precision,
+    ).fit(X, Y)
+    np.testing.assert_allclose(model.intercept_, 3.0, atol=1e-6)
+    both = clone(model).fit(X, np.column_stack([Y, -Y]))
+    np.testing.assert_allclose(both.intercept_, 3.0, atol=1e-6)
+
+
+def test_a_column_that_is_called_intercept():
+    named = X[["price"]].rename(columns={"price": "intercept"})
+    prior = {"intercept": Normal(-1.0, 0.5)}
+    model = BayesianPoissonRegression(prior=prior).fit(named, COUNTS)
+    other = BayesianPoissonRegression(prior={"price": prior["intercept"]}).fit(X[["price"]], COUNTS)
+    np.testing.assert_array_equal(model.posterior_.mean, other.posterior_.mean)
+
+
+def test_where_an_intercept_can_have_no_prior():
+    learned = BayesianLinearRegression(prior_mean={"intercept": 3.0})
+    with pytest.raises(ValueError, match="give prior_precision by name too"):
+        learned.fit(X, Y)
+    labels = BayesianLogisticRegression(prior={"intercept": Normal(0.0, 1.0)})
+    with pytest.raises(ValueError, match="with more than two classes there is one for each"):
+        labels.fit(X, np.arange(80) % 3)
+
+
+def test_an_intercept_is_believed_before_any_label():
+    model = BayesianLogisticRegression(prior={"intercept": Normal(-4.0, 0.1)})
+    model.learn_one({"price": 0.0}, 0).learn_one({"price": 0.0}, 1)
+    assert model.predict_proba_one({"price": 0.0})[1] < 0.05

@@ -125,7 +125,7 @@ class Approximated:
     model: Any
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
-        drawn = self.model.posterior_.rvs(size, random_state=rng)
+        drawn = self.model._joint().rvs(size, random_state=rng)
         return Draws(np.asarray(drawn), np.ones(size))
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:

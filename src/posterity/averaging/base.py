@@ -31,6 +31,7 @@ from posterity.averaging.members import (
 )
 from posterity.distributions import Mixture
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 
 Array = NDArray[np.float64]
@@ -156,6 +157,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         table = require_pandas().DataFrame(columns, index=names)
         return table.sort_values("probability", ascending=False, kind="stable")
 
+    @accept_other_names
     def average_effects(
         self,
         X: Any,

@@ -112,24 +112,21 @@ def _waiting(model: Any) -> Any:
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
-    posterior, waiting = model.posterior_, _waiting(model)
+    posterior = model.posterior_
     if not hasattr(posterior, "each"):
-        return _coefficients_of(posterior, waiting, level)
+        return _coefficients_of(posterior, level)
     return [
         {**one, "name": f"{label}: {one['name']}"}
         for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _coefficients_of(joint, waiting, level)
+        for one in _coefficients_of(joint, level)
     ]
 
 
-def _coefficients_of(joint: Any, waiting: Any, level: float) -> list[dict[str, Any]]:
+def _coefficients_of(joint: Any, level: float) -> list[dict[str, Any]]:
     each = joint.marginal()
     mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
     lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
     names = joint.names or [f"x{i}" for i in range(len(mean))]
-    # Of a feature that never varied nothing is known.
-    waits = np.resize(waiting, len(mean))
-    std[waits], lower[waits], upper[waits] = np.inf, -np.inf, np.inf
     return [
         {
             "name": name, "mean": _number(mean[i]), "std": _number(std[i]),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import _standard_t
 from posterity.distributions._precision_root import PrecisionRoot
@@ -69,6 +71,17 @@ class _Joint(JointDistribution):
 
     def _noise_unknown(self) -> bool:
         return self.scale == math.inf
+
+    def without_knowledge(self, places: NDArray[np.bool_]) -> Self:
+        """The same of the other coefficients; of those at ``places`` (p,) nothing is known.
+
+        Each then has an infinite standard deviation. The others are as given those.
+        """
+        places = np.resize(places, self.mean.size)
+        other = copy(self)
+        other.precision_root = np.where(places | places[:, None], 0.0, self.precision_root)
+        other._root = PrecisionRoot(other.precision_root)
+        return other
 
     # ---- moments ----
 

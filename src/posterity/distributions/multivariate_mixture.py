@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._mixture_weights import checked_weights
 from posterity.distributions._rows import FloatArray
@@ -107,6 +107,11 @@ class MultivariateMixture(JointDistribution):
                 components.append(part)
                 opened.append(weight)
         return cls(components, opened)
+
+    def without_knowledge(self, places: NDArray[np.bool_]) -> MultivariateMixture:
+        """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
+        parts = [one.without_knowledge(places) for one in self.components]
+        return MultivariateMixture(parts, self.weights)
 
     def _described(self) -> str:
         return f"{len(self.components)} components"

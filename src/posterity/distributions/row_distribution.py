@@ -251,9 +251,10 @@ class RowDistribution:
             )
         full = rows if size is None else tuple(np.atleast_1d(size).tolist())
         if full[max(len(full) - len(rows), 0) :] != rows:
+            many = full[0] if len(full) == 1 else 1000
             raise ValueError(
                 f"size {full} does not end in the shape {rows} of the rows; "
-                f"for 1000 draws of each row give size={(1000, *rows)}"
+                f"for {many} draws of each row give size={(many, *rows)}"
             )
         return self._draw(np.random.default_rng(random_state if rng is None else rng), full)
 

@@ -180,9 +180,9 @@ class Forecast(StepsAhead):
         """h, how many steps are forecast."""
         return self.paths[0].mean.shape[2]
 
-    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
+    def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, S, h), (size, h) of a single series: steps are jointly drawn."""
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         weights = self.marginals.weights
         series, h = len(weights), self.horizon
         below = np.cumsum(weights, axis=1)

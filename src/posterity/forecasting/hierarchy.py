@@ -35,9 +35,9 @@ class CoherentForecast(StepsAhead):
     base: Forecast | VectorForecast
     maps: Array
 
-    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
+    def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, S, h): in each, parts add up to their sums."""
-        return np.einsum("hij,njh->nih", self.maps, self.base.rvs(size, random_state))
+        return np.einsum("hij,njh->nih", self.maps, self.base.rvs(size, random_state, rng=rng))
 
     def covariance(self) -> Array:
         """(h, S, S) covariances of the series, step by step."""

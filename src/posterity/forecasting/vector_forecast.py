@@ -43,9 +43,9 @@ class VectorForecast(StepsAhead):
         marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
         return cls(ids, marginals, False, times, paths, responses)
 
-    def rvs(self, size: int = 1000, random_state: Any = None) -> Array:
+    def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, q, h): signals and steps are jointly drawn."""
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(random_state if rng is None else rng)
         count, h, q = self.paths.shape
         which = rng.integers(count, size=size)
         shocks = rng.standard_normal((size, h, q))

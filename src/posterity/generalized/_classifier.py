@@ -23,6 +23,7 @@ from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_weights
 from posterity.noise import Joint, JointOfOne
+from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
 from posterity.transaction import all_or_nothing
 
@@ -77,11 +78,14 @@ class Classifier(GeneralizedModel):
     def posterior_(self) -> Joint:
         """Joint posterior of [intercept, coefficients]; with K classes, of K - 1 against the first.
 
-        Numbered class by class.
+        Numbered class by class. Unknown where a feature never varied.
         """
+        return super().posterior_
+
+    def _joint(self) -> Joint:
         many = self._many
         if many is None:
-            posterior = super().posterior_
+            posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
         names = getattr(self, "feature_names_in_", None)
         if self.basis is not None:
@@ -99,6 +103,7 @@ class Classifier(GeneralizedModel):
         """
         return self._posterior.prior_precision
 
+    @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._many is None:
@@ -109,7 +114,7 @@ class Classifier(GeneralizedModel):
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         ahead = draws.reshape(size, len(self.classes_) - 1, -1)
         return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
 
@@ -135,6 +140,7 @@ class Classifier(GeneralizedModel):
             )
         return self._expected(self._eta_distribution(X, None))
 
+    @accept_other_names
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw the second class's probability at all rows of ``X`` (n, m): (size, n).
 
@@ -327,13 +333,17 @@ class Classifier(GeneralizedModel):
 
     def _begun(self, n_classes: int) -> Any:
         self._check_approximation()
+        _, precision, of_intercept = self._beliefs()
+        if any(of_intercept):
+            raise ValueError(
+                "the prior names the intercept, and with more than two classes there is one for "
+                "each: leave it out, and their priors are flat"
+            )
         return _many.begin_posterior(
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(
-                Any, functions.in_units_of(getattr(self, "basis_", None), self._beliefs()[1])
-            ),
+            precision=cast(Any, functions.in_units_of(getattr(self, "basis_", None), precision)),
             forgetting=self.forgetting,
             approximation=self.approximation,
             shapes=functions.shapes(self.basis_) if self.basis is not None else None,

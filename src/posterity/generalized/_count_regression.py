@@ -18,6 +18,7 @@ from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.estimator import LinearEstimator
 from posterity.linear.inputs import read_points
+from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
 # Beyond this exp overflows.
@@ -231,6 +232,7 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         return super().predict_mean_distribution(X, offset=exposure)
 
+    @accept_other_names
     def sample_mean(  # type: ignore[override]
         self,
         X: Any,

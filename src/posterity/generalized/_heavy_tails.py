@@ -282,6 +282,10 @@ class HeavyTailedPosterior(LinearPosterior):
             scale = np.sqrt(self.core**2 + self.state.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait for a row that tells of them."""
+        return self.state.inner.never_varied()
+
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
         tally, spread = self.state.tally, self.state.spread

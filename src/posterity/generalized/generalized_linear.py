@@ -17,6 +17,7 @@ from posterity.generalized.base import Approximation, GeneralizedModel, expand_t
 from posterity.likelihoods import Likelihood
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
+from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
 
@@ -303,6 +304,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         """
         return self._expected(self._eta_distribution(X, offset))
 
+    @accept_other_names
     def sample_mean(
         self,
         X: Any,

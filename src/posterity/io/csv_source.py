@@ -97,7 +97,13 @@ class CsvSource:
         header = self._first_lines(2)
         if not header[0].strip():
             raise TableError(f"{path}: line 1 is blank; it must hold the column names")
-        line = header[0].decode("utf-8", errors="replace")
+        try:
+            line = header[0].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"{path}: line 1 is not UTF-8 (byte {error.start + 1} of the line): save the file "
+                "as UTF-8"
+            ) from error
         self._delimiter = next((mark for mark in ",;\t|" if mark in line), ",")
         n_columns = line.count(self._delimiter) + 1
         if n_columns > MOST_COLUMNS:

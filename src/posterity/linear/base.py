@@ -86,7 +86,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     @property
     def posterior_(self) -> Joint:
-        """Joint posterior of [intercept, coefficients]."""
+        """Joint posterior of [intercept, coefficients]; unknown where a feature never varied."""
+        joint, waits = self._joint(), self._waiting()
+        return joint.without_knowledge(waits) if waits.any() else joint
+
+    def _joint(self) -> Joint:
+        """The same, with features that never varied at their prior's mean: as in predictions."""
         posterior = self._posterior
         names = self._column_names(posterior.n_coefficients - self._offset)
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
@@ -130,9 +135,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
-        waits = self._waiting()
-        unknown = {"sd": np.inf, "low": -np.inf, "high": np.inf, "probability_positive": 0.5}
-        table.loc[np.tile(waits, len(table) // len(each)), list(unknown)] = list(unknown.values())
         ratio = self._ratio()
         if ratio:
             with np.errstate(over="ignore"):  # of features whose unit is tiny it is infinite
@@ -307,21 +309,28 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
-        given_mean, precision = self._beliefs()
+        given_mean, precision, of_intercept = self._beliefs()
         noise, strategy = self._noise(), learned_by(precision, LEARNED)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
             precision = functions.in_units_of(basis, precision)
-            prior = GaussianPrior(given_mean, cast(ArrayLike, precision))
+            prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
+        if any(of_intercept):
+            raise ValueError(
+                "prior_mean names the intercept, whose prior is flat where prior_precision is "
+                "learned: give prior_precision by name too, or leave the intercept out"
+            )
         mean = GaussianPrior(given_mean, 0.0)
         shapes = None if basis is None else functions.shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
 
-    def _beliefs(self) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy]:
-        """Prior mean and precision, those by name as arrays (m,)."""
+    def _beliefs(
+        self,
+    ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
+        """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
 
     def _column_names(self, count: int) -> list[str]:

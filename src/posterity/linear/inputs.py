@@ -44,6 +44,8 @@ def read_rows(
     """
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
+    if isinstance(y, str):
+        raise TypeError(f"y is the text {y!r}: give the targets themselves, as in X.pop({y!r})")
     X = _read_features(model, X, reset=reset, columns=columns)
     if has_columns(model, y, reset=reset):
         y = read_targets(model, y, reset=reset)
@@ -56,7 +58,10 @@ def read_rows(
     try:
         y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
     except (ValueError, TypeError) as error:
-        raise ValueError(f"y has a value that is not a number: {error}") from error
+        raise ValueError(
+            f"y has a value that is not a number: {error}; of labels learn a "
+            "BayesianLogisticRegression"
+        ) from error
     return X, y, read_weights(sample_weight, len(X))
 
 
@@ -127,6 +132,7 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
 
 def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
     refuse_accidents(X)
+    _refuse_other_tables(X)
     try:
         read = columns_of(X, arrays=columns)
         if read is not None:
@@ -136,6 +142,21 @@ def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> 
     except (ValueError, TypeError) as error:
         _name_text_column(X, error)
         raise
+
+
+def _refuse_other_tables(X: Any) -> None:
+    """Raise ``TypeError`` for what is a table to its user, and to nobody else."""
+    if isinstance(X, str):
+        raise TypeError(f"X is the text {X!r}: give an array or a data frame")
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise TypeError("X is a lazy frame: give X.collect()")
+    if isinstance(X, Mapping) and not issparse(X):
+        raise TypeError("X is a mapping: give a data frame, as pandas.DataFrame(X) makes it")
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        raise TypeError(
+            "X is a list of mappings: give a data frame, as pandas.DataFrame(X) makes it, or one "
+            "row at a time to learn_one and predict_one"
+        )
 
 
 def _is_plain(values: Any, ndim: int) -> bool:

@@ -16,10 +16,14 @@ Names = Callable[[], Sequence[str]]
 _HOW = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"
 
 
-def beliefs(model: Any, names: Names) -> tuple[Any, Any]:
+INTERCEPT = "intercept"
+
+
+def beliefs(model: Any, names: Names) -> tuple[Any, Any, tuple[float, float]]:
     """Prior mean and precision of ``model``: as they are, or an array (m,) where given by name.
 
-    Columns that are not named have the mean 0 and the precision 0, which is flat.
+    Columns that are not named have the mean 0 and the precision 0, which is flat. Third come the
+    mean and the precision of the intercept, which is named unless a column has its name.
 
     Raises
     ------
@@ -31,29 +35,32 @@ def beliefs(model: Any, names: Names) -> tuple[Any, Any]:
         _check_alone(mean, precision)
         _check_noise(model)
         mean, precision = _moments(prior)
-    return _by_name("prior_mean", mean, names), _by_name("prior_precision", precision, names)
+    mean, first = _by_name("prior_mean", mean, names, intercept=model.fit_intercept)
+    precision, second = _by_name("prior_precision", precision, names, intercept=model.fit_intercept)
+    return mean, precision, (first, second)
 
 
-def _by_name(parameter: str, given: Any, names: Names) -> Any:
+def _by_name(parameter: str, given: Any, names: Names, *, intercept: bool) -> tuple[Any, float]:
+    """Numbers of the columns, and of the intercept."""
     if not isinstance(given, Mapping):
-        return given
+        return given, 0.0
     columns = list(names())
-    values = np.zeros(len(columns))
+    places = {name: place for place, name in reversed(list(enumerate(columns)))}
+    if intercept:
+        places.setdefault(INTERCEPT, len(columns))
+    values = np.zeros(len(columns) + 1)
     for name, value in given.items():
-        if name not in columns:
+        if name not in places:
             raise ValueError(_unknown(parameter, name, columns))
         if np.ndim(value) or isinstance(value, str):
             raise ValueError(f"{parameter}[{name!r}] is {value!r}: it must be a number")
-        values[columns.index(name)] = value
-    return values
+        values[places[name]] = value
+    return values[:-1], float(values[-1])
 
 
 def _unknown(parameter: str, name: Any, columns: list[str]) -> str:
-    if name == "intercept":
-        return (
-            f"{parameter} names the intercept, whose prior is flat: leave it out, or use "
-            "fit_intercept=False and a feature that is 1 in each row"
-        )
+    if name == INTERCEPT:
+        return f"{parameter} names the intercept, but fit_intercept is False: leave it out"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
     listed = ", ".join(map(repr, columns[:20])) + more
     return f"{parameter} names {name!r}, which is no feature: the features are {listed}"

@@ -14,6 +14,7 @@ from posterity.linear.effects import average_effects, share_explained
 from posterity.linear.inputs import read_points
 from posterity.linear.named import as_read
 from posterity.linear.targets import target_row
+from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,7 @@ class LinearReader(LinearModel):
         low, high = ends.tolist() if ends.ndim == 1 else np.moveaxis(ends, -1, 0)
         return low, high
 
+    @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` coefficient vectors (size, m), of several targets (size, q, m).
 
@@ -105,7 +107,7 @@ class LinearReader(LinearModel):
         >>> model.sample_coefficients(5, rng=0).shape
         (5, 1)
         """
-        draws = self.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+        draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
@@ -124,6 +126,7 @@ class LinearReader(LinearModel):
         """
         return self._eta_distribution(X, None)
 
+    @accept_other_names
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
@@ -145,6 +148,7 @@ class LinearReader(LinearModel):
         """
         return self._eta_draws(X, size, rng, None)
 
+    @accept_other_names
     def average_effects(
         self,
         X: Any,
@@ -205,6 +209,7 @@ class LinearReader(LinearModel):
         """
         return average_effects(self, X, per=per, level=level, size=size, rng=rng, how=how)
 
+    @accept_other_names
     def sample_r2(
         self, X: Any, size: int = 1000, rng: int | np.random.Generator | None = None, **how: Any
     ) -> Array:
@@ -268,14 +273,14 @@ class LinearReader(LinearModel):
 
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at the rows of ``X``."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
         return posterior.project(rows, shift)
 
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
-        posterior, (rows, shift) = self.posterior_, self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
         draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
         return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
 

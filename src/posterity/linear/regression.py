@@ -58,7 +58,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     prior : dict of posterity.distributions.Normal, optional
         Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``: mean and standard
         deviation of the coefficient itself, so ``noise_precision`` must be given. Features that are
-        not named have a flat prior.
+        not named have a flat prior, and so has the intercept, whose name is "intercept".
     noise_precision : float, optional
         1 / variance of the noise, in 1 / target units squared. None: learned, and predictions
         are Student-t; a number: known, and predictions are normal.
@@ -70,7 +70,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         of them, with a ``basis``), and learned beside the coefficients, with a prior of its own
         that is learned. Noise that does not depend on the features is then found to be constant.
     fit_intercept : bool, default True
-        Whether to learn an intercept; its prior is flat.
+        Whether to learn an intercept; its prior is flat unless it is named.
     basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
         Functions of the features to be linear in: curves. "auto" is
         :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A
@@ -240,7 +240,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         """
         if of == "mean" and hasattr(self, "n_targets_"):
             rows, _ = self._predicted_rows(X, None)
-            each = (one.project(rows) for one in self.posterior_.each)  # type: ignore[union-attr]
+            each = (one.project(rows) for one in self._joint().each)  # type: ignore[union-attr]
             return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
         return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 
@@ -299,7 +299,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             raise ValueError(
                 f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
             )
-        posterior, (rows, _) = self.posterior_, self._predicted_rows(X, None)
+        posterior, (rows, _) = self._joint(), self._predicted_rows(X, None)
         several = getattr(posterior, "each", None)
         drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
         means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)

@@ -155,7 +155,7 @@ def plot_sampled_lines(
             f"{type(final).__name__} has no posterior_ to draw from: give one of its models_, "
             "or use plot_predictions"
         )
-    draws = final.posterior_.rvs(size, random_state=np.random.default_rng(rng))
+    draws = final._joint().rvs(size, random_state=np.random.default_rng(rng))
     columns = rows if final.basis is None else unnamed(final.basis_.transform, rows)
     if draws.shape[1] > columns.shape[1]:
         columns = np.column_stack([np.ones(len(x)), columns])

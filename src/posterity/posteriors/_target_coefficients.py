@@ -64,6 +64,16 @@ class TargetCoefficients:
     def __repr__(self) -> str:
         return f"TargetCoefficients({len(self.each)} {self.label}s, {len(self.names)} coefficients)"
 
+    def without_knowledge(self, places: NDArray[np.bool_]) -> TargetCoefficients:
+        """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
+        return TargetCoefficients(
+            [one.without_knowledge(places) for one in self.each],
+            self.correlation,
+            names=self.names,
+            targets=self.targets,
+            label=self.label,
+        )
+
     def marginal(self, target: int | str) -> Joint:
         """Joint distribution of the coefficients of one target, by its place or its name."""
         if isinstance(target, str):

@@ -176,6 +176,10 @@ class DispersedPosterior(LinearPosterior):
         """Mean of [intercept, coefficients]."""
         return self.counts.coefficients()
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait for a row that tells of them."""
+        return self.counts.never_varied()
+
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         return self.counts.joint(names)

@@ -219,6 +219,10 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics = self.statistics
         return np.concatenate([[level - statistics.at_level - slopes @ statistics.at], slopes])
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait for a row that tells of them."""
+        return self.mean.never_varied()
+
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients], given the log variance's."""
         return self.mean.joint(names)

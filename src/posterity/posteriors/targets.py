@@ -84,8 +84,10 @@ class TargetsPosterior:
         return self.wide.feature_scales()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) none is said to wait: targets have priors of their own."""
-        return np.zeros(self.wide.n_features, dtype=bool)
+        """(m,) which coefficients wait, of every target, for a row that tells of them."""
+        if not self.wide.learns_prior:
+            return np.zeros(self.wide.n_features, dtype=bool)
+        return np.all([one.never_varied() for one in self.each], axis=0)
 
     # ---- learning ------------------------------------------------------------------------------
 
