@@ -49,10 +49,8 @@ def test_is_unknown_everywhere(fresh, y):
         assert np.isinf(interval.reshape(-1, 4, 2)[:, 2]).all()
         table = one.summary()
         np.testing.assert_array_equal(table["sd"], std.ravel())
-        # All else is as without it; quantiles adjust intervals only where all is determined.
-        if not hasattr(fresh, "quantile"):
-            others = np.atleast_2d(varied.posterior_.std())
-            np.testing.assert_allclose(std[:, [0, 1, 3]], others, rtol=1e-3)
+        others = np.atleast_2d(varied.posterior_.std())  # all else is as without it
+        np.testing.assert_allclose(std[:, [0, 1, 3]], others, rtol=1e-3)
         assert np.isfinite(one.sample_coefficients(3, rng=0)).all()
         assert np.isfinite(one.predict_interval(X)).all()
 

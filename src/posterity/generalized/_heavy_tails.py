@@ -298,6 +298,13 @@ class HeavyTailedPosterior(LinearPosterior):
         return MultivariateT(max(df, 0.0), joint.mean, root, scale, names=names)
 
     @property
+    def _relative_prior_root(self) -> Array:
+        """(p, p) root of the prior's precision, in the units of :meth:`joint`'s."""
+        node = self._node
+        scale = cast(JointOfOne, node.joint(("",) * self.n_coefficients)).scale
+        return np.asarray(node.prior.root * (self._unit / scale))
+
+    @property
     def scale(self) -> float:
         """Scale of the noise."""
         return self.state.tally.scale

@@ -129,14 +129,16 @@ class QuantilePosterior(HeavyTailedPosterior):
         """(p, p) adjusted covariance; None while a direction, or the scale, is open.
 
         Or while the prior says much: of rows that are few for it, the scale's spread is known.
+        What the prior P says is as it says: only what the rows say is adjusted, and S is made of
+        both. So directions that no row tells have the prior's spread.
         """
-        b, design = self.scale, self.design.factor
-        few = self.state.spread is not None
-        if few or not (math.isfinite(b) and design.determined.all()):
-            return None
+        b, q = self.scale, self.likelihood.quantile
         joint = super().joint(("",) * self.n_coefficients)
+        few = self.state.spread is not None
+        if few or not (math.isfinite(b) and np.diag(joint.precision_root).all()):
+            return None
         half = solve_triangular(joint.precision_root, np.eye(self.n_coefficients))
-        # S / b^2 = half half' is relative: q (1 - q) / b^2 S D'D S = q (1 - q) b^2 M'M.
-        turned = design.root @ half @ half.T
-        q = self.likelihood.quantile
-        return q * (1.0 - q) * b * b * (turned.T @ turned)
+        # S / b^2 = half half' is relative, and so is P: b^2 (q (1 - q) M'M + N'N).
+        spread = half @ half.T
+        M, N = self.design.factor.root @ spread, self._relative_prior_root @ spread
+        return np.asarray(b * b * (q * (1.0 - q) * (M.T @ M) + N.T @ N))
