@@ -236,3 +236,24 @@ def test_scikit_learn_accepts_it() -> None:
     check_estimator(GroupedRegression(), on_skip=None)
     model = GroupedRegression("shop", prior_mean=1.0, noise_precision=2.0)
     assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("extra", ["constant", "zero", "repeated", "sum"])
+def test_a_column_that_says_nothing_new_changes_nothing(extra: str) -> None:
+    rng = np.random.default_rng(3)
+    X, groups = rng.normal(size=(90, 2)), rng.integers(0, 12, size=90)
+    y = 1.0 + X[:, 0] + 0.5 * groups + rng.normal(size=90)
+    more = {
+        "constant": np.full(90, 7.0),
+        "zero": np.zeros(90),
+        "repeated": X[:, 0],
+        "sum": X[:, 0] + X[:, 1],
+    }[extra]
+    plain = GroupedRegression().fit(X, y, groups=groups)
+    wide = np.column_stack([X, more])
+    other = GroupedRegression().fit(wide, y, groups=groups)
+    asked = np.append(groups[:8], [99, 99])
+    ends = plain.predict_interval(X[:10], groups=asked)
+    np.testing.assert_allclose(other.predict_interval(wide[:10], groups=asked), ends, rtol=1e-6)
+    wide[:10, 2] += 1.0  # a direction that no row had
+    assert np.isinf(other.predict_interval(wide[:10], groups=asked)).all()

@@ -29,6 +29,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import Point, search, search_from
+from posterity.evidence.columns import PINNED
 from posterity.factor import Factor
 from posterity.factor.grouped import whitened
 from posterity.factor.parallel import blas_threads
@@ -50,11 +51,15 @@ _MOST_SIGNAL = 10.0
 
 @dataclass(frozen=True)
 class GroupSample:
-    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], the sums of weights and of residuals."""
+    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], the sums of weights and of residuals.
+
+    ``is_whole`` says whether there are no others.
+    """
 
     rows: Array
     count: float
     residual: float
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -221,6 +226,16 @@ class _Frame:
         """The coefficients themselves."""
         p = sample.rows.shape[1]
         return cls(np.ones(p, dtype=bool), np.eye(p), sample.rows, sample, 1.0, True)
+
+    @property
+    def pins(self) -> Array:
+        """(d, p) rows that hold at 0 the coefficients of columns that depend on others.
+
+        None where there are other groups, whose columns may vary.
+        """
+        squares = np.sum(np.square(self.sample.rows[:, :, :-1]), axis=(0, 1))
+        sizes = np.sqrt(np.where(squares > 0.0, PINNED * squares, PINNED))
+        return np.asarray(np.diag(sizes)[~self.kept & self.sample.is_whole])
 
     @property
     def spare(self) -> float:
@@ -425,6 +440,7 @@ def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Fac
     rows[:, frame.kept] = both.root[f:, f:] @ frame.root
     prior = Factor(len(frame.kept))
     prior.append(rows, np.ascontiguousarray(both.moments[f:]))
+    prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
     # By construction it fits itself: what rounding left is not data.
     prior.residual_root[...] = 0.0
     return prior.triangle

@@ -39,6 +39,11 @@ class GroupBelief:
         """Whether nothing is learned."""
         return self.precision is not None and not self.free.any()
 
+    @property
+    def learns_covariance(self) -> bool:
+        """Whether the covariance over groups is learned, which holds columns that never varied."""
+        return self.precision is None and not self.unit
+
     def prior(
         self,
         sample: GroupSample,

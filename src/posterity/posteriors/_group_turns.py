@@ -47,6 +47,11 @@ def span_of(rows: Array) -> Factor | None:
     return None if span.rank == p else span
 
 
+def find_new_directions(X: Array, span: Factor, *, intercept: bool) -> NDArray[np.bool_]:
+    """(n,) which rows have a direction that is not in the span."""
+    return np.isinf(kernel.predict_rows(span.triangle, 1, X, intercept)[1])
+
+
 def opened(
     X: Array, span: Factor | None, weights: Array | None = None, *, intercept: bool
 ) -> tuple[int, Factor | None]:
@@ -57,7 +62,7 @@ def opened(
     first, size = 0, FIRST_LOOK
     while span is not None and first < len(X):
         part = X[first : first + size]
-        new = np.isinf(kernel.predict_rows(span.triangle, 1, part, intercept)[1])
+        new = find_new_directions(part, span, intercept=intercept)
         if weights is not None:
             new &= weights[first : first + size] > 0.0
         if new.any():
@@ -82,4 +87,4 @@ def last_opening(X: Array, span: Factor | None, *, intercept: bool) -> tuple[int
     return found, span
 
 
-__all__ = ["last_opening", "opened", "span_of", "turns_around"]
+__all__ = ["find_new_directions", "last_opening", "opened", "span_of", "turns_around"]

@@ -28,7 +28,13 @@ from posterity.factor.packed import unpacked
 from posterity.kernel import ArmsPath, GroupPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._group_belief import GroupBelief, Reading
-from posterity.posteriors._group_turns import last_opening, opened, span_of, turns_around
+from posterity.posteriors._group_turns import (
+    find_new_directions,
+    last_opening,
+    opened,
+    span_of,
+    turns_around,
+)
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
@@ -157,6 +163,8 @@ class GroupedPosterior:
             part, some = rows.part(first, stop), slice(first, stop)
             before, known = self._get_stream_noise(), self.bank.size
             self._predict_then_learn_part(part, predictions[:, some])
+            if opens and self.belief.learns_covariance:  # of a new direction nothing was known
+                predictions[1, stop - 1] = np.inf
             if not self._asked_all:
                 residual[some], residual_df[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
             else:
@@ -336,7 +344,10 @@ class GroupedPosterior:
         if bank.size > most:
             which = np.arange(most) * bank.size // most
         return GroupSample(
-            bank.rows(which), float(bank.count[which].sum()), float(bank.residuals(which).sum())
+            bank.rows(which),
+            float(bank.count[which].sum()),
+            float(bank.residuals(which).sum()),
+            bank.size <= most,
         )
 
     def _prior_of(self, sample: GroupSample, tolerance: float) -> SharedPrior:
@@ -424,7 +435,12 @@ class GroupedPosterior:
             strangers = int(np.searchsorted(distinct, 0))
             some, places = distinct[strangers:], places.reshape(-1) - strangers
         posteriors = bank.posteriors(prior.priors, some)
-        return predicted(posteriors, prior.newcomer, X, places, intercept=self.intercept)
+        mean, leverage = predicted(posteriors, prior.newcomer, X, places, intercept=self.intercept)
+        if self.belief.learns_covariance and not prior.root.any(axis=0).all():
+            span = span_of(bank.rows()) if self.turn is None else self.span
+            if span is not None:
+                leverage[find_new_directions(X, span, intercept=self.intercept)] = np.inf
+        return mean, leverage
 
     def _stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
         """Where the stretch of rows that starts at ``first`` ends, the next turn.
