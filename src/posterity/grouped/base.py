@@ -22,8 +22,8 @@ from posterity.grouped.inputs import (
     key_names,
     read,
     split,
+    split_group_key,
     split_one,
-    taken_out,
 )
 from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
@@ -429,7 +429,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _apart(self, x: Any, group: Any) -> tuple[Any, Any]:
         """The features and the key of a row, where its mapping has both."""
         if group is None and self.by is not None and hasattr(x, "keys"):
-            return taken_out(x, key_names(self.by))
+            return split_group_key(x, key_names(self.by))
         return x, group
 
     @property

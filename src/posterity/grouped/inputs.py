@@ -84,7 +84,7 @@ def split_one(
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
     if group is None and names and hasattr(x, "keys"):
-        rest, group = taken_out(cast(Mapping[str, Any], x), names)
+        rest, group = split_group_key(cast(Mapping[str, Any], x), names)
         return rest, key_of(group, len(names))
     if group is None:
         if names:
@@ -93,7 +93,7 @@ def split_one(
     return x, key_of(group, max(n_parts, len(names)))
 
 
-def taken_out(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
+def split_group_key(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
     """The features of a mapping, and its key; a tuple where there are several names."""
     rest = dict(x)
     missing = [name for name in names if name not in rest]
@@ -178,6 +178,6 @@ __all__ = [
     "key_names",
     "read",
     "split",
+    "split_group_key",
     "split_one",
-    "taken_out",
 ]

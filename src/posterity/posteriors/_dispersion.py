@@ -22,7 +22,7 @@ LEAST, MOST = math.log(1e-5), math.log(100.0)
 N_POINTS = 48
 POINTS = np.polynomial.chebyshev.chebpts1(N_POINTS)
 DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
-TO_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
+SMALL_RATE = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
 BLOCK_ROWS = 512
 GRID = 200
 LOWEST = 25.0  # nats below the top: no more is looked at
@@ -105,7 +105,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     >>> round(mean, 2), round(log_evidence, 2)
     (2.0, -0.0)
     """
-    series = TO_SERIES @ log_likelihood
+    series = SMALL_RATE @ log_likelihood
     low, high = LEAST, MOST
     for _ in range(ZOOMS):
         logs = np.linspace(low, high, GRID)
@@ -128,7 +128,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
 def at(log_likelihood: Array, dispersion: float) -> float:
     """The log likelihood at a dispersion."""
     place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
-    return float(np.polynomial.chebyshev.chebval(place, TO_SERIES @ log_likelihood))
+    return float(np.polynomial.chebyshev.chebval(place, SMALL_RATE @ log_likelihood))
 
 
 def _densities(y: Array, eta: Array) -> Array:

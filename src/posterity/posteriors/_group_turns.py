@@ -1,7 +1,7 @@
 """When the prior of a stream of groups is learned anew: at certain numbers of rows.
 
 The schedule is the same for all models of so many coefficients, whoever learned the rows and how. A
-row that has a direction that no row had before brings a turn of its own.
+row in a new direction causes an update of its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
-FIRST_LOOK, LONGEST_LOOK = 64, 65536
+FIRST_UPDATE, LONGEST_INTERVAL = 64, 65536
 
 
-def turns_around(rows: int, p: int) -> tuple[int, int]:
-    """The last turn at or before this number of rows (0: none yet), and the next one after it.
+def find_updates_around(rows: int, p: int) -> tuple[int, int]:
+    """The last update at or before this number of rows (0: none yet), and the next one after it.
 
     A fourth, from 8 rows a coefficient on half more rows; from 1000 on as many again, and from
     100,000 on twice as many.
@@ -28,17 +28,17 @@ def turns_around(rows: int, p: int) -> tuple[int, int]:
     >>> [turns_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
     [(0, 1), (1, 2), (5, 6), (18, 27), (2042, 4084)]
     """
-    last, turn = 0, 1
-    while turn <= rows:
-        if turn >= 1000:
-            step = turn if turn < 100_000 else 2 * turn
+    last, update = 0, 1
+    while update <= rows:
+        if update >= 1000:
+            step = update if update < 100_000 else 2 * update
         else:
-            step = max(turn // (4 if turn < 8 * p else 2), 1)
-        last, turn = turn, turn + step
-    return last, turn
+            step = max(update // (4 if update < 8 * p else 2), 1)
+        last, update = update, update + step
+    return last, update
 
 
-def span_of(rows: Array) -> Factor | None:
+def compute_row_space(rows: Array) -> Factor | None:
     """All directions of the groups' rows (g, p, p + 1); None if there are no others."""
     groups, p, _ = rows.shape
     span = Factor(p)
@@ -47,14 +47,14 @@ def span_of(rows: Array) -> Factor | None:
     return None if span.rank == p else span
 
 
-def opened(
+def find_new_direction(
     X: Array, span: Factor | None, weights: Array | None = None, *, intercept: bool
 ) -> tuple[int, Factor | None]:
     """Rows of ``X`` up to the first that has a direction that is new, it included; 0: none has.
 
     Also the directions with it. Rows of weight 0 do not count.
     """
-    first, size = 0, FIRST_LOOK
+    first, size = 0, FIRST_UPDATE
     while span is not None and first < len(X):
         part = X[first : first + size]
         new = np.isinf(kernel.predict_rows(span.triangle, 1, part, intercept)[1])
@@ -67,19 +67,26 @@ def opened(
             row[:, int(intercept) :] = part[place]
             span.append(row, np.zeros((1, 1)))
             return first + place + 1, None if span.rank == span.n_coefficients else span
-        first, size = first + size, min(2 * size, LONGEST_LOOK)
+        first, size = first + size, min(2 * size, LONGEST_INTERVAL)
     return 0, span
 
 
-def last_opening(X: Array, span: Factor | None, *, intercept: bool) -> tuple[int, Factor | None]:
+def find_last_new_direction(
+    X: Array, span: Factor | None, *, intercept: bool
+) -> tuple[int, Factor | None]:
     """Rows of ``X`` up to the last that has a direction that is new, and all directions then."""
     found = 0
     while span is not None:
-        more, span = opened(X[found:], span, intercept=intercept)
+        more, span = find_new_direction(X[found:], span, intercept=intercept)
         if more == 0:
             break
         found += more
     return found, span
 
 
-__all__ = ["last_opening", "opened", "span_of", "turns_around"]
+__all__ = [
+    "compute_row_space",
+    "find_last_new_direction",
+    "find_new_direction",
+    "find_updates_around",
+]

@@ -72,7 +72,7 @@ class Nodes:
 
         ``added`` (K, n) is variance that each does not know of, in units of its noise's.
         """
-        added = self._in_their_units(added)
+        added = self._convert_units(added)
         predictions = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
             for posterior in self.posteriors
@@ -82,9 +82,9 @@ class Nodes:
     def predictive(self, X: Array, added: Array | None = None) -> Distribution:
         """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
         predictions = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
-        return self._together(predictions, self._in_their_units(added))
+        return self._together(predictions, self._convert_units(added))
 
-    def _in_their_units(self, added: Array | None) -> Array | None:
+    def _convert_units(self, added: Array | None) -> Array | None:
         if added is None:
             return None
         noise = np.array([posterior.noise_precision for posterior in self.posteriors])

@@ -20,7 +20,7 @@ LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
 
-def squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+def compute_squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
 
     z has the probability under the standard normal that y has under its prediction: where noise

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from posterity.posteriors.gaussian import LinearPosterior
 
 
-def pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, float]:
+def compute_pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, float]:
     """Pearson's chi-square over its degrees of freedom, and these.
 
     A Poisson count's site has precision mu and target eta + (y - mu) / mu: its squared residual is

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 LOG_PI = math.log(math.pi)
 
 
-def added_evidence(
+def compute_evidence_gain(
     noise: Noise,
     weight: float,
     error: Array,

@@ -22,8 +22,12 @@ from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank, weakened_sum
 from posterity.kernel import RunsKernel
 from posterity.noise import Noise
-from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
-from posterity.posteriors.ensemble import bayes
+from posterity.posteriors._row_evidence import (
+    compute_evidence_gain,
+    noise_is_proper,
+    noise_variance,
+)
+from posterity.posteriors.ensemble import update_probabilities
 
 Array = NDArray[np.float64]
 
@@ -309,8 +313,8 @@ class Runs:
         before = self.bank.learn(X, Y, weights, intercept=intercept)
         error, leverage = before[0][1:, 0], before[1][1:]
         residual, residual_df = before[2][1:, 0], self.residual_df[:k].copy()
-        gain = added_evidence(noise, weight, error, leverage, residual_df, residual)
-        self.probability[:k], added = bayes(self.probability[:k], gain)
+        gain = compute_evidence_gain(noise, weight, error, leverage, residual_df, residual)
+        self.probability[:k], added = update_probabilities(self.probability[:k], gain)
         self.log_evidence += added
         self.residual_df[:k] += weight
         self.learned[:k] += weight

@@ -37,9 +37,9 @@ from posterity.posteriors._softmax_sites import (
     LabelPoints,
     SiteRows,
     Sites,
-    around_one,
+    compute_sites,
+    place_around_row,
     place_points,
-    sites_of,
 )
 from posterity.posteriors.gaussian import LinearPosterior, recast
 from posterity.priors import GaussianPrior
@@ -243,7 +243,7 @@ class Contrasts:
         mean, covariance = self.moments(rows.X, self.joined(prior))
         linear_moments = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
         row = rows.labels, float(rows.weights[0])
-        return around_one(row, mean[0], linear_moments, self.basis, averaged=averaged)
+        return place_around_row(row, mean[0], linear_moments, self.basis, averaged=averaged)
 
     def _around(
         self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
@@ -320,7 +320,9 @@ class Contrasts:
             some, near = rows.of(part), around.of(part)
             look = near.look(some.labels, self.basis)
             sites = [
-                sites_of(some, look, near, self.basis[:, places], slice(places.start, places.stop))
+                compute_sites(
+                    some, look, near, self.basis[:, places], slice(places.start, places.stop)
+                )
                 for places in self.places
             ]
             constant = float(some.weights @ look.value) + sum(site.constant for site in sites)

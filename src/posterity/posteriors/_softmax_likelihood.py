@@ -126,7 +126,7 @@ class LabelLikelihood:
         means = np.mean(np.square(self.points @ basis), axis=1)
         return np.maximum(self.average @ np.square(basis) - means, 0.0)
 
-    def curved(self, direction: Array) -> Array:
+    def multiply_curvature(self, direction: Array) -> Array:
         """(n, K) the curvature in the predictors, times directions (n, K)."""
         if self.points.shape[1] == 1:
             turned = self.points[:, 0] * direction
@@ -216,7 +216,7 @@ def shifted(units: Array, root: Array) -> Array:
     return moved
 
 
-def root_of(covariance: Array) -> Array:
+def compute_root(covariance: Array) -> Array:
     """Roots, as :func:`shifted` takes them, of covariances (n, R, R) or variances (n, R)."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)

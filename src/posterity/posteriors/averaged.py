@@ -19,7 +19,12 @@ from posterity.kernel import (
     average_members,
     leading_dimension,
 )
-from posterity.posteriors.ensemble import Ranks, predict_and_score_rows, rank_next_row, ranks_of
+from posterity.posteriors.ensemble import (
+    Ranks,
+    predict_and_score_rows,
+    rank_next_row,
+    rank_predictions,
+)
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -144,7 +149,7 @@ class AveragedPosterior(MixedPosterior):
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
         """What a member told of rows, their log densities times weights, and its ranks (n,)."""
         predictive, densities = predict_and_score_rows(self.runs[i], *rows)
-        return predictive, densities, ranks_of(predictive)
+        return predictive, densities, rank_predictions(predictive)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""

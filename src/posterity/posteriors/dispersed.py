@@ -14,7 +14,7 @@ from posterity.factor import Rows
 from posterity.kernel import RowPath
 from posterity.noise import Joint
 from posterity.posteriors._dispersion import Dispersion, at, mean_and_evidence
-from posterity.posteriors._site_mode import share_of
+from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -212,7 +212,7 @@ class DispersedPosterior(LinearPosterior):
             self.predict_then_learn(rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets)
             return
         start = self
-        share = share_of(len(rows), self.counts.n_coefficients)
+        share = choose_stride(len(rows), self.counts.n_coefficients)
         if share > 1:
             # Some of the rows, each for several, find the dispersion nearly, at little cost.
             start = self._together(way, rows.every(share), self.dispersion)

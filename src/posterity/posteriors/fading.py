@@ -14,7 +14,7 @@ from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Distribution
-from posterity.posteriors._row_evidence import added_evidence
+from posterity.posteriors._row_evidence import compute_evidence_gain
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -149,7 +149,7 @@ class FadingPosterior(LinearPosterior):
         with np.errstate(all="ignore"):
             return sum(
                 float(
-                    added_evidence(
+                    compute_evidence_gain(
                         self.noise,
                         float(weights[i]),
                         before.error[i],

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
-WORRYING_COSINE = 1e-6
+SMALL_COSINE = 1e-6
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
@@ -263,12 +263,12 @@ class LinearPosterior:
             least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
-            raise ValueError(never_learned(which)) from error
+            raise ValueError(explain_never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.copy_from(self.prior)
             return
         self._check_data_left(remaining, least_cosine)
-        if least_cosine < WORRYING_COSINE:
+        if least_cosine < SMALL_COSINE:
             carried = (
                 "nearly all that was known of a direction: digits were lost"
                 if least_cosine > 0.0
@@ -512,12 +512,12 @@ class LinearPosterior:
         kept = remaining.determined
         known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
         if (self.prior.determined & ~kept).any():
-            raise ValueError(never_learned("one of the rows"))
+            raise ValueError(explain_never_learned("one of the rows"))
         whitened = solve_triangular(
             remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
         )
         if np.linalg.norm(whitened, 2) > 1.0 + rounding:
-            raise ValueError(never_learned("one of the rows"))
+            raise ValueError(explain_never_learned("one of the rows"))
 
 
 def recast(factor: Factor, matrix: Array) -> Factor:
@@ -529,6 +529,6 @@ def recast(factor: Factor, matrix: Array) -> Factor:
     return turned
 
 
-def never_learned(what: str) -> str:
+def explain_never_learned(what: str) -> str:
     """What is said where rows are unlearned that can't have been learned."""
     return f"{what} was never learned, or is unlearned already: nothing was changed"
