@@ -27,7 +27,7 @@ CONDITION, ROUGH_CONDITION = 3e3, 3e7
 # Columns beyond which products are faster than panels of rows, rows a column from which on they
 # are, and those by which it is decided whether to go on where there are many more. So many, from
 # all of them, also tell the means.
-MANY_COLUMNS, ROWS_A_COLUMN, FIRST_UPDATE, LONG = 40, 2, 4, 16
+MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG = 40, 2, 4, 16
 # Squares of columns that say too little, or too much, of their digits.
 LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
@@ -167,8 +167,8 @@ def sure_triangle(
     if np.count_nonzero(known) > np.count_nonzero(precisions):
         return None
     with blas_threads(min(q, FEW_COLUMNS)):
-        look = FIRST_UPDATE * q if n >= LONG * q else n
-        every = slice(None, None, max(1, n // (FIRST_UPDATE * q)))
+        look = FIRST_CHUNK * q if n >= LONG * q else n
+        every = slice(None, None, max(1, n // (FIRST_CHUNK * q)))
         means = _means(X[every], Y[every], intercept)
         total = np.zeros((q, q), order="F")
         total[np.diag_indices(q)] = precisions

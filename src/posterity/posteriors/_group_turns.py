@@ -14,7 +14,7 @@ from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
-FIRST_UPDATE, LONGEST_INTERVAL = 64, 65536
+FIRST_CHUNK, LONGEST_CHUNK = 64, 65536
 
 
 def find_updates_around(rows: int, p: int) -> tuple[int, int]:
@@ -25,7 +25,7 @@ def find_updates_around(rows: int, p: int) -> tuple[int, int]:
 
     Examples
     --------
-    >>> [turns_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
+    >>> [find_updates_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
     [(0, 1), (1, 2), (5, 6), (18, 27), (2042, 4084)]
     """
     last, update = 0, 1
@@ -54,7 +54,7 @@ def find_new_direction(
 
     Also the directions with it. Rows of weight 0 do not count.
     """
-    first, size = 0, FIRST_UPDATE
+    first, size = 0, FIRST_CHUNK
     while span is not None and first < len(X):
         part = X[first : first + size]
         new = np.isinf(kernel.predict_rows(span.triangle, 1, part, intercept)[1])
@@ -67,7 +67,7 @@ def find_new_direction(
             row[:, int(intercept) :] = part[place]
             span.append(row, np.zeros((1, 1)))
             return first + place + 1, None if span.rank == span.n_coefficients else span
-        first, size = first + size, min(2 * size, LONGEST_INTERVAL)
+        first, size = first + size, min(2 * size, LONGEST_CHUNK)
     return 0, span
 
 

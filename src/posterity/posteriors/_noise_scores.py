@@ -29,7 +29,7 @@ def compute_squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDA
 
     Examples
     --------
-    >>> squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
+    >>> compute_squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
     (array([2.25]), array([ True]))
     """
     known = ~predictive.is_flat() & (predictive.std() > 0.0)

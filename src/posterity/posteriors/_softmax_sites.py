@@ -166,7 +166,7 @@ def place_around_row(
     --------
     >>> from posterity.posteriors._softmax_likelihood import helmert
     >>> row = np.array([1]), 1.0
-    >>> around_one(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
+    >>> place_around_row(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
     array([[0.4772]])
     """
     linear_moments = mean, covariance, basis

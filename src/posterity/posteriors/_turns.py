@@ -24,7 +24,7 @@ LONGEST_STRETCH = 4096
 ROWS_A_COEFFICIENT = 64
 # Of a constant feature: a value further away, relative to it, is another value.
 SAME = 1e-9
-FIRST_UPDATE = 64
+FIRST_CHUNK = 64
 
 
 def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
 def find_last_first_variation(X: Array, weights: Array | None, still: Waiting) -> int:
     """Rows until the last of the features that waited varies for the first time; 0: none does."""
     features, constants = still
-    first, size, found = 0, FIRST_UPDATE, 0
+    first, size, found = 0, FIRST_CHUNK, 0
     while first < len(X) and len(features):
         part = slice(first, first + size)
         moves = moved(X[part][:, features], constants)

@@ -5,9 +5,8 @@ apart and can be learned anew at any time, from the triangles alone. A group's p
 prior's rows stacked on its triangle, which is done where it is asked for.
 
 What is predicted, of a row right before it is learned or of any other, rests on a prior that is
-learned anew at certain numbers of rows, the turns, whoever learned them and how
-(:mod:`posterity.posteriors._group_turns`). At an update a sample of the groups is kept as it is, from
-which the prior can be learned later. Reading changes nothing. What describes the groups as a whole
+learned anew at certain numbers of rows, the updates, whoever learned them and how
+(:mod:`posterity.posteriors._group_turns`). An update stores a sample of the groups, from which the prior can be learned later. Reading changes nothing. What describes the groups as a whole
 is read under a prior learned from all rows so far.
 """
 
@@ -55,8 +54,8 @@ class GroupedPosterior:
     ``next_update`` rows. ``row_space`` is a factor of the directions of all rows, or None if they
     span all directions. ``changed_since_update`` says whether rows were learned since the update.
     Three fields are caches: ``prior``, the stream's, is learned from ``small_sample``, ``read``
-    from ``sample``, and ``newest_reading`` from all rows. ``noise_residual`` and ``noise_count`` are
-    the residual and the count of the noise under the stream's prior, None until they are needed:
+    from ``sample``, and ``newest_reading`` from all rows. ``noise_residual`` and ``noise_count``
+    are the residual and the count of the noise under the stream's prior, None until they are needed:
     of the groups in the sample and, where these are all groups, of all rows since.
     """
 
