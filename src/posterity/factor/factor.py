@@ -315,7 +315,10 @@ class Factor:
             lost = [X[:, gone[p - X.shape[1] : p]], Y[:, gone[p:] & (len(Y) > 1)]]
             sizes = np.abs(np.hstack(lost)).max(axis=0, initial=0.0)
             if ((sizes > 0.0) & (sizes < np.sqrt(SMALLEST))).any():
-                raise FloatingPointError("the rows are too small to square")
+                raise FloatingPointError(
+                    "the values in the rows are so small that their squares are 0: use smaller "
+                    "units, as in X * 1e100"
+                )
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight`` >= 0."""

@@ -181,8 +181,8 @@ class Log:
         n = len(places)
         if contexts.ndim != 2 or any(shape and shape[0] != n for shape in shapes):
             raise ValueError(
-                f"X is {shapes[0]}, and there are {n} arms: give X of shape (n, m), and n of "
-                "everything else"
+                f"X has shape {shapes[0]}, and there are {n} chosen arms: give X of shape "
+                f"({n}, m), and {n} rewards and propensities"
             )
         if every is not None and every.shape != (n, len(known)):
             raise ValueError(f"propensities is {every.shape}: it must be {(n, len(known))}")

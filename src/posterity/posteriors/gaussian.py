@@ -270,10 +270,10 @@ class LinearPosterior:
         self._check_data_left(remaining, least_cosine)
         if least_cosine < SMALL_COSINE:
             carried = (
-                "nearly all that was known of a direction: digits were lost"
+                "nearly all information on a combination of features, so digits were lost"
                 if least_cosine > 0.0
-                else "all that can be told of a direction, of which only the prior is known again: "
-                "if other rows knew of it, their digits were lost"
+                else "all information on a combination of features, and only the prior is left: "
+                "if other rows had information on it, its digits were lost"
             )
             warnings.warn(
                 f"the rows that were unlearned carried {carried}; fit the remaining rows again if "

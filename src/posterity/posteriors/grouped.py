@@ -6,8 +6,9 @@ prior's rows stacked on its triangle, which is done where it is asked for.
 
 What is predicted, of a row right before it is learned or of any other, rests on a prior that is
 learned anew at certain numbers of rows, the updates, whoever learned them and how
-(:mod:`posterity.posteriors._group_turns`). An update stores a sample of the groups, from which the prior can be learned later. Reading changes nothing. What describes the groups as a whole
-is read under a prior learned from all rows so far.
+(:mod:`posterity.posteriors._group_turns`). An update stores a sample of the groups, from which the
+prior can be learned later. Reading changes nothing. Results about all groups use a prior learned
+from all rows so far.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class GroupedPosterior:
     span all directions. ``changed_since_update`` says whether rows were learned since the update.
     Three fields are caches: ``prior``, the stream's, is learned from ``small_sample``, ``read``
     from ``sample``, and ``newest_reading`` from all rows. ``noise_residual`` and ``noise_count``
-    are the residual and the count of the noise under the stream's prior, None until they are needed:
-    of the groups in the sample and, where these are all groups, of all rows since.
+    are the residual and the count of the noise under the stream's prior, None until needed: of
+    the groups in the sample and, where these are all groups, of all rows since.
     """
 
     belief: GroupBelief
