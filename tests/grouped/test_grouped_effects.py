@@ -126,7 +126,7 @@ def test_intervals_of_the_mean_hold_it() -> None:
 
 def test_too_few_rows() -> None:
     model = GroupedRegression().fit([[0.0]], [1.0], groups=["a"])
-    with pytest.raises(ValueError, match="too few rows"):
+    with pytest.raises(ValueError, match="do not determine the mean over groups"):
         model.shared_posterior_  # noqa: B018
     assert np.isinf(model.average_effects([[1.0]], groups=["a"])["sd"]).all()
 

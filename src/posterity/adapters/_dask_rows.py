@@ -72,7 +72,7 @@ class Arrays:
     @property
     def names(self) -> tuple[str, ...]:
         """What the columns of X are called."""
-        return names_of(self.X.shape[1])
+        return name_columns(self.X.shape[1])
 
     @property
     def schema(self) -> Any:
@@ -130,7 +130,7 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
     return Arrays(table, *beside)
 
 
-def names_of(n_features: int) -> tuple[str, ...]:
+def name_columns(n_features: int) -> tuple[str, ...]:
     """What the columns of an array are called: "x0" and so on."""
     return tuple(f"x{place}" for place in range(n_features))
 
@@ -200,7 +200,7 @@ def _make_batch(roles: Sequence[str], X: Any, *beside: Any) -> Any:
             )
     columns = np.array(np.asarray(X).T, order="C")
     arrays = [pa.array(column) for column in (*columns, *beside)]
-    return pa.RecordBatch.from_arrays(arrays, names=[*names_of(len(columns)), *roles])
+    return pa.RecordBatch.from_arrays(arrays, names=[*name_columns(len(columns)), *roles])
 
 
 def _is_frame(table: Any) -> bool:
@@ -220,5 +220,5 @@ __all__ = [
     "batch_of_array",
     "batch_of_frame",
     "collection",
-    "names_of",
+    "name_columns",
 ]

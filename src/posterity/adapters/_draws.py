@@ -73,7 +73,7 @@ class Family(Protocol):
         """Log probability or density of each target given each draw, (size, n)."""
 
 
-def family_of(model: Any) -> Family:
+def find_family(model: Any) -> Family:
     """The family of a model; raises ``TypeError`` for one that there is none for."""
     if isinstance(model, BayesianLogisticRegression):
         return Classes(model) if len(_require_two_classes(model)) > 2 else Labels(model)

@@ -114,15 +114,15 @@ def _waiting(model: Any) -> Any:
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
     posterior, waiting = model.posterior_, _waiting(model)
     if not hasattr(posterior, "each"):
-        return _coefficients_of(posterior, waiting, level)
+        return _list_coefficients(posterior, waiting, level)
     return [
         {**one, "name": f"{label}: {one['name']}"}
         for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _coefficients_of(joint, waiting, level)
+        for one in _list_coefficients(joint, waiting, level)
     ]
 
 
-def _coefficients_of(joint: Any, waiting: Any, level: float) -> list[dict[str, Any]]:
+def _list_coefficients(joint: Any, waiting: Any, level: float) -> list[dict[str, Any]]:
     each = joint.marginal()
     mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
     lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
@@ -155,7 +155,7 @@ def _print(document: dict[str, Any]) -> None:
     share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
     for one in document["coefficients"]:
-        cells = [_shown(one[key]) for key in ("mean", "std", "lower", "upper")]
+        cells = [_format_value(one[key]) for key in ("mean", "std", "lower", "upper")]
         table.add_row(escape(one["name"]), *cells)
     console.print()
     console.print(table)
@@ -174,10 +174,13 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
         ("model", document["class"]),
         ("coefficients of", document["coefficients_of"]),
-        ("rows learned", _shown(document["n_observations"], "{:,.6g}")),
-        ("rows not forgotten", _shown(document["n_effective"], "{:,.6g}") if forgets else ""),
-        ("noise, std", _shown(document["noise_std"])),
-        ("log evidence", _shown(document["log_evidence"], "{:.6g}")),
+        ("rows learned", _format_value(document["n_observations"], "{:,.6g}")),
+        (
+            "rows not forgotten",
+            _format_value(document["n_effective"], "{:,.6g}") if forgets else "",
+        ),
+        ("noise, std", _format_value(document["noise_std"])),
+        ("log evidence", _format_value(document["log_evidence"], "{:.6g}")),
         ("prior precision", _prior(document)),
         ("forgetting", str(settings.get("forgetting") or "none")),
         ("missing values", document["missing"] or ""),
@@ -195,9 +198,9 @@ def _prior(document: dict[str, Any]) -> str:
     learned = [value for value in document["prior_std_learned"] if value is not None]
     if not learned:
         return given
-    ends = [_shown(end(learned)) for end in (min, max)]
+    ends = [_format_value(end(learned)) for end in (min, max)]
     return f"{given}: coefficients within about {' to '.join(dict.fromkeys(ends))} of 0 (std)"
 
 
-def _shown(value: float | None, how: str = "{:.4g}") -> str:
+def _format_value(value: float | None, how: str = "{:.4g}") -> str:
     return "?" if value is None else how.format(value)

@@ -140,7 +140,7 @@ class Products:
         return root * scale, moments, np.array([[np.sqrt(left)]])
 
 
-def sure_triangle(
+def compute_reliable_triangle(
     X: Array, Y: Array, weights: Array | None, known: Array, *, intercept: bool
 ) -> Array | None:
     """The triangle (q, q) of rows and of what is ``known`` (q, q); None where digits would be lost.
@@ -153,11 +153,11 @@ def sure_triangle(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(2000, 50)), rng.normal(size=(2000, 1))
-    >>> triangle = sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False)
+    >>> triangle = compute_reliable_triangle(X, Y, None, np.zeros((51, 51)), intercept=False)
     >>> np.allclose(triangle.T @ triangle, (rows := np.hstack([X, Y])).T @ rows)
     True
     >>> X[:, 0] = X[:, 1] + 1e-4 * X[:, 0]
-    >>> sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False) is None
+    >>> compute_reliable_triangle(X, Y, None, np.zeros((51, 51)), intercept=False) is None
     True
     """
     n, q = len(X), len(known)

@@ -63,11 +63,11 @@ def find_pattern(matrix: csc_array, check: Callable[[int], None] | None = None) 
 
     ``check`` is told how many numbers the factor holds so far, and may raise.
     """
-    order = _little_fill(matrix)
-    parents, _ = _columns(_lower(matrix, order), None)
-    order = order[_children_first(parents)]
-    parents, rows = _columns(_lower(matrix, order), check)
-    return Pattern(order, tuple(_fronts(parents, rows)))
+    order = _order_by_minimum_degree(matrix)
+    parents, _ = _find_elimination_tree(_lower(matrix, order), None)
+    order = order[_find_postorder(parents)]
+    parents, rows = _find_elimination_tree(_lower(matrix, order), check)
+    return Pattern(order, tuple(_merge_into_fronts(parents, rows)))
 
 
 class SparseCholesky:
@@ -91,8 +91,8 @@ class SparseCholesky:
         lower = _lower(matrix, pattern.order)
         waiting: dict[int, list[tuple[Front, Array]]] = {}
         for number, front in enumerate(pattern.fronts):
-            dense = _assembled(front, lower, waiting.pop(number, []))
-            triangle, rest, left = _eliminated(dense, front.last - front.first)
+            dense = _assemble_front(front, lower, waiting.pop(number, []))
+            triangle, rest, left = _eliminate(dense, front.last - front.first)
             self._blocks.append((triangle, rest))
             if front.parent >= 0:
                 waiting.setdefault(front.parent, []).append((front, left))
@@ -109,7 +109,7 @@ class SparseCholesky:
             own = found[front.first : front.last]
             if not own.any():
                 continue
-            own[:] = _divided(triangle, own)
+            own[:] = _solve_triangular(triangle, own)
             found[front.rows] -= rest @ own
         return found
 
@@ -119,7 +119,7 @@ class SparseCholesky:
         for front, (triangle, rest) in self._backwards():
             own = found[front.first : front.last]
             own -= rest.T @ found[front.rows]
-            own[:] = _divided(triangle, own, transposed=True)
+            own[:] = _solve_triangular(triangle, own, transposed=True)
         solution = np.empty_like(found)
         solution[self.pattern.order] = found
         return solution
@@ -130,7 +130,7 @@ class SparseCholesky:
         for front, (triangle, rest) in self._backwards():
             own = found[front.first : front.last]
             own -= rest.T @ found[front.rows]
-            own[:] = _divided(triangle, own, transposed=True)
+            own[:] = _solve_triangular(triangle, own, transposed=True)
         draws = np.empty_like(found)
         draws[self.pattern.order] = found
         return draws
@@ -176,7 +176,7 @@ class SparseCholesky:
                 below = above[np.ix_(front.places, front.places)]
                 if left > 1:
                     open_fronts[front.parent] = left - 1, above
-            inverse = _inverse(triangle, rest, below)
+            inverse = _invert_at_front(triangle, rest, below)
             if children[number]:
                 open_fronts[number] = int(children[number]), inverse
             yield number, front, inverse
@@ -185,7 +185,7 @@ class SparseCholesky:
 # ---- where the factor is not zero ----------------------------------------------------------------
 
 
-def _little_fill(matrix: csc_array) -> Numbers:
+def _order_by_minimum_degree(matrix: csc_array) -> Numbers:
     """The order of minimum degree; SuperLU finds it before it factors, here next to nothing."""
     near = matrix.astype(np.float64).tocsc()
     near.data = np.full(len(near.data), 1e-30)
@@ -207,7 +207,7 @@ def _lower(matrix: csc_array, order: Numbers) -> csc_array:
     return lower
 
 
-def _columns(
+def _find_elimination_tree(
     lower: csc_array, check: Callable[[int], None] | None
 ) -> tuple[NDArray[np.intp], list[Numbers]]:
     """Parent of each column in the elimination tree, and its rows below the diagonal."""
@@ -239,7 +239,7 @@ def _columns(
     return parents, found
 
 
-def _children_first(parents: NDArray[np.intp]) -> NDArray[np.intp]:
+def _find_postorder(parents: NDArray[np.intp]) -> NDArray[np.intp]:
     """The columns in an order in which each tree's branches stand together, before its root."""
     children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for column, parent in enumerate(parents.tolist()):
@@ -252,7 +252,7 @@ def _children_first(parents: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.array(order[::-1])
 
 
-def _fronts(parents: NDArray[np.intp], rows: list[Numbers]) -> Iterator[Front]:
+def _merge_into_fronts(parents: NDArray[np.intp], rows: list[Numbers]) -> Iterator[Front]:
     """Columns whose rows are nearly the same, together; then where each stands in its parent."""
     lasts: list[int] = []
     first, exact = 0, 0
@@ -304,7 +304,7 @@ def _rows_by_front(
 # ---- one front -----------------------------------------------------------------------------------
 
 
-def _assembled(front: Front, lower: csc_array, children: list[tuple[Front, Array]]) -> Array:
+def _assemble_front(front: Front, lower: csc_array, children: list[tuple[Front, Array]]) -> Array:
     """A front (m, m), of which the lower triangle counts, less what was eliminated."""
     width = front.last - front.first
     dense = np.zeros((width + len(front.rows),) * 2)
@@ -317,7 +317,7 @@ def _assembled(front: Front, lower: csc_array, children: list[tuple[Front, Array
     return dense
 
 
-def _eliminated(dense: Array, width: int) -> tuple[Array, Array, Array]:
+def _eliminate(dense: Array, width: int) -> tuple[Array, Array, Array]:
     """Triangle of the first columns, the rows below it, and what is left of the others."""
     if width == 1:
         pivot = dense[0, 0]
@@ -333,7 +333,7 @@ def _eliminated(dense: Array, width: int) -> tuple[Array, Array, Array]:
     return triangle, rest, dense[width:, width:] - rest @ rest.T
 
 
-def _divided(triangle: Array, right: Array, *, transposed: bool = False) -> Array:
+def _solve_triangular(triangle: Array, right: Array, *, transposed: bool = False) -> Array:
     """``triangle^-1 right``, or of its transpose."""
     if len(triangle) == 1:
         return right / triangle[0, 0]
@@ -341,7 +341,7 @@ def _divided(triangle: Array, right: Array, *, transposed: bool = False) -> Arra
     return dtrsm(1.0, triangle, two, lower=1, trans_a=int(transposed)).reshape(right.shape)
 
 
-def _inverse(triangle: Array, rest: Array, below: Array) -> Array:
+def _invert_at_front(triangle: Array, rest: Array, below: Array) -> Array:
     """The inverse at a front's columns and rows, given that at its rows."""
     width = len(triangle)
     inverse = np.empty((width + len(below),) * 2)

@@ -43,12 +43,12 @@ class KeyIndex:
             isinstance(self.labels, np.ndarray)
             or all(type(label) is int and abs(label) <= _LARGEST for label in self.labels)
         )
-        self._use(_Numbers(self.labels) if whole else _Objects(listed(self.labels)))
+        self._use_table(_Numbers(self.labels) if whole else _Objects(listed(self.labels)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyIndex, (self.labels.copy(), self.kinds)
 
-    def _use(self, table: _Numbers | _Objects) -> None:
+    def _use_table(self, table: _Numbers | _Objects) -> None:
         self._table, self.labels = table, table.labels
 
     @property
@@ -74,7 +74,7 @@ class KeyIndex:
         if not new and not len(self.labels):
             return np.full(len(keys.labels), -1, dtype=np.intp)
         if new and not self._table.takes(keys.labels):
-            self._use(_Objects(listed(self.labels)))
+            self._use_table(_Objects(listed(self.labels)))
         found = self._table.places(keys.labels, new)
         self.labels = self._table.labels
         return found
@@ -115,7 +115,9 @@ class KeyIndex:
             return np.array(self.labels)
         array = np.empty(len(self.labels), dtype=object)
         for slot, label in enumerate(self.labels):
-            array[slot] = tuple(map(_shown, label, self.kinds)) if len(self.kinds) > 1 else label
+            array[slot] = (
+                tuple(map(_to_python, label, self.kinds)) if len(self.kinds) > 1 else label
+            )
         return array
 
 
@@ -132,7 +134,7 @@ class IndexImage:
         """Put all of it back."""
         self.table.cut(self.size)
         self.index.kinds = self.kinds
-        self.index._use(self.table)
+        self.index._use_table(self.table)
 
 
 class _Objects:
@@ -203,7 +205,7 @@ def _is_whole(label: Any) -> bool:
     return int(label) == label
 
 
-def _shown(label: Any, kind: str) -> Any:
+def _to_python(label: Any, kind: str) -> Any:
     return np.int64(label).view(_MICROSECONDS) if kind == "dates" else label
 
 

@@ -61,7 +61,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         if names and groups is not None:
             raise ValueError(f"the keys are in the column {names[0]!r} already: leave groups out")
         if names:
-            return _without(X, names), read_keys([_column(X, name) for name in names], names)
+            return _drop_columns(X, names), read_keys([_column(X, name) for name in names], names)
     elif names and groups is None:
         raise ValueError(
             f"by is {by!r}, but X has no columns with names: give a data frame, or groups="
@@ -70,7 +70,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         if known:
             raise ValueError("earlier rows had keys: give groups= for these as well")
         return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
-    keys = _given(groups)
+    keys = _check_given(groups)
     if len(keys.numbers) != _length(X):
         raise ValueError(
             f"groups has {len(keys.numbers)} keys, but X has {_length(X)} rows: give one for each"
@@ -130,7 +130,7 @@ def drop_weightless_rows(given: Input) -> Input:
     return Input(given.X[some], given.y[some], given.weights[some], keys)
 
 
-def _given(groups: Any) -> Keys:
+def _check_given(groups: Any) -> Keys:
     if hasattr(groups, "column_names") or hasattr(groups, "columns"):
         names = list(getattr(groups, "column_names", None) or groups.columns)
         return read_keys([_column(groups, name) for name in names], [str(name) for name in names])
@@ -155,7 +155,7 @@ def _column(frame: Any, name: str) -> Any:
     return frame.column(name) if hasattr(frame, "column_names") else frame[name]
 
 
-def _without(frame: Any, names: list[str]) -> Any:
+def _drop_columns(frame: Any, names: list[str]) -> Any:
     for name in names:
         _column(frame, name)
     if hasattr(frame, "column_names"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mixed
 from posterity.factor import Factor
-from posterity.factor.parallel import take_turns
+from posterity.factor.parallel import run_in_parallel
 from posterity.kernel import (
     MemberNoise,
     MembersPath,
@@ -107,7 +107,7 @@ class AveragedPosterior(MixedPosterior):
         try:
             # The shortest memories are the dearest, and come last in the grid: begin with them.
             work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
-            take_turns(learn, range(len(self.runs) - 1, -1, -1), work)
+            run_in_parallel(learn, range(len(self.runs) - 1, -1, -1), work)
         except BaseException:
             self.copy_from(before)
             raise
