@@ -87,7 +87,7 @@ def test_one_group_with_a_given_prior_is_a_plain_model() -> None:
         ours = model.average_effects(X, per=per, level=0.9).drop(columns="name")
         theirs = plain.average_effects(X, per=per, level=0.9).drop(columns="name")
         np.testing.assert_allclose(ours.to_numpy(), theirs.to_numpy(), rtol=1e-6)
-    with pytest.raises(ValueError, match="mean over groups is given"):
+    with pytest.raises(ValueError, match="prior_mean is given"):
         model.shared_posterior_  # noqa: B018
 
 

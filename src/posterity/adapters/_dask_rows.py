@@ -138,10 +138,14 @@ def name_columns(n_features: int) -> tuple[str, ...]:
 def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
     """A dask array (n,) in the chunks that the rows of X have."""
     if not _is_array(part) or part.ndim != 1:
-        raise TypeError(f"the {role} of an array is a dask.array.Array of shape (n,)")
+        raise TypeError(
+            f"{role} must be a dask.array.Array of shape (n,): give one value for each row"
+        )
     known = not np.isnan(X.shape[0]) and not np.isnan(part.shape[0])
     if known and X.shape[0] != part.shape[0]:
-        raise TableError(f"X has {X.shape[0]} rows, and the {role} has {part.shape[0]}")
+        raise TableError(
+            f"X has {X.shape[0]} rows, but {role} has {part.shape[0]}: give one value for each row"
+        )
     if known:
         return part.rechunk((X.chunks[0],))
     if X.numblocks[0] != part.numblocks[0]:

@@ -1,4 +1,4 @@
-"""What Dask's workers run: pure functions of a record batch, or of what others told."""
+"""Functions that Dask's workers run: pure functions of a batch, or of others' results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learn(task: Task, batch: Any) -> bytes | Refused | None:
 
 
 def survey(asked: Questions, batch: Any) -> str | Refused:
-    """What a partition tells of itself."""
+    """Summary of a partition: names, levels, sums."""
     return _try_task(lambda: core.survey(asked, [batch]))
 
 

@@ -1,4 +1,4 @@
-"""Draws of coefficients, and what they say of targets: one family for each likelihood."""
+"""Draws of coefficients, and likelihoods of targets given them: one family per likelihood."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
 
 
 def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ()) -> Task:
-    """The task of every partition, from what the partitions told of themselves.
+    """The task of every partition, from the surveys of all partitions.
 
     Parameters
     ----------

@@ -361,7 +361,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
 
 def _predict_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
-    """What the model says of a row that was checked, before it learns it."""
+    """Prediction of a checked row, before it is learned."""
     assert row.array is not None
     target = row.y[:, None]
     elapsed, now = read_times(None, 1, row.weights, model._now)

@@ -15,7 +15,7 @@ from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.rounds import read_arms
 from posterity.report import Line
 
-# A p value of the sample ratio that is told aloud.
+# Below this p value of the sample ratio the report warns.
 _ALARMING = 0.01
 HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 

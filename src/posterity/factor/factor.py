@@ -51,7 +51,7 @@ class NotInFactorError(ValueError):
 
 @dataclass(frozen=True)
 class Before:
-    """What the factor said of each row before it learned it.
+    """The factor's prediction of each row before it was learned.
 
     ``error`` (n, k) is the target minus its prediction, ``leverage`` (n,), ``residual`` (n, k) the
     residual sum of squares, ``count`` (n,) the sum of weights.

@@ -82,7 +82,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return posterior
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._but(state=self.state.copy())
 
     def copy_from(self, other: Self) -> None:

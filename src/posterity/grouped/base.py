@@ -434,7 +434,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
     @property
     def _path(self) -> GroupPath:
-        """What learns and predicts single rows."""
+        """The path that learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
             names = getattr(self, "feature_names_in_", None)
             posterior = self._posterior

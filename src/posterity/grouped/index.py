@@ -57,15 +57,15 @@ class KeyIndex:
         return self._table.is_distinct
 
     def image(self) -> IndexImage:
-        """What is needed to undo the coming of new keys."""
+        """The state to restore if new keys are taken back."""
         return IndexImage(self, self._table, len(self.labels), self.kinds)
 
     def copy(self) -> KeyIndex:
-        """The same, to go its own way."""
+        """An independent copy."""
         return KeyIndex(self.labels.copy(), self.kinds)
 
     def places(self, keys: Keys, *, new: bool = False) -> Slots:
-        """Slots of the labels of ``keys``; those that are not here get one if ``new``, or -1."""
+        """Slots of the labels of ``keys``. New labels get a slot if ``new``, and -1 otherwise."""
         self.check_kinds(keys)
         if new and not self.kinds:
             self.kinds, self.labels = keys.kinds, keys.labels.copy()

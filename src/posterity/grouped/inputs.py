@@ -24,7 +24,7 @@ NO_KEY, NO_KIND = "all", ("none",)
 
 @dataclass(frozen=True)
 class Input:
-    """Rows as the kernel takes them, and the keys of their groups."""
+    """Rows as arrays, and the keys of their groups."""
 
     X: Array
     y: Array

@@ -174,7 +174,7 @@ def _make_number_error(pa: Any, name: str, kind: Any) -> str:
 
 
 def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
-    """Encoders that make the features of a model, by their names: "size", or "zone=b" of "zone".
+    """Encoders for the features of a model, found by their names, as "size" or "zone=b".
 
     Raises
     ------

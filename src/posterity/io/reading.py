@@ -94,7 +94,7 @@ class Rows(NamedTuple):
         return Rows(*parts)._replace(beside=self.beside.take(places))  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, FloatArray]:
-        """What goes with X and y into a method that learns."""
+        """Keyword arguments (weights, times) for a method that learns."""
         found = {"sample_weight": self.weight, "times": self.time}
         return {name: values for name, values in found.items() if values is not None}
 

@@ -22,7 +22,7 @@ class Target(Protocol):
         ...
 
     def check(self, schema: Any) -> None:
-        """Refuse columns that are not there, or not of its kind."""
+        """Raise ``TableError`` if a column is missing or of the wrong kind."""
         ...
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:

@@ -25,7 +25,7 @@ DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
 SMALL_RATE = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
 BLOCK_ROWS = 512
 GRID = 200
-LOWEST = 25.0  # nats below the top: no more is looked at
+LOWEST = 25.0  # nats below the maximum: values further below are ignored
 ZOOMS = 12
 MOST_STEPS, SETTLED = 60, 1e-3
 # Stretches of rows between which the dispersion in force stays: an eighth of those before.
@@ -46,7 +46,7 @@ class Dispersion:
     paid: float = 0.0
 
     def copy(self) -> Dispersion:
-        """The same, to go its own way."""
+        """An independent copy."""
         return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
 
     def copy_from(self, other: Dispersion) -> None:
@@ -65,7 +65,7 @@ class Dispersion:
         self._add(1.0, y, weights, mean, variance, after=after)
 
     def unlearn(self, y: Array, weights: Array | None, mean: Array, variance: Array) -> None:
-        """Take out what counts that are learned, of log rates Normal(mean, variance), say now."""
+        """Unlearn counts with log rates Normal(mean, variance)."""
         self._add(-1.0, y, weights, mean, variance, after=True)
         if self.rows <= 0.0:
             self.log_likelihood[:], self.rows = 0.0, 0.0

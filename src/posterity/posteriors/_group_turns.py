@@ -39,7 +39,7 @@ def find_updates_around(rows: int, p: int) -> tuple[int, int]:
 
 
 def compute_row_space(rows: Array) -> Factor | None:
-    """All directions of the groups' rows (g, p, p + 1); None if there are no others."""
+    """A factor that spans the groups' rows (g, p, p + 1); None if they span all directions."""
     groups, p, _ = rows.shape
     span = Factor(p)
     stacked = rows.reshape(groups * p, p + 1)
@@ -50,7 +50,7 @@ def compute_row_space(rows: Array) -> Factor | None:
 def find_new_direction(
     X: Array, span: Factor | None, weights: Array | None = None, *, intercept: bool
 ) -> tuple[int, Factor | None]:
-    """Rows of ``X`` up to the first that has a direction that is new, it included; 0: none has.
+    """Number of rows of ``X`` up to and including the first in a new direction; 0 if none is.
 
     Also the directions with it. Rows of weight 0 do not count.
     """
@@ -74,7 +74,7 @@ def find_new_direction(
 def find_last_new_direction(
     X: Array, span: Factor | None, *, intercept: bool
 ) -> tuple[int, Factor | None]:
-    """Rows of ``X`` up to the last that has a direction that is new, and all directions then."""
+    """Number of rows of ``X`` up to the last in a new direction, and the span after it."""
     found = 0
     while span is not None:
         more, span = find_new_direction(X[found:], span, intercept=intercept)

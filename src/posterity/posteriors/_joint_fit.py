@@ -56,7 +56,7 @@ class SiteModel(NamedTuple):
 
 
 class WarmStart(NamedTuple):
-    """What is known before the rows, under a prior; where to begin, and the curvature near it.
+    """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
 
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before.

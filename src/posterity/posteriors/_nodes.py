@@ -41,7 +41,7 @@ class Nodes:
             return cls(choice, posteriors, np.log(choice.weights))
 
     def copy(self) -> Self:
-        """The same, to go its own way."""
+        """An independent copy."""
         posteriors = tuple(posterior.copy() for posterior in self.posteriors)
         return type(self)(self.choice, posteriors, self.log_weights.copy())
 

@@ -40,7 +40,7 @@ class NoiseMemories:
     state: Array = field(default_factory=lambda: np.zeros((4, len(MEMORIES))))
 
     def copy(self) -> NoiseMemories:
-        """The same, to go its own way."""
+        """An independent copy."""
         return NoiseMemories(self.state.copy())
 
     def copy_from(self, other: NoiseMemories) -> None:

@@ -31,14 +31,14 @@ from posterity.posteriors.ensemble import update_probabilities
 
 Array = NDArray[np.float64]
 
-# Weight, in rows, of what a new run is told of the noise: with fewer its predictions, and with them
+# Weight, in rows, of the noise's prior in a new run: with fewer its predictions, and with them
 # every mixture, would have no variance.
 NOISE_ROWS = 3.0
-# What a new run is told is worked out anew once the rows or the noise have changed by this much.
+# The start of a new run is computed again once the rows or the noise have changed by this much.
 STALE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
-# How often that is looked at.
+# Rows between two checks of this.
 ROWS_BETWEEN_LOOKS = 8
 # When there are too many, so many more go as well.
 ROOM = 0.25
@@ -304,7 +304,7 @@ class Runs:
     def learn(
         self, X: Array, Y: Array, weights: Array | None, noise: Noise, *, intercept: bool
     ) -> Before:
-        """Learn one row in each run; returns what each said of it before.
+        """Learn one row in each run; returns the prediction of each before it.
 
         To be called where NumPy's warnings are silent.
         """

@@ -53,7 +53,7 @@ class RunsPath:
         return self.reader.values(x)
 
     def close(self) -> None:
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Close the path: it learns no more rows, and its user must ask for another."""
         self._closed = True
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:

@@ -151,7 +151,7 @@ def _around(place: Array, moved: Array | None) -> Array:
 
 
 def compute_absence_site(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
-    """What ``weight`` rows of other classes say of the last contrast, where it is one-dimensional.
+    """The site that ``weight`` rows of other classes add to the last contrast, of one dimension.
 
     With the other contrasts at their ``mean`` (K - 1,), the last class has the log odds
     s c - log sum exp(eta) of its contrast c, s = sqrt(K / (K - 1)). Returns precision, target and

@@ -57,7 +57,7 @@ class ContrastPrior:
         return cls(whole, intercept, 1.0, 0.0, np.zeros(p), np.zeros(p))
 
     def copy(self) -> ContrastPrior:
-        """The same, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.center, twin.squares = self.center.copy(), self.squares.copy()
         return twin
@@ -178,7 +178,7 @@ class ContrastPrior:
 
 
 def peak(function: Callable[[float], float], start: float, step: float) -> float:
-    """Where a function of one hump is largest: uphill by steps, then a parabola through three.
+    """The maximum of a unimodal function: by uphill steps, then a parabola through three points.
 
     Examples
     --------

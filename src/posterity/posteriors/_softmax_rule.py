@@ -42,7 +42,7 @@ def chosen(
 def choose_by_coefficient(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
 ) -> Choice:
-    """What the strategy says of the data: of each coefficient of each contrast."""
+    """The strategy's choice for each coefficient of each contrast."""
     k, offset = contrasts.n_classes - 1, int(prior.intercept)
     data, shape = contrasts.data_of(0, offset), np.tile(prior.shape()[offset:], k)
     # As many rows as of precision 1: their curvatures, which the intercepts' columns add up.

@@ -39,7 +39,7 @@ LEAST_CURVATURE = 1e-10
 
 @dataclass(frozen=True)
 class LabelPoints:
-    """Where labels are looked at: coordinates (n, R), and the points about them, if any."""
+    """Coordinates (n, R) at which likelihoods are evaluated, and integration points about them."""
 
     place: Array
     moved: Array | None = None
@@ -129,7 +129,7 @@ def compute_sites(
     basis: Array,
     part: slice,
 ) -> Sites:
-    """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
+    """Gaussian sites of labels for the coordinates ``part``, of basis (K, r), at ``around``."""
     curvature = look.curvature(basis)
     r = curvature.shape[1]
     curvature[:, np.arange(r), np.arange(r)] += LEAST_CURVATURE
@@ -160,7 +160,7 @@ def place_points(covariance: Array, n_points: int = POINTS) -> Array:
 def place_around_row(
     row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
 ) -> LabelPoints:
-    """Where one label (1,) of a weight is looked at; ``mean`` (R,), ``covariance`` (R, R) before.
+    """Where the site of one label is fitted; ``mean`` (R,) and ``covariance`` (R, R) of the prior.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class Link:
 
     @classmethod
     def of(cls, before: Pattern, own: Pattern, posterior: TargetsPosterior) -> Link:
-        """What these rows say of own targets, given those before."""
+        """The posterior of the own targets in these rows, given the targets before."""
         k, correlation = len(before), posterior.correlation()
         rows = posterior.residual_df + 2.0 * posterior.noise.parameters[1]
         sizes = np.sqrt(np.diag(posterior.products()) / max(rows, 1.0))

@@ -43,7 +43,7 @@ class AdaptivePosterior(AveragedPosterior):
         return replace(average, noises=tuple(NoiseMemories() for _ in runs))
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(super().copy(), noises=tuple(noise.copy() for noise in self.noises))
 
     def copy_from(self, other: Self) -> None:

@@ -44,7 +44,7 @@ class TwoLevelWeights:
     log_evidence: float = 0.0
 
     def copy(self) -> TwoLevelWeights:
-        """The same, to go its own way."""
+        """An independent copy."""
         return TwoLevelWeights(self.members.copy(), self.rates.copy(), self.log_evidence)
 
 
@@ -74,7 +74,7 @@ class AveragedPosterior(MixedPosterior):
         return average
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         runs = tuple(run.copy() for run in self.runs)
         return replace(self, runs=runs, expert_weights=self.expert_weights.copy())
 
@@ -147,7 +147,7 @@ class AveragedPosterior(MixedPosterior):
         return None, self.noise.parameters[0]
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
-        """What a member told of rows, their log densities times weights, and its ranks (n,)."""
+        """A member's predictions of rows, their log densities times weights, and its ranks (n,)."""
         predictive, densities = predict_and_score_rows(self.runs[i], *rows)
         return predictive, densities, rank_predictions(predictive)
 

@@ -240,7 +240,7 @@ class DiagonalPosterior:
         )
 
     def copy(self) -> DiagonalPosterior:
-        """The same, to go its own way."""
+        """An independent copy."""
         arrays: dict[str, Any] = {
             k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
         }

@@ -46,7 +46,7 @@ class DispersedPosterior(LinearPosterior):
         return cls(*belief, counts, spread)
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         counts = self.counts.copy()
         return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
@@ -197,7 +197,7 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows."""
+        """Whether the evidence of all rows can be computed from the state."""
         return self.counts.has_evidence
 
     @property
@@ -244,7 +244,7 @@ class DispersedPosterior(LinearPosterior):
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:
-        """Rows to go, zero weights included, until the dispersion is asked anew."""
+        """Rows left, zero weights included, until the dispersion is updated."""
         left = max(int(self.spread.due - self.spread.rows), 1)
         if weights is None:
             return left

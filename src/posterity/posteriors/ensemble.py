@@ -175,7 +175,7 @@ def sum_logs(logs: Array) -> float:
 
 
 def clip_log_densities(densities: Array) -> Array:
-    """Log densities, kept within what may be told."""
+    """Log densities, clipped to the largest that may be reported."""
     if np.abs(densities).max(initial=0.0) <= LARGEST_LOG_DENSITY:  # NaN is not
         return densities
     return np.clip(
@@ -186,7 +186,7 @@ def clip_log_densities(densities: Array) -> Array:
 
 
 def rank_predictions(predictive: Any) -> Ranks:
-    """How much is known of each row (n,): only those hypotheses that know most may count.
+    """Ranks (n,) of predictions: only the hypotheses of the highest rank are weighted.
 
     One whose memory is too short for the noise it has to learn has no variance, and an average
     with it would have none either; one that has seen no noise yet is sure of what it can't know.
@@ -211,7 +211,7 @@ def rank_predictions(predictive: Any) -> Ranks:
 def predict_and_score_rows(
     member: Any, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
 ) -> tuple[Any, Array]:
-    """What a member told of rows before it learned them, and their log densities times weights.
+    """A member's predictions of rows before it learned them, and log densities times weights.
 
     Members that find the densities in learning register their way.
     """
@@ -222,7 +222,7 @@ def predict_and_score_rows(
 
 @singledispatch
 def rank_next_row(member: Any) -> int:
-    """How much a member knows of a row to come, at the origin; see :func:`rank_predictions`."""
+    """Rank of a member's prediction of a row at the origin; see :func:`rank_predictions`."""
     nothing = np.zeros((1, member.n_coefficients - int(member.intercept)))
     return int(rank_predictions(member.predictive(nothing))[0])
 

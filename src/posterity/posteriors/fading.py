@@ -68,7 +68,7 @@ class FadingPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
 
     def copy_from(self, other: Self) -> None:
@@ -77,7 +77,7 @@ class FadingPosterior(LinearPosterior):
         self.tally[...] = other.tally
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
-        """What is known of one of the targets, as if it had come alone."""
+        """The posterior of one target alone."""
         return super().of_target(target)._but(tally=self.tally.copy())
 
     @property
@@ -108,7 +108,7 @@ class FadingPosterior(LinearPosterior):
         return self.only_discounts and self.keeps_prior
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row."""
+        """The member of a lean average."""
         return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property

@@ -56,7 +56,7 @@ class LinearPosterior:
         return cls(belief, noise, intercept, prior, prior.copy())
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._but(factor=self.factor.copy())
 
     def _but(self, **changes: object) -> Self:
@@ -221,7 +221,7 @@ class LinearPosterior:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows."""
+        """Whether the evidence of all rows can be computed from the state."""
         return True
 
     # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
@@ -239,7 +239,7 @@ class LinearPosterior:
     fades_to_prior: ClassVar[bool] = False
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row; only where it fades to its prior."""
+        """The member of a lean average; only where it fades to its prior."""
         raise NotImplementedError
 
     def _predicted_by(self, before: Before, y: Array) -> Distribution:
@@ -485,7 +485,7 @@ class LinearPosterior:
 
     @property
     def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the world changed, from the start of the stream."""
+        """Rows right before which the regression changed, from the start of the stream."""
         raise AttributeError(NO_CHANGES.format("changes_"))
 
     def noise_coefficients(self) -> Array:
@@ -530,5 +530,5 @@ def recast(factor: Factor, matrix: Array) -> Factor:
 
 
 def explain_never_learned(what: str) -> str:
-    """What is said where rows are unlearned that can't have been learned."""
+    """The message for unlearning rows that can't have been learned."""
     return f"{what} was never learned, or is unlearned already: nothing was changed"

@@ -122,7 +122,7 @@ class GeneralizedPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._with(self.inner.copy(), replace(self.statistics))
 
     def copy_from(self, other: Self) -> None:

@@ -83,18 +83,18 @@ class GroupedPosterior:
         return self.__dict__ | {"newest_reading": None}
 
     def copy(self) -> GroupedPosterior:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.bank = self.bank.copy()
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
 
     def image(self, slots: Slots) -> PosteriorImage:
-        """What is needed to undo changes of the groups at ``slots``, and of new ones."""
+        """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
         return PosteriorImage(self, dict(self.__dict__), self.bank.image(slots))
 
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
-        """The same belief about other groups."""
+        """A posterior with the same prior, for other groups."""
         return GroupedPosterior(self.belief, self.noise, self.intercept, self.discount, bank)
 
     # ---- learning ------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class GroupedPosterior:
 
     @property
     def rows(self) -> int:
-        """How many rows have come, but for those that weighed nothing."""
+        """Number of rows of positive weight."""
         return self.bank.clock - self.n_zero_weight
 
     def _count_flat_directions(self, groups: Any, prior: SharedPrior | None = None) -> Any:
@@ -322,7 +322,7 @@ class GroupedPosterior:
         bank, priors = self.bank, self._get_stream_prior().priors
         self.newest_reading = None
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
-        # What rows are told to bring leaves out what fading itself brings to a posterior.
+        # The gains of rows leave out what fading itself adds to a posterior's residual.
         fades = self._uses_all_groups and self.discount < 1.0
         before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
         bank.tell(rows, priors, self.discount, out)
@@ -462,7 +462,7 @@ class GroupedPosterior:
 
 @dataclass(frozen=True)
 class PosteriorImage:
-    """A posterior as it was."""
+    """A copy of a posterior's state, to restore it."""
 
     posterior: GroupedPosterior
     before: dict[str, Any]

@@ -51,7 +51,7 @@ class NoiseStatistics:
     log_predictive: float = 0.0
 
     def copy(self) -> NoiseStatistics:
-        """The same, to go its own way."""
+        """An independent copy."""
         return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
 
     def copy_from(self, other: NoiseStatistics) -> None:
@@ -106,7 +106,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         raise ValueError(ONE_TARGET.format("noise='linear'"))
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         mean = self.mean.copy()
         return self._but(
             factor=mean.factor,
@@ -240,7 +240,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows: only their densities do."""
+        """False: the evidence of all rows is the sum of their predictive densities."""
         return False
 
     @property

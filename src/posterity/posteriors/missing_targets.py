@@ -70,7 +70,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @classmethod
     def of(cls, posterior: TargetsPosterior) -> MissingTargetsPosterior:
-        """The same knowledge, that may learn such rows."""
+        """The same posterior, able to learn such rows."""
         if isinstance(posterior, cls):
             return posterior
         if posterior.wide.forgets and posterior.wide.of_rows.discounts(np.ones(1)) is None:
@@ -82,7 +82,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         return cls(posterior.wide, posterior.names)
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         patterns = {pattern: factor.copy() for pattern, factor in self.patterns.items()}
         chain = Chain(self.chain.links)
         return type(self)(self.wide.copy(), self.names, patterns=patterns, chain=chain)
@@ -348,7 +348,7 @@ class MissingTargetsPosterior(TargetsPosterior):
     def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
         """Joint distributions of [intercept, coefficients]: about the chain's means.
 
-        How far each target's may be off is told by the rows that brought it.
+        The uncertainty of each target's coefficients comes from the rows that brought it.
         """
         means = self.coefficients().T
         pairs = zip((one.joint(names) for one in self.each), means, strict=True)
@@ -372,7 +372,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) by the chain: what each link's rows say of all targets, less of those before."""
+        """log p(y) by the chain: each link's evidence, less that of the targets before."""
         total = 0.0
         for link in self.links:
             if not link.posterior.n_observations:

@@ -115,7 +115,7 @@ class Regimes:
         return len(self.members)
 
     def copy(self) -> Regimes:
-        """The same, to go its own way."""
+        """An independent copy."""
         return replace(self, changes=self.changes.copy())
 
     def begin(self, hazard: float) -> None:
@@ -171,7 +171,7 @@ class RegimesPosterior(MixedPosterior):
         return posterior
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(self, state=self.state.copy())
 
     def copy_from(self, other: Self) -> None:
@@ -194,7 +194,7 @@ class RegimesPosterior(MixedPosterior):
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row.
 
-        Its components are the runs, and a new one in case the world changes right before the row.
+        Its components are the runs, and a new one for the case of a change right before the row.
         """
         rows: tuple[Any, ...] = (X, y, weights, elapsed, *given(offsets))
         try:
@@ -293,7 +293,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def _lacks_prediction(self) -> bool:
-        """Whether a run that has just begun knows nothing of what it is to predict."""
+        """Whether a run that has just begun has an improper prediction."""
         predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
         return bool(
             (rank_predictions(predictive) < VARIES).any()
@@ -372,7 +372,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the world changed; see :class:`ChangepointPosterior`."""
+        """Rows right before which the regression changed; see :class:`ChangepointPosterior`."""
         last = median_change(self.state.probability, self.state.changes)
         return np.array([] if last is None else last.rows(), dtype=np.int64)
 

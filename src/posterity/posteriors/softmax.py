@@ -54,7 +54,7 @@ class SoftmaxPosterior(SoftmaxReading):
     """
 
     def copy(self) -> SoftmaxPosterior:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
         twin.recent = copy.copy(self.recent)

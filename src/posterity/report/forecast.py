@@ -70,7 +70,7 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
 
 
 def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | None:
-    """What was said h rows ago, beside what came; None where there was too little to say it from.
+    """The forecast of h rows ago with the outcomes; None where there were too few rows for one.
 
     Scores (S, h) by name: errors of the forecast, and of the naive one of the last season or value.
     """

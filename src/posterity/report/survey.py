@@ -81,7 +81,7 @@ class Survey:
             return np.sqrt(np.maximum(self._squares / self.n_rows - mean**2, 0.0))
 
     def problems(self, features: Sequence[str], target: str) -> list[str]:
-        """What should be looked at, in words."""
+        """Problems to look at, in words."""
         if self.n_rows < 2:
             return []
         found = []

@@ -264,7 +264,7 @@ def _drift(page: Page, result: ValidationResult) -> None:
         for each in found
     ]  # fmt: skip
     advice = (
-        "In these rows errors were larger than before, beyond chance. If the world has changed "
+        "In these rows errors were larger than before, beyond chance. If the process has changed "
         "there, a model that forgets may do better: try --forgetting adaptive."
     )
     header = ("rows", "mean error", "before", "times as large")
