@@ -378,7 +378,7 @@ def _add_array_names(model: Any, rows: Collection) -> Any:
     if model.n_features_in_ != len(rows.names):
         raise TableError(
             f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_} "
-            "features"
+            "features: give X with the same columns"
         )
     named = files.loads(files.dumps(model))
     named.feature_names_in_ = np.array(name_columns(model.n_features_in_), dtype=object)

@@ -30,7 +30,7 @@ def average_effects(
     rows = inputs.read_points(average, X)
     if rows.array is None:
         raise ValueError(
-            "X has columns that are no numbers: effects are of features that are numbers; encode "
+            "X has columns that are not numbers: effects are of features that are numbers; encode "
             "the others before"
         )
     rng = np.random.default_rng(rng)

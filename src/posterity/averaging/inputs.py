@@ -140,7 +140,8 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
             average.feature_names_in_ = np.array(names, dtype=object)
     elif values.shape[1] != average.n_features_in_:
         raise ValueError(
-            f"x has {values.shape[1]} values, but the model has {average.n_features_in_} features"
+            f"x has {values.shape[1]} values, but the model has {average.n_features_in_} features: "
+            "give a value for each"
         )
     refuse_unusable(average, values)
     return Rows(_as_frame(average, values), values, np.empty(0))

@@ -115,7 +115,7 @@ def open_writer(output: str | None) -> Any:
     }  # fmt: skip
     kind = kinds.get(path.suffix.lower())
     if kind is None:
-        raise ValueError(f"{output}: unknown ending; predictions go to {', '.join(kinds)}")
+        raise ValueError(f"{output}: unknown ending; use one of {', '.join(kinds)}")
 
     @contextmanager
     def opened() -> Iterator[Write]:

@@ -76,7 +76,7 @@ def _learned_target(kept: ModelFile) -> str:
 
 
 def _predicted(model: Any, target: str) -> str:
-    """What the coefficients add up to."""
+    """The name of the quantity that the coefficients predict."""
     if hasattr(model, "classes_"):
         first, *others = [str(label) for label in model.classes_]
         label = repr(others[0]) if len(others) == 1 else "each other label"
@@ -140,7 +140,7 @@ def _list_coefficients(joint: Any, waiting: Any, level: float) -> list[dict[str,
 
 
 def _number(value: Any) -> float | None:
-    """A number that JSON has, or None: infinite is what nothing is known of."""
+    """A number for JSON; None where it is infinite, for an undetermined coefficient."""
     if value is None or np.ndim(value) or not math.isfinite(value):
         return None
     return float(value)
@@ -193,7 +193,7 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _prior(document: dict[str, Any]) -> str:
-    """As it was set; and what was learned, from the least to the largest."""
+    """The prior as set, and the learned values in increasing order."""
     given = str(document["settings"].get("prior_precision", ""))
     learned = [value for value in document["prior_std_learned"] if value is not None]
     if not learned:

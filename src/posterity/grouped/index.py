@@ -132,7 +132,7 @@ class IndexImage:
 
     def restore(self) -> None:
         """Put all of it back."""
-        self.table.cut(self.size)
+        self.table.truncate(self.size)
         self.index.kinds = self.kinds
         self.index._use_table(self.table)
 
@@ -164,7 +164,7 @@ class _Objects:
         found = (self._slots.get(label, -1) for label in labels)
         return np.fromiter(found, dtype=np.intp, count=len(labels))
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         del self.labels[size:]
         while len(self._slots) > size:
             self._slots.popitem()
@@ -195,7 +195,7 @@ class _Numbers:
             return self._table.places(np.asarray(labels, dtype=np.int64), new)
         return np.array([self.place(label) for label in labels], dtype=np.intp)
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         self._table.cut(size)
 
 

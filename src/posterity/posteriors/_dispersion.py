@@ -54,7 +54,7 @@ class Dispersion:
         self.__dict__.update(other.__dict__)
 
     def settle(self) -> None:
-        """Put the posterior mean into force."""
+        """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
         self.due = self.rows + max(1.0, self.rows // STRETCH)
 

@@ -112,7 +112,7 @@ def _append_changes(
 
 @dataclass(frozen=True)
 class Start:
-    """What a new run knows: its triangle, and how many observations its noise has.
+    """The start of a new run: its triangle, and the observations its noise counts for.
 
     ``count`` and ``variance`` are the weight of the rows and the noise's variance it was made for.
     """
@@ -239,7 +239,7 @@ class Runs:
         return median_change(self.probability[: self.size], self.changes)
 
     def start(self, beginning: RunPrior) -> Start | None:
-        """What a run that begins now would know; None while that is too little.
+        """The start of a run that begins now; None while it would be improper.
 
         To be called where NumPy's warnings are silent.
         """
@@ -285,7 +285,7 @@ class Runs:
     def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
     ) -> list[Change | None]:
-        """The changes once ``path`` has learned one row, of ``size`` runs with those ``known``."""
+        """The changes after ``path`` has learned one row, of ``size`` runs with those ``known``."""
         numbers, begun, earlier = path.changes()
         if len(begun) == 1 and self.size == size + 1:  # none was dropped
             return [*known, Change(int(begun[0]), known[int(earlier[0])])]

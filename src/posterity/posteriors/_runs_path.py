@@ -118,7 +118,7 @@ class RunsPath:
         return runs, self._kernel
 
     def _start(self, runs: Runs) -> Start | None:
-        """What a run that begins now would know; the runs stay as they are."""
+        """The start of a run that begins now; changes nothing."""
         start = self.beginning.from_prior or runs.latest_start
         if start is not None and self._kernel.serves(start):
             return start

@@ -63,7 +63,7 @@ class ContrastPrior:
         return twin
 
     def with_flat_intercept(self) -> ContrastPrior:
-        """The same, with nothing believed of the intercept."""
+        """A copy with a flat prior of the intercept."""
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()
@@ -71,7 +71,7 @@ class ContrastPrior:
         return twin
 
     def with_centered_intercept(self) -> ContrastPrior:
-        """The same, with the intercept's belief about the center of the rows seen so far."""
+        """A copy whose prior of the intercept is at the centre of the rows so far."""
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()

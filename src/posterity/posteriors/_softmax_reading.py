@@ -136,7 +136,7 @@ class SoftmaxReading:
     # ---- the prior -----------------------------------------------------------------------------
 
     def _turned(self) -> None:
-        """What was read is no more."""
+        """Clear the caches of readings."""
         self.nodes = None
 
     def _read(self) -> list[tuple[float, Joined]]:

@@ -61,7 +61,7 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def dispersion(self) -> float:
-        """The dispersion in force."""
+        """The dispersion in use."""
         return self.spread.value
 
     @property

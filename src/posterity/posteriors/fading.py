@@ -113,7 +113,7 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def _discount(self) -> float:
-        """What is left of all that was known after one unit of time."""
+        """The discount of one unit of time."""
         return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property

@@ -303,7 +303,7 @@ class LinearPosterior:
         )
 
     def central(self) -> LinearPosterior:
-        """The one posterior that stands for all that is known."""
+        """The posterior at the central node of the learned prior."""
         return self
 
     @property

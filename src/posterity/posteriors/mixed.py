@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MixedPosterior(LinearPosterior):
-    """What an ensemble of posteriors of any kind says together: mixtures, and weighted averages.
+    """Predictions of an ensemble of posteriors: mixtures and weighted averages.
 
     ``ahead`` has its members and their weights for the next row. A member must be able to
     ``copy``, ``copy_from``, ``predict_then_learn`` and its ``predictive``; of all else it is

@@ -48,7 +48,7 @@ AGREE, MOST_TURNS = 3e-2, 20
 
 @dataclass
 class SoftmaxPosterior(SoftmaxReading):
-    """What is known of many classes, and how it is learned.
+    """Posterior of the contrasts of many classes.
 
     Rows ``X`` (n, m) come without the intercept's 1, ``y`` (n, 1) are places of classes, from 0.
     """
@@ -120,7 +120,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.copy_from(both)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Unlearn rows: what they say in what is known now is taken out.
+        """Unlearn rows: subtract their sites, evaluated at the current posterior.
 
         Exact for rows of a fit, but for what the others would say without them.
         """
@@ -155,7 +155,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.copy_from(after)
 
     def _reset(self) -> None:
-        """Know of classes, and of nothing else."""
+        """Forget all rows; keep the number of classes."""
         contrasts, offset = self.contrasts, int(self.intercept)
         self.contrasts = Contrasts.before_data(
             contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
@@ -361,7 +361,7 @@ class SoftmaxPosterior(SoftmaxReading):
         return math.exp(peak(log_posterior, math.log(self.prior.scale), STEP))
 
     def _add_scales(self, rows: Rows) -> None:
-        """Take the sizes of the features into account."""
+        """Add the features' mean squares of rows."""
         self.prior = self.prior.copy()
         self.prior.add_scales(rows.X, rows.weights)
         if self.strategy is None and self.n_observations == 0.0:
@@ -418,6 +418,6 @@ class SoftmaxPosterior(SoftmaxReading):
         self.waiting = False
 
     def _chosen(self) -> ContrastPrior:
-        """The one prior that stands for all nodes."""
+        """The prior that represents all nodes."""
         assert self.strategy is not None
         return chosen(self.contrasts, self.prior, self.strategy, self.shapes)
