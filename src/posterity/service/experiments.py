@@ -277,14 +277,14 @@ class Experiment:
         if former != total:
             if happened["context"] is None:
                 said = (
-                    "the features of this decision were deleted: its reward can't change any more"
+                    "a learned decision was deleted with its features, so it can't be learned again"
                 )
                 raise RefusedError(410, said)
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
             if math.isnan(sum(x)):
                 raise RefusedError(
                     410,
-                    "a feature of this decision has expired: its reward can't be learned any more",
+                    "a feature of this decision has expired, so the decision can't be learned again",
                 )
             try:
                 if former is None:
