@@ -284,7 +284,7 @@ class Experiment:
             if math.isnan(sum(x)):
                 raise RefusedError(
                     410,
-                    "a feature of this decision has expired, so the decision can't be learned again",
+                    "a feature of this decision has expired, so it can't be learned again",
                 )
             try:
                 if former is None:
