@@ -137,7 +137,7 @@ def drifting() -> tuple[np.ndarray, np.ndarray]:
 
 
 def change() -> Figure:
-    """Coefficients along time, and where the world changed."""
+    """Coefficients along time, and where the regression changed."""
     X, y = drifting()
     figure = Figure(figsize=(9.0, 8.0), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True, height_ratios=[2.0, 2.0, 1.3])

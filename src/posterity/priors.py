@@ -67,7 +67,7 @@ class GaussianPrior:
         check_usable(factor.triangle)
         # By construction the prior fits itself: what rounding left of its residual is not data.
         factor.residual_root[...] = 0.0
-        factor.count_nothing()
+        factor.reset_counts()
         return factor
 
     def means(self, n_features: int) -> Array:

@@ -440,7 +440,7 @@ def test_what_cannot_be_is_said_before_anything_is_read() -> None:
         (TypeError, "dask.array.Array of shape", lambda: on_dask.fit(model, X, "y")),
         (
             TableError,
-            "X has 400 rows, and the target has 399",
+            "X has 400 rows, but target has 399",
             lambda: on_dask.fit(model, X, y[1:]),
         ),
         (TableError, "it must be", lambda: on_dask.fit(model, y, y)),

@@ -70,7 +70,7 @@ def learned(model: Any, table: Any, borders: list[int], **columns: Any) -> Any:
     contents = [core.learn(task, part) for part in parts]
     predictive = as_tree([content for content in contents if content is not None])
     assert files.loads_with_notes(predictive)[1] == {"rows": table.num_rows}
-    return core.continued(model, predictive)
+    return core.continue_from(model, predictive)
 
 
 def as_tree(contents: list[bytes]) -> bytes:

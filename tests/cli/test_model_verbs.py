@@ -322,7 +322,7 @@ def test_fit_that_cannot_be(first: Path, tmp_path: Path) -> None:
 def test_predictions_that_cannot_be(model: Path, second: Path, tmp_path: Path) -> None:
     predict = ("predict", model, second)
     line = complaint(invoke(*predict, "--output", tmp_path / "p.xlsx"))
-    assert "unknown ending; predictions go to .csv, .parquet, .pq, .arrow, .feather" in line
+    assert "unknown ending; use one of .csv, .parquet, .pq, .arrow, .feather" in line
     assert "only one of MODEL and FILE" in complaint(invoke("predict", "-", "-"))
     second.write_text("a,zone\n,n\n")
     output = tmp_path / "p.parquet"

@@ -220,5 +220,5 @@ def test_what_can_not_be_learned_is_found_wherever_it_is(n: int, bad: float) -> 
     for place in {0, n // 2, n - 1}:
         values = np.ones(n)
         values[place] = bad
-        with pytest.raises(FloatingPointError, match="not finite, or too large to square"):
+        with pytest.raises(FloatingPointError, match="not finite, or its square overflows"):
             check_usable(np.ones(2), values)

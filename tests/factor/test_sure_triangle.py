@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from posterity import kernel
 from posterity.factor import Factor
-from posterity.factor.gram import sure_triangle
+from posterity.factor.gram import compute_reliable_triangle
 from posterity.kernel.columns import Columns
 
 N, M = 3_000, 50
@@ -43,7 +43,7 @@ def test_it_is_the_triangle_of_panels(
     scale = np.sqrt(np.square(expected).sum(axis=0))
     columns = Columns(tuple(X.T))
     for rows in (X, np.asfortranarray(X), columns):
-        triangle = sure_triangle(rows, Y, weights, known, intercept=intercept)
+        triangle = compute_reliable_triangle(rows, Y, weights, known, intercept=intercept)
         assert triangle is not None
         np.testing.assert_allclose(triangle / scale, expected / scale, atol=1e-13)
         assert not np.tril(triangle, -1).any()
@@ -94,7 +94,7 @@ def test_panels_are_left_what_they_know_better(what: str) -> None:
         known[3, 5] = 1.0
     elif what == "a row that decides":
         X[17, 5] = X[17, 6] = 1e12
-    assert sure_triangle(X[:n], Y[:n], None, known, intercept=intercept) is None
+    assert compute_reliable_triangle(X[:n], Y[:n], None, known, intercept=intercept) is None
 
 
 def test_a_factor_is_the_same_either_way() -> None:

@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from posterity import BayesianLogisticRegression
 from posterity.forgetting import Stabilized
 from posterity.generalized import _many
-from posterity.posteriors._softmax_likelihood import helmert, integrated, root_of
+from posterity.posteriors._softmax_likelihood import compute_root, helmert, integrated
 
 
 def standardised(data: Bunch) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +79,7 @@ def test_probabilities_agree_with_draws() -> None:
         drawn = mean + rng.normal(size=(400_000, k)) @ root.T
         expected = softmax(drawn @ helmert(k + 1).T, axis=1).mean(axis=0)
         covariance = (root @ root.T)[None]
-        predictive = np.exp(integrated(mean[None], root_of(covariance), helmert(k + 1)))
+        predictive = np.exp(integrated(mean[None], compute_root(covariance), helmert(k + 1)))
         assert np.allclose(predictive, expected, atol=0.012)
     model = BayesianLogisticRegression(prior_precision=1.0).fit(IRIS[:40], NAMES[:40])
     draws = model.posterior_.rvs(100_000, random_state=rng).reshape(-1, 2, 5)

@@ -11,7 +11,7 @@ from posterity.forgetting import Exponential
 from posterity.generalized import _many
 from posterity.posteriors._softmax_likelihood import helmert
 from posterity.posteriors._softmax_recent import SIZE
-from posterity.posteriors._softmax_sites import around_one
+from posterity.posteriors._softmax_sites import place_around_row
 
 
 def drawn(seed: int, n_classes: int, p: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -28,7 +28,7 @@ def drawn(seed: int, n_classes: int, p: int, n: int) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("mean", [-2.0, 0.0, 2.0])
 def test_a_label_of_two_is_learned_as_by_quadrature(mean: float, variance: float) -> None:
     linear_moments = np.array([mean]), np.array([[variance]]), helmert(2)
-    around = around_one((np.array([1]), 1.0), *linear_moments, averaged=True)
+    around = place_around_row((np.array([1]), 1.0), *linear_moments, averaged=True)
     axis = np.linspace(mean - 40.0, mean + 40.0, 40_001)
     density = expit(np.sqrt(2.0) * axis) * np.exp(-0.5 * (axis - mean) ** 2 / variance)
     density /= density.sum()

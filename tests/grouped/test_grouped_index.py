@@ -16,7 +16,7 @@ from posterity.files import dumps, loads
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import read_keys
 from posterity.posteriors import _group_belief as beliefs
-from posterity.posteriors._group_turns import turns_around
+from posterity.posteriors._group_turns import find_updates_around
 
 
 def places(index: KeyIndex, keys: list[object] | np.ndarray, *, new: bool = False) -> list[int]:
@@ -75,7 +75,7 @@ def test_the_prior_is_learned_at_turns_alone(groups: int, monkeypatch: pytest.Mo
             many = model.predict(X[i : i + 1], groups=keys[i : i + 1])
             assert one == pytest.approx(many[0], rel=1e-9, abs=1e-9)
         model.learn_one(X[i], y[i], group=int(keys[i]))
-        turns.add(turns_around(i + 1, 3)[0])
+        turns.add(find_updates_around(i + 1, 3)[0])
     assert len(learned) <= len(turns) + 3  # rows that open a direction are turns of their own
     assert np.allclose(loads(dumps(model)).predict(X, groups=keys), model.predict(X, groups=keys))
 

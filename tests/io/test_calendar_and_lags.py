@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from posterity import BayesianLinearRegression
 from posterity.evaluation import progressive_validation
 from posterity.io import TableError, TextFormat, learn_stream, open_table, predict_stream
-from posterity.io.calendar import PARTS, part_codes, written_dates
+from posterity.io.calendar import PARTS, find_date_format, part_codes
 
 HOURS = pd.date_range("2023-12-30 22:00", periods=400, freq="7h")
 
@@ -228,7 +228,7 @@ def test_formats_are_checked(settings, message):
     ],
 )
 def test_how_dates_are_written_is_said(dates, how):
-    assert written_dates(dates) == how
+    assert find_date_format(dates) == how
 
 
 def test_months_are_dates_and_other_ways_are_named(tmp_path):

@@ -26,7 +26,7 @@ from posterity.forgetting import (
     Window,
 )
 from posterity.likelihoods import LogPrecision, Poisson
-from posterity.posteriors._noise_scores import in_own_units, squared_scores
+from posterity.posteriors._noise_scores import compute_squared_scores, in_own_units
 
 SLOPES = np.array([1.0, 0.0, -0.5])
 
@@ -344,7 +344,7 @@ def test_log_precision_is_the_normal_density_of_the_residual(square: float, eta:
 @given(df=st.floats(0.2, 1e4), t=st.floats(-50.0, 50.0))
 def test_scores_have_the_probability_of_the_error(df: float, t: float) -> None:
     predictive = StudentT(np.array([df]), [1.0], [2.0])
-    square, known = squared_scores(predictive, np.array([1.0 + 2.0 * t]))
+    square, known = compute_squared_scores(predictive, np.array([1.0 + 2.0 * t]))
     assert known.all() == bool(df > 0.0)
     inside = predictive.cdf(1.0 + 2.0 * abs(t)) - predictive.cdf(1.0 - 2.0 * abs(t))
     score = Normal(0.0, 1.0)

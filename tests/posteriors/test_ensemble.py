@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from posterity.kernel import average_members, leading_dimension
-from posterity.posteriors.ensemble import VARIES, Ensemble, bayes, shares
+from posterity.posteriors.ensemble import VARIES, Ensemble, shares, update_probabilities
 
 
 def some(seed: int, n: int, k: int, known: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +32,7 @@ def test_with_all_of_the_past_it_is_bayes_rule(seed: int, n: int, k: int) -> Non
     probability, added = np.exp(log_prior), 0.0
     for i in range(n):  # a row at a time, as change points do it
         assert weights[i] == pytest.approx(probability, abs=1e-10)
-        probability, one = bayes(probability, densities[i])
+        probability, one = update_probabilities(probability, densities[i])
         added += one
     assert added == pytest.approx(predictive.sum(), abs=1e-9)
     assert probability == pytest.approx(after.weights, abs=1e-10)
@@ -99,5 +99,5 @@ def test_point_masses_decide_as_the_prior_says() -> None:
     half = np.log([0.5, 0.25, 0.25])
     assert shares(half, np.array([0.0, np.inf, np.inf])).tolist() == [0.0, 0.5, 0.5]
     assert shares(half, np.full(3, -np.inf)).tolist() == [0.5, 0.25, 0.25]
-    probability, added = bayes(np.exp(half), np.array([0.0, np.inf, -1.0]))
+    probability, added = update_probabilities(np.exp(half), np.array([0.0, np.inf, -1.0]))
     assert (probability.tolist(), added) == ([0.0, 1.0, 0.0], 0.0)

@@ -25,7 +25,7 @@ def rows_of(kind: type, n: int, m: int, mean: float) -> tuple[Array, Array]:
 
 def without_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round by rotations, until the prior moves by a millionth: the plain way."""
-    monkeypatch.setattr(_joint_fit, "_near", lambda *_: None)
+    monkeypatch.setattr(_joint_fit, "_search_near_mode", lambda *_: None)
     monkeypatch.setattr(_joint_fit, "SETTLED", 1e-9)
     monkeypatch.setattr(_joint_fit, "UNFELT", 1e-6)
 

@@ -207,7 +207,7 @@ def test_deleting_a_decision_unlearns_it_and_erases_its_context(tmp_path: Path) 
         assert (await service.ask("GET", f"{URL}/model")).content == after
         with pytest.raises(ValueError, match="was deleted"):
             audit(str(tmp_path), "e", one)
-        with pytest.raises(ValueError, match="what was learned is not known"):
+        with pytest.raises(ValueError, match="a learned decision was deleted with its features"):
             audit(str(tmp_path), "e", "between")
         assert audit(str(tmp_path), "e", "0-9")["same"]
 

@@ -196,7 +196,7 @@ def test_a_second_server_of_one_database_is_refused_also_after_it_was_away(
     first, second = Store(url), Store(url)
     try:
         first.claim()
-        with pytest.raises(ValueError, match="another server has this database"):
+        with pytest.raises(ValueError, match="another server uses this database"):
             second.claim()
         postgres.stop("immediate")
         postgres.start()
@@ -206,7 +206,7 @@ def test_a_second_server_of_one_database_is_refused_also_after_it_was_away(
         with pytest.raises(sql.exc.SQLAlchemyError):
             first.commit(group)
         first.read_last_number()  # it may read, by other connections
-        with pytest.raises(ValueError, match="another server has this database"):
+        with pytest.raises(ValueError, match="another server uses this database"):
             first.claim()
     finally:
         first.close()

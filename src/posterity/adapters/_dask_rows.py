@@ -72,7 +72,7 @@ class Arrays:
     @property
     def names(self) -> tuple[str, ...]:
         """What the columns of X are called."""
-        return names_of(self.X.shape[1])
+        return name_columns(self.X.shape[1])
 
     @property
     def schema(self) -> Any:
@@ -130,7 +130,7 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
     return Arrays(table, *beside)
 
 
-def names_of(n_features: int) -> tuple[str, ...]:
+def name_columns(n_features: int) -> tuple[str, ...]:
     """What the columns of an array are called: "x0" and so on."""
     return tuple(f"x{place}" for place in range(n_features))
 
@@ -138,10 +138,14 @@ def names_of(n_features: int) -> tuple[str, ...]:
 def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
     """A dask array (n,) in the chunks that the rows of X have."""
     if not _is_array(part) or part.ndim != 1:
-        raise TypeError(f"the {role} of an array is a dask.array.Array of shape (n,)")
+        raise TypeError(
+            f"{role} must be a dask.array.Array of shape (n,): give one value for each row"
+        )
     known = not np.isnan(X.shape[0]) and not np.isnan(part.shape[0])
     if known and X.shape[0] != part.shape[0]:
-        raise TableError(f"X has {X.shape[0]} rows, and the {role} has {part.shape[0]}")
+        raise TableError(
+            f"X has {X.shape[0]} rows, but {role} has {part.shape[0]}: give one value for each row"
+        )
     if known:
         return part.rechunk((X.chunks[0],))
     if X.numblocks[0] != part.numblocks[0]:
@@ -200,7 +204,7 @@ def _make_batch(roles: Sequence[str], X: Any, *beside: Any) -> Any:
             )
     columns = np.array(np.asarray(X).T, order="C")
     arrays = [pa.array(column) for column in (*columns, *beside)]
-    return pa.RecordBatch.from_arrays(arrays, names=[*names_of(len(columns)), *roles])
+    return pa.RecordBatch.from_arrays(arrays, names=[*name_columns(len(columns)), *roles])
 
 
 def _is_frame(table: Any) -> bool:
@@ -220,5 +224,5 @@ __all__ = [
     "batch_of_array",
     "batch_of_frame",
     "collection",
-    "names_of",
+    "name_columns",
 ]

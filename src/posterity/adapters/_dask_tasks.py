@@ -1,4 +1,4 @@
-"""What Dask's workers run: pure functions of a record batch, or of what others told."""
+"""Functions that Dask's workers run: pure functions of a batch, or of others' results."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Refused:
 
 def learn(task: Task, batch: Any) -> bytes | Refused | None:
     """Model file of a partition; None where there is no row to learn."""
-    return _tried(lambda: core.learn(task, [batch]))
+    return _try_task(lambda: core.learn(task, [batch]))
 
 
 def survey(asked: Questions, batch: Any) -> str | Refused:
-    """What a partition tells of itself."""
-    return _tried(lambda: core.survey(asked, [batch]))
+    """Summary of a partition: names, levels, sums."""
+    return _try_task(lambda: core.survey(asked, [batch]))
 
 
 def score(
@@ -54,14 +54,14 @@ def score(
             raise TableError(UNSTABLE)
         return result
 
-    return _tried(scores)
+    return _try_task(scores)
 
 
 def begin_after(begun: bytes, learned: bytes | None) -> bytes:
     """Model file with which the next partition begins."""
     if learned is None:
         return begun
-    return files.dumps(core.continued(files.loads(begun), learned))
+    return files.dumps(core.continue_from(files.loads(begun), learned))
 
 
 def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
@@ -98,7 +98,7 @@ def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
     return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
 
 
-def itself(batch: Any) -> Any:
+def get_batch(batch: Any) -> Any:
     """The batch, for a task that wants more than the batch."""
     return batch
 
@@ -116,7 +116,7 @@ def _merge_results(
     return merge(some)
 
 
-def _tried(work: Callable[[], Any]) -> Any:
+def _try_task(work: Callable[[], Any]) -> Any:
     import pyarrow as pa
 
     try:
@@ -131,7 +131,7 @@ __all__ = [
     "UNSTABLE",
     "Refused",
     "begin_after",
-    "itself",
+    "get_batch",
     "learn",
     "merge_models",
     "merge_results",

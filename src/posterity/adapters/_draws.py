@@ -1,4 +1,4 @@
-"""Draws of coefficients, and what they say of targets: one family for each likelihood."""
+"""Draws of coefficients, and likelihoods of targets given them: one family per likelihood."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Family(Protocol):
         """Log probability or density of each target given each draw, (size, n)."""
 
 
-def family_of(model: Any) -> Family:
+def find_family(model: Any) -> Family:
     """The family of a model; raises ``TypeError`` for one that there is none for."""
     if isinstance(model, BayesianLogisticRegression):
         return Classes(model) if len(_require_two_classes(model)) > 2 else Labels(model)

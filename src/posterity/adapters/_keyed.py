@@ -17,7 +17,7 @@ from posterity.io.table import open_rows
 NUMBER = "number of the row in its partition"
 
 
-def keys_of(model: Any) -> tuple[str, ...]:
+def get_key_columns(model: Any) -> tuple[str, ...]:
     """Key columns of a model of groups; none of any other. ``ValueError`` if it names none."""
     if not hasattr(model, "by"):
         return ()
@@ -80,7 +80,7 @@ def predictions_by_key(
     """Record batches of numbers of rows and predictions, as `posterity.io.predict_stream`."""
     import pyarrow as pa
 
-    keys, names = Keys(keys_of(model)), [str(name) for name in model.feature_names_in_]
+    keys, names = Keys(get_key_columns(model)), [str(name) for name in model.feature_names_in_]
     reading = Reading(missing=missing, time=NUMBER)
     column_names = ["row", *prediction_names(level, quantiles)]
     for rows in open_rows(keys.watched([batch]), names, reading).batches():
@@ -106,4 +106,4 @@ def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[st
     return ["mean", "std", *interval, *(f"q{quantile:g}" for quantile in quantiles)]
 
 
-__all__ = ["NUMBER", "Keys", "keys_of", "prediction_names", "predictions_by_key"]
+__all__ = ["NUMBER", "Keys", "get_key_columns", "prediction_names", "predictions_by_key"]

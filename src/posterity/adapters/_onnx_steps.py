@@ -15,7 +15,7 @@ FAR = 2.0**30
 SAME = 1e-9
 
 
-def affine_of(steps: Any) -> tuple[Array, Array]:
+def compute_affine_map(steps: Any) -> tuple[Array, Array]:
     """A (m, k) and b (k,) with ``steps.transform(X) = X @ A + b``.
 
     Raises ``ValueError`` where the steps are no affine map of numbers: scalers, principal

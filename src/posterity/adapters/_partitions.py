@@ -31,21 +31,27 @@ from typing import Any
 import numpy as np
 
 from posterity import files
-from posterity.adapters._keyed import NUMBER, Keys, keys_of, prediction_names, predictions_by_key
+from posterity.adapters._keyed import (
+    NUMBER,
+    Keys,
+    get_key_columns,
+    prediction_names,
+    predictions_by_key,
+)
 from posterity.adapters._planning import (
     ColumnChoice,
     Columns,
     Task,
     check_model,
-    fills_in,
-    goal_of,
+    fills_with_means,
+    make_target,
     plan,
     questions,
 )
 from posterity.adapters._survey import Questions, survey
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
-from posterity.io.columns import encoders_for, require
+from posterity.io.columns import make_learned_encoders, require
 from posterity.io.errors import TableError
 from posterity.io.learning import named
 from posterity.io.missing import Missing
@@ -133,7 +139,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
     import pyarrow as pa
 
     names = _get_feature_names(model)
-    if keys_of(model):
+    if get_key_columns(model):
         columns = prediction_names(asked.get("level"), asked.get("quantiles", ()))
         return pa.schema([(name, pa.float64()) for name in columns])
     row = pa.record_batch({name: [0.0] for name in names})
@@ -142,8 +148,8 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
 
 def check_features(model: Any, schema: Any) -> None:
     """Refuse a table whose columns do not make the features of a model: ``TableError``."""
-    encoders_for(schema, _get_feature_names(model))
-    require(keys_of(model), list(schema.names), "key")
+    make_learned_encoders(schema, _get_feature_names(model))
+    require(get_key_columns(model), list(schema.names), "key")
 
 
 # ---- factors together ----------------------------------------------------------------------------
@@ -183,7 +189,7 @@ def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[byt
     return model_files
 
 
-def continued(model: Any, content: bytes) -> Any:
+def continue_from(model: Any, content: bytes) -> Any:
     """A new model that knows what ``model`` knows, and what is in a model file; both stay."""
     if not _has_learned(model):
         return files.loads(content)
@@ -207,7 +213,7 @@ def _opened(
 
     Rows are not copied where ``model``, the one that will learn them, can do without.
     """
-    goal = goal_of(task.target, classifier=bool(task.classes))
+    goal = make_target(task.target, classifier=bool(task.classes))
     if not task.by:
         stream = open_rows(batches, task.names, task.reading, target=goal)
         rows = (
@@ -228,7 +234,7 @@ def _make_prediction_batch(model: Any, batch: Any, missing: Missing, **asked: An
     """Record batch of numbers of rows and predictions; None where every row was left out."""
     import pyarrow as pa
 
-    if keys_of(model):
+    if get_key_columns(model):
         parts = list(predictions_by_key(model, batch, missing, **asked))
     else:
         rows = pa.Table.from_batches([batch])
@@ -256,8 +262,8 @@ __all__ = [
     "Task",
     "check_features",
     "check_model",
-    "continued",
-    "fills_in",
+    "continue_from",
+    "fills_with_means",
     "learn",
     "merged",
     "plan",

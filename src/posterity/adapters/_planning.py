@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from posterity import files
-from posterity.adapters._keyed import keys_of
+from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._survey import Answers, Questions, together
 from posterity.io import ColumnMeans
-from posterity.io.columns import Dates, Encoding, chosen_columns, make_encoders, require
+from posterity.io.columns import Dates, Encoding, make_encoders, require, select_columns
 from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
@@ -120,8 +120,8 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
         As `check_model`.
     """
     check_model(model)
-    require(keys_of(model), list(schema.names), "key")
-    goal = goal_of(columns.target, classifier=is_classifier(model))
+    require(get_key_columns(model), list(schema.names), "key")
+    goal = make_target(columns.target, classifier=is_classifier(model))
     goal.check(schema)
     WeightAndTime(_reading(columns)).check(schema, goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
@@ -131,7 +131,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
             raise TableError(
                 "the model has learned its features by name already: leave out features and drop"
             )
-        if fills_in(columns.missing):
+        if fills_with_means(columns.missing):
             raise TableError(
                 "the model has learned rows already: give the means that were used then, as in "
                 "missing={'age': 31.2}, or the fixed ones of a posterity.io.ColumnMeans"
@@ -142,9 +142,9 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
                 "the same domain: give the basis a domain=(low, high) before anything is learned"
             )
         return Questions(labels=labels)
-    chosen = _chosen(schema, columns, keys_of(model))
+    chosen = _choose_columns(schema, columns, get_key_columns(model))
     words = {one.column for one in _encoders(schema, chosen, columns, None) if _is_category(one)}
-    averages = fills_in(columns.missing)
+    averages = fills_with_means(columns.missing)
     open_words = words if averages else words.difference(columns.levels or {})
     return Questions(
         tuple(name for name in chosen if name in open_words),
@@ -154,7 +154,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
 
 
 def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ()) -> Task:
-    """The task of every partition, from what the partitions told of themselves.
+    """The task of every partition, from the surveys of all partitions.
 
     Parameters
     ----------
@@ -185,11 +185,15 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     """
     asked, found = questions(model, schema, columns), together(surveys)
     classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
-    fresh, known, by = clone(model), getattr(model, "feature_names_in_", None), keys_of(model)
+    fresh, known, by = (
+        clone(model),
+        getattr(model, "feature_names_in_", None),
+        get_key_columns(model),
+    )
     if known is not None:
         names = tuple(map(str, known))
         return Task(files.dumps(fresh), names, columns.target, _reading(columns), classes, by)
-    chosen = _chosen(schema, columns, by)
+    chosen = _choose_columns(schema, columns, by)
     empty = [name for name in asked.levels if not found.levels.get(name)]
     if empty and empty[0] not in (columns.levels or {}):
         raise TableError(
@@ -205,12 +209,12 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     return Task(files.dumps(fresh), names, columns.target, reading, classes, by)
 
 
-def fills_in(missing: Missing) -> bool:
+def fills_with_means(missing: Missing) -> bool:
     """Whether missing values are filled in with means that are still to be found."""
     return isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing == "mean")
 
 
-def goal_of(target: str, *, classifier: bool) -> Target:
+def make_target(target: str, *, classifier: bool) -> Target:
     """What reads the target."""
     return TargetLabels(target) if classifier else TargetNumbers(target)
 
@@ -222,10 +226,10 @@ def _reading(columns: Columns) -> Reading:
     return Reading(batch_rows=columns.batch_rows, missing=columns.missing, weight=columns.weight)
 
 
-def _chosen(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
+def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
     beside = (*_reading(columns).beside, *by)
     features = None if columns.features is None else list(columns.features)
-    return chosen_columns(schema, columns.target, features, list(columns.drop), beside)
+    return select_columns(schema, columns.target, features, list(columns.drop), beside)
 
 
 def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers | None) -> Any:
@@ -242,7 +246,7 @@ def _is_category(encoder: Any) -> bool:
 
 def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
     """Missing values filled in with means over all partitions, which a ``ColumnMeans`` is told."""
-    if not fills_in(missing):
+    if not fills_with_means(missing):
         return missing
     means = missing if isinstance(missing, ColumnMeans) else ColumnMeans()
     for one in encoders:
@@ -271,8 +275,8 @@ __all__ = [
     "Columns",
     "Task",
     "check_model",
-    "fills_in",
-    "goal_of",
+    "fills_with_means",
+    "make_target",
     "plan",
     "questions",
 ]

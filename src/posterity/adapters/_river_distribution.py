@@ -182,14 +182,14 @@ class PredictedGaussian(Gaussian):
         return random.Random(self.seed)
 
 
-def river_distribution(predictive: Predictive, n_samples: float) -> Any:
+def make_river_distribution(predictive: Predictive, n_samples: float) -> Any:
     """river's Gaussian of a Normal of one row, or :class:`PredictedTarget`."""
     if isinstance(predictive, Normal):
         return PredictedGaussian(float(predictive.loc[0]), float(predictive.scale[0]) ** 2)
     return PredictedTarget(predictive, n_samples)
 
 
-def lean_distribution(row: RowMoments) -> Any:
+def make_lean_distribution(row: RowMoments) -> Any:
     """The same of one factor, as ``noise.predictive`` has it, without an array in between."""
     mean, leverage, noise, residual_df, residual, seen = row
     if isinstance(noise, KnownNoise):  # Bishop 2006, eq. 3.58-3.59

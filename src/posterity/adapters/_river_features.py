@@ -16,7 +16,7 @@ from posterity.adapters._rows import NamedRows, check_values
 Array = NDArray[np.float64]
 
 
-def settings_of(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]:
+def get_shared_parameters(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]:
     """The parameters of ``model`` that ``wrapper`` has; the others must be as they are by default.
 
     Raises as :meth:`NamedFeatures.from_estimator` says.
@@ -71,7 +71,7 @@ class NamedFeatures:
         ValueError
             If it has a setting that river's estimator has not, or features without names.
         """
-        made = cls(**settings_of(cls, model, type(cls()._rows.model)))
+        made = cls(**get_shared_parameters(cls, model, type(cls()._rows.model)))
         if model._posterior_or_none is None:
             return made
         names = getattr(model, "feature_names_in_", None)
@@ -85,7 +85,7 @@ class NamedFeatures:
         made._rows.columns = {name: column for column, name in enumerate(names)}
         return made
 
-    def _know(self, names: Any) -> None:
+    def _add_features(self, names: Any) -> None:
         """Have a column for each of these features."""
         if self._rows.begun:
             self._rows.grow(names)
@@ -109,10 +109,10 @@ class NamedFeatures:
         frame = dataframe.into_frame(X)
         names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
         check_values(names, values)  # before anything changes
-        self._know(names)
+        self._add_features(names)
         return self._rows.select_frame_values(names, values), frame
 
-    def _unfit(self, X: Any) -> tuple[Array, Array, Any]:
+    def _read_frame(self, X: Any) -> tuple[Array, Array, Any]:
         """The rows of a data frame, the sums of the features not known (n,), and the frame."""
         frame = dataframe.into_frame(X)
         names, values = list[Any](frame.columns), dataframe.to_numpy(frame)

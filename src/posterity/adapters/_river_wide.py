@@ -11,8 +11,8 @@ from river import base
 from river.utils import dataframe
 
 from posterity import sparse
-from posterity.adapters._river_distribution import river_distribution
-from posterity.adapters._river_features import settings_of
+from posterity.adapters._river_distribution import make_river_distribution
+from posterity.adapters._river_features import get_shared_parameters
 from posterity.forgetting import Stabilized
 from posterity.sparse.checks import Interactions
 
@@ -58,7 +58,7 @@ class _Wide:
             If it has a setting that river's estimator has not.
         """
         made = cls()
-        settings = settings_of(cls, model, type(made._model))
+        settings = get_shared_parameters(cls, model, type(made._model))
         made = cls(**settings)
         made._model = deepcopy(model)
         return made
@@ -125,7 +125,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
         if model._posterior_or_none is None:
             model = model._fresh()
             model._begin(None)
-        return river_distribution(model.predict_distribution([x]), model.n_observations_)
+        return make_river_distribution(model.predict_distribution([x]), model.n_observations_)
 
     def predict_many(self, X: Any) -> Any:
         """Means at the rows of a data frame, as a series of its kind."""

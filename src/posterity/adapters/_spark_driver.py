@@ -1,4 +1,4 @@
-"""What the driver asks of Spark: columns to tasks, and what they told."""
+"""The driver's jobs in Spark: from columns to tasks, and their results."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class MicroBatches:
             columns = Columns(target=columns.target, weight=columns.weight, missing=columns.missing)
         if not frame.isEmpty():
             content = content_of(model, frame, columns)
-            model = model if content is None else core.continued(model, content)
+            model = model if content is None else core.continue_from(model, content)
         done[query] = int(batch)
         files.save(model, self.path, notes={**notes, "micro_batches": done})
 

@@ -64,7 +64,7 @@ def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable
         import pyarrow as pa
 
         table = table.rename_columns(list(names))
-        content, error = _tried(lambda: core.learn(task, table.to_batches()))
+        content, error = _try_task(lambda: core.learn(task, table.to_batches()))
         if content is None and error is None:
             error = "every row was left out"
         one = table.select(keys).slice(0, 1)
@@ -87,12 +87,12 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
 
 
 def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
-    result, error = _tried(work)
+    result, error = _try_task(work)
     if result is not None or error is not None:
         yield _row(_get_partition_id(), result, error)
 
 
-def _tried(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
+def _try_task(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
     """What the work told, or what is wrong with the rows: trying those again is of no use."""
     import pyarrow as pa
 

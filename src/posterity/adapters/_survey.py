@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.columns import MOST_LEVELS
-from posterity.io.conversions import as_days, as_floats, codes_of
+from posterity.io.conversions import as_days, as_floats, get_codes
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
@@ -116,7 +116,7 @@ def together(surveys: Iterable[str]) -> Answers:
 
 
 def _count(values: Any, counts: Counter[str]) -> None:
-    codes, words = codes_of(values)
+    codes, words = get_codes(values)
     found = np.bincount(codes, minlength=len(words) + 1)
     for word, count in zip(words, found.tolist(), strict=False):
         if count:

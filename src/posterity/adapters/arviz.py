@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from posterity.adapters._draws import Draws, Rows, family_of
+from posterity.adapters._draws import Draws, Rows, find_family
 from posterity.adapters._extras import needed
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
@@ -96,7 +96,7 @@ BayesianRobustRegression
         ...
     TypeError: to_arviz draws from linear, logistic, Poisson and robust regressions, not from a str
     """
-    family = family_of(model)
+    family = find_family(model)
     with warnings.catch_warnings():
         # ArviZ announces its next version when it is imported, which is no news of ours.
         warnings.simplefilter("ignore", FutureWarning)

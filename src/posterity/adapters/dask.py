@@ -25,10 +25,10 @@ from posterity.adapters._dask_rows import (
     Arrays,
     Collection,
     collection,
-    names_of,
+    name_columns,
 )
 from posterity.adapters._extras import needed
-from posterity.adapters._keyed import keys_of
+from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._partitions import ColumnChoice, Columns, Task
 from posterity.evaluation import ValidationResult
 from posterity.io.columns import Dates
@@ -201,7 +201,7 @@ def evaluate(
     _check(_merge_and_fetch(learned, tasks.merge_models))
     begun = core.starts(work.model, work.task, [None])[0]
     scored = []
-    for content, batch in zip(learned, work.each(tasks.itself), strict=True):
+    for content, batch in zip(learned, work.each(tasks.get_batch), strict=True):
         score = partial(tasks.score, work.task, tuple(intervals))
         scored.append(dask.delayed(score)(begun, content, batch))
         begun = dask.delayed(tasks.begin_after)(begun, content)
@@ -270,7 +270,9 @@ def predict(
         raise TableError(
             f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
         )
-    read = Task(b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=keys_of(model))
+    read = Task(
+        b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=get_key_columns(model)
+    )
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
     empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
     meta = table._meta.assign(**{name: empty[name] for name in empty.columns})
@@ -313,7 +315,7 @@ def _learned(work: _Planned) -> Any:
     content = _check(
         _merge_and_fetch(work.each(partial(tasks.learn, work.task)), tasks.merge_models)
     )
-    model = core.continued(work.model, content)
+    model = core.continue_from(work.model, content)
     if isinstance(work.rows, Arrays):
         del model.feature_names_in_
     return model
@@ -376,10 +378,10 @@ def _add_array_names(model: Any, rows: Collection) -> Any:
     if model.n_features_in_ != len(rows.names):
         raise TableError(
             f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_} "
-            "features"
+            "features: give X with the same columns"
         )
     named = files.loads(files.dumps(model))
-    named.feature_names_in_ = np.array(names_of(model.n_features_in_), dtype=object)
+    named.feature_names_in_ = np.array(name_columns(model.n_features_in_), dtype=object)
     return named
 
 

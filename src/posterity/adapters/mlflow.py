@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 
 class Served:
-    """What MLflow calls: predictions of a model as a table."""
+    """The model that MLflow calls: it returns predictions as a table."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

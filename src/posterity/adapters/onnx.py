@@ -15,7 +15,7 @@ from posterity.adapters._components import components
 from posterity.adapters._extras import needed
 from posterity.adapters._onnx_graph import Graph, matched, predictor
 from posterity.adapters._onnx_probability import expected_labels
-from posterity.adapters._onnx_steps import affine_of
+from posterity.adapters._onnx_steps import compute_affine_map
 from posterity.distributions import Normal, StudentT
 from posterity.distributions.log_normal_counts import WIDEST
 from posterity.generalized import (
@@ -109,7 +109,7 @@ BayesianRobustRegression
     if input_type == "float32":
         graph.rows = graph.cast(graph.rows, onnx.TensorProto.DOUBLE)
     if steps is not None:
-        slopes, start = affine_of(steps)
+        slopes, start = compute_affine_map(steps)
         graph.rows = graph.apply("Add", graph.apply("MatMul", graph.rows, slopes), start)
     outputs = tell(graph, model, level)
     names: Any = (model.posterior_.names or ())[int(model.fit_intercept) :]

@@ -27,8 +27,8 @@ from river.utils import dataframe  # noqa: E402
 
 from posterity.adapters._river_bandit import Bandit  # noqa: E402
 from posterity.adapters._river_distribution import (  # noqa: E402
-    lean_distribution,
-    river_distribution,
+    make_lean_distribution,
+    make_river_distribution,
 )
 from posterity.adapters._river_features import NamedFeatures  # noqa: E402
 from posterity.adapters._river_wide import (  # noqa: E402
@@ -164,7 +164,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
 
     def _learn_row(self, x: Row, y: float, w: float) -> None:
         x, target = checked(x), check_target(y, w)
-        self._know(x)
+        self._add_features(x)
         self._rows.model.learn_one(self._rows.values(x)[0], target, w)
         self._rows.open_paths()
 
@@ -203,7 +203,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         row    0.0
         dtype: float64
         """
-        rows, unknown, frame = self._unfit(X)
+        rows, unknown, frame = self._read_frame(X)
         means = self._add_prior_means(unknown)
         if self._rows.begun:
             means = means + self._rows.model.predict(rows)
@@ -223,7 +223,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         paths = rows.paths
         if paths.width == len(x) and paths.moments is not None:
             try:
-                return lean_distribution(paths.moments(x))
+                return make_lean_distribution(paths.moments(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
         if rows.begun:
@@ -233,7 +233,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
             model, count, values = rows.model._fresh(), 0.0, np.array([*checked(x).values()])[None]
             model._set_features(values.shape[1], None)
             model._start()
-        return river_distribution(model._posterior.predictive(values), count)
+        return make_river_distribution(model._posterior.predictive(values), count)
 
 
 class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
@@ -295,7 +295,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         """Learn one row and its label; weight 2 is the row twice. Raises as the regression."""
         x = checked(x)
         check_target(0.0, w)
-        self._know(x)
+        self._add_features(x)
         self._rows.model.learn_one(self._rows.values(x)[0], y, w)
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -371,7 +371,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])
         return model.classes_.tolist(), model.predict_proba(known)
 
-    def _know(self, names: Any) -> None:
+    def _add_features(self, names: Any) -> None:
         """Have a column for each of these features; the estimator begins with its first label."""
         if self._rows.begun:
             self._rows.grow(names)

@@ -230,7 +230,7 @@ def predict(
     needed("pyspark", "spark")
     types = needed("pyspark.sql.pandas.types", "spark")
     spark_types = needed("pyspark.sql.types", "spark")
-    if core.fills_in(missing):
+    if core.fills_with_means(missing):
         raise ValueError(
             "give the means of the rows that were learned, as in missing={'age': 31.2}, or the "
             "fixed ones of the posterity.io.ColumnMeans that learned them"
@@ -343,7 +343,7 @@ def learn_micro_batches(
     >>> rides.writeStream.foreachBatch(learn).start()  # doctest: +SKIP
     """
     chosen = Columns(target=target, **columns)
-    if core.fills_in(chosen.missing):
+    if core.fills_with_means(chosen.missing):
         raise ValueError(
             "the means of a stream are unknown while it runs: give them, as in "
             "missing={'age': 31.2}, or leave such rows out with missing='skip'"
@@ -364,7 +364,7 @@ def _learned(model: Model, frame: Any, columns: Columns) -> Model:
     content = content_of(model, frame, columns)
     if content is None:
         raise TableError(_EMPTY)
-    learned: Model = core.continued(model, content)
+    learned: Model = core.continue_from(model, content)
     return learned
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging import inputs
 from posterity.averaging.base import AverageOfModels, evidences
-from posterity.averaging.members import check_same_steps, final_of, may_be_flat, transformed
+from posterity.averaging.members import check_same_steps, get_final_step, may_be_flat, transformed
 from posterity.distributions import Mixture
 from posterity.linear.inputs import check_same_features, refuse_no_weight
 from posterity.linear.reader import asked
@@ -259,11 +259,11 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [1.0]], [1.0, 3.0]).unlearn([[1.0]], [3.0]).n_observations_
         1.0
         """
-        ensemble = self._stand("unlearn rows")
+        ensemble = self._compute_ensemble("unlearn rows")
         rows = inputs.read(self, X, y, sample_weight, reset=False)
         models = copy.deepcopy(self.models_)
         for model in models:
-            final_of(model).unlearn(transformed(model, rows.of(model)), rows.y, rows.weights)
+            get_final_step(model).unlearn(transformed(model, rows.of(model)), rows.y, rows.weights)
         return self._replace(models, ensemble.given(evidences(models)))
 
     @all_or_nothing
@@ -284,7 +284,10 @@ class Averaged(AverageOfModels):
         >>> one.merge(two).n_observations_
         3.0
         """
-        ensemble, theirs = self._stand("merge models"), other._stand("merge models")
+        ensemble, theirs = (
+            self._compute_ensemble("merge models"),
+            other._compute_ensemble("merge models"),
+        )
         check_same_features(self, other)
         if not np.allclose(np.exp(ensemble.log_prior), np.exp(theirs.log_prior)):
             raise ValueError(
@@ -300,7 +303,7 @@ class Averaged(AverageOfModels):
         models = copy.deepcopy(self.models_)
         for (name, _), model, its in zip(self._named_models, models, other.models_, strict=True):
             check_same_steps(name, model, its)
-            final_of(model).merge(final_of(its))
+            get_final_step(model).merge(get_final_step(its))
         return self._replace(models, ensemble.given(evidences(models)))
 
     # ---- predicting ------------------------------------------------------------------------------

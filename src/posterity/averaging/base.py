@@ -24,8 +24,8 @@ from posterity.averaging.members import (
     check_same_columns,
     compute_evidence_before,
     evidence_terms,
-    final_of,
     fresh,
+    get_final_step,
     known_rows,
     transformed,
 )
@@ -118,13 +118,13 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return float(final_of(self.models_[0]).n_observations_)
+        return float(get_final_step(self.models_[0]).n_observations_)
 
     @property
     def n_effective_(self) -> float:
         """What is left of them after forgetting, on average over the models."""
         weights = self.weights_
-        effective = [float(final_of(model).n_effective_) for model in self.models_]
+        effective = [float(get_final_step(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
 
     def summary(self) -> Any:
@@ -226,7 +226,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self.__dict__.update(models_=models, _ensemble_or_none=ensemble)
         return self
 
-    def _begun(self) -> tuple[list[Any], Ensemble]:
+    def _clone_models(self) -> tuple[list[Any], Ensemble]:
         """Clones of the models, and their standing before any row."""
         pairs = self._named_models
         self._validate_names([name for name, _ in pairs])
@@ -253,12 +253,14 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     ) -> Mixture | None:
         """Learn in copies, which then take over; returns the predictions, if asked for."""
         first = self._ensemble_or_none is None
-        models, ensemble = self._begun() if first else (copy.deepcopy(self.models_), self._ensemble)
+        models, ensemble = (
+            self._clone_models() if first else (copy.deepcopy(self.models_), self._ensemble)
+        )
         if first:
             for name, model in self._named_models:
                 check_same_columns(name, model, self)
         given = [transformed(m, rows.of(m), rows.y, first=first) for m in models]
-        finals = [final_of(model) for model in models]
+        finals = [get_final_step(model) for model in models]
         if first and ensemble.persistence == 1.0 and by_evidence(finals, given, rows.y):
             ensemble = replace(ensemble, by_evidence=True)
         how: dict[str, Any] = {"sample_weight": rows.weights}
@@ -269,7 +271,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
                 final.partial_fit(X, rows.y, **how)
             self._replace(models, ensemble.given(evidences(models)))
             return None
-        untouched = copy.deepcopy(finals) if first else [final_of(m) for m in self.models_]
+        untouched = copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
         predictions = [
             MemberPredictions.of(final.predict_then_learn(X, rows.y, **how), rows.y)
             for final, X in zip(finals, given, strict=True)
@@ -287,7 +289,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     def _predicted(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [
-            getattr(final_of(model), method)(transformed(model, points.of(model)))
+            getattr(get_final_step(model), method)(transformed(model, points.of(model)))
             for model in self.models_
         ]
         ranks = np.stack([known_rows(distribution) for distribution in predictions], axis=1)
@@ -297,10 +299,10 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     def _predicted_mean(self, points: inputs.Rows) -> Array:
         """The mean alone, which asks for no variance, where no prediction is flat."""
-        means = [final_of(m).predict(transformed(m, points.of(m))) for m in self.models_]
+        means = [get_final_step(m).predict(transformed(m, points.of(m))) for m in self.models_]
         return np.tensordot(self.weights_, np.stack(means), axes=1)
 
-    def _stand(self, what: str) -> Ensemble:
+    def _compute_ensemble(self, what: str) -> Ensemble:
         """The standing, where it does not rest on the order of the rows."""
         if not self._ensemble.by_evidence:
             raise ValueError(
@@ -323,7 +325,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
 def evidences(models: Sequence[Any]) -> Array:
     """Log evidences (k,)."""
-    return np.array([float(final_of(model).log_evidence_) for model in models])
+    return np.array([float(get_final_step(model).log_evidence_) for model in models])
 
 
 def _compute_evidence_weights(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.averaging import inputs
-from posterity.averaging.members import final_of, transformed
+from posterity.averaging.members import get_final_step, transformed
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.effects import feature_names, mean_of_draws, table_of_effects
 
@@ -30,7 +30,7 @@ def average_effects(
     rows = inputs.read_points(average, X)
     if rows.array is None:
         raise ValueError(
-            "X has columns that are no numbers: effects are of features that are numbers; encode "
+            "X has columns that are not numbers: effects are of features that are numbers; encode "
             "the others before"
         )
     rng = np.random.default_rng(rng)
@@ -41,7 +41,7 @@ def average_effects(
     def draws(model: Any, values: Array) -> Array:
         given = values if columns is None else require_pandas().DataFrame(values, columns=columns)
         points = inputs.Rows(given, values, np.empty(0)).of(model)
-        final, points = final_of(model), transformed(model, points)
+        final, points = get_final_step(model), transformed(model, points)
         return mean_of_draws(final, np.asarray(points, dtype=np.float64), size, seed, {})
 
     def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:

@@ -140,10 +140,11 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
             average.feature_names_in_ = np.array(names, dtype=object)
     elif values.shape[1] != average.n_features_in_:
         raise ValueError(
-            f"x has {values.shape[1]} values, but the model has {average.n_features_in_} features"
+            f"x has {values.shape[1]} values, but the model has {average.n_features_in_} features: "
+            "give a value for each"
         )
     refuse_unusable(average, values)
-    return Rows(_framed(average, values), values, np.empty(0))
+    return Rows(_as_frame(average, values), values, np.empty(0))
 
 
 def _requires_array(average: Any, X: Any) -> bool:
@@ -172,7 +173,7 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     return list(names)
 
 
-def _framed(average: Any, values: Array) -> Any:
+def _as_frame(average: Any, values: Array) -> Any:
     """A data frame of the row if a pipeline was fitted on one, and so expects its names."""
     pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
     if not any(hasattr(model, "feature_names_in_") for model in pipelines):

@@ -21,7 +21,7 @@ TRIED = 100
 NEEDED = ("partial_fit", "predict_then_learn", "predict_distribution")
 
 
-def final_of(model: Any) -> Any:
+def get_final_step(model: Any) -> Any:
     """The model itself, or the last step of a pipeline."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
@@ -33,7 +33,7 @@ def fresh(model: Any) -> Any:
 
 def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
     """Raise ``TypeError`` unless the model, or a pipeline's last step, has the methods needed."""
-    final = final_of(model)
+    final = get_final_step(model)
     what = f"model {name!r}" + ("" if final is model else ", a pipeline whose last step")
     if isinstance(final, type):
         raise TypeError(
@@ -47,7 +47,7 @@ def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
         )
 
 
-def columns_for(name: str, model: Any, X: Any) -> Any:
+def select_columns(name: str, model: Any, X: Any) -> Any:
     """``X`` with the columns that ``model`` was fitted on, if it was, in the order it knows.
 
     Raises ``ValueError`` where they are not there, or can't be told by name.
@@ -162,13 +162,13 @@ class EvidenceTerms:
 
 def forgets(model: Any) -> bool:
     """Whether ``log_evidence_`` is not the probability of all rows, for some have faded."""
-    final = final_of(model)
+    final = get_final_step(model)
     return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
 
 
 def evidence_terms(model: Any) -> EvidenceTerms | None:
     """Terms of a model that has begun to learn; None where it does not tell."""
-    final = final_of(model)
+    final = get_final_step(model)
     if hasattr(final, "_evidence_terms"):
         return final._evidence_terms
     posterior = getattr(final, "_posterior_or_none", None)
@@ -185,7 +185,7 @@ def may_be_flat(model: Any) -> bool:
     terms = evidence_terms(model)
     if terms is None or terms.n_flat > terms.intercept:
         return True
-    return bool(final_of(model).n_effective_ <= terms.n_flat)
+    return bool(get_final_step(model).n_effective_ <= terms.n_flat)
 
 
 def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Expected rewards of arms that are believed in independently of each other.
+    """Expected rewards of arms with independent posteriors.
 
     Parameters
     ----------

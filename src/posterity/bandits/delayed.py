@@ -104,7 +104,9 @@ class DelayedRewards(BaseEstimator):
             ids = [ids]
         names = _plain(own if ids is None else ids)
         if len(names) != len(arms):
-            raise ValueError(f"there are {len(arms)} decisions and {len(names)} ids")
+            raise ValueError(
+                f"there are {len(arms)} decisions and {len(names)} ids: give one for each"
+            )
         self._refuse_held(names)
         rows = read_contexts(self.bandit, contexts, learns=False)
         for name, row, arm in zip(names, rows, _plain(arms), strict=True):

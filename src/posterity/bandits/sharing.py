@@ -172,7 +172,7 @@ class GroupedArms(PlainArms):
         """See :class:`Arms`."""
         posterior, lean = self.model._posterior_or_none, self.lean
         if posterior is not None and lean is not None and lean.is_of(posterior):
-            lean.open(self.model._path, posterior.plain_until())
+            lean.open(self.model._path, posterior.next_update_at())
             if lean.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.averaging.members import final_of
+from posterity.averaging.members import get_final_step
 from posterity.calibration.prediction import ConformalPrediction
 from posterity.calibration.scores import Units
 from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, get_current_ends
@@ -146,21 +146,21 @@ class Conformal(OnlineWrapper):
         """
         points = self._points(X)
         if not return_std:
-            return np.asarray(final_of(self.model_).predict(points, **how))
-        predictive = final_of(self.model_).predict_distribution(points, **how)
+            return np.asarray(get_final_step(self.model_).predict(points, **how))
+        predictive = get_final_step(self.model_).predict_distribution(points, **how)
         return predictive.mean(), predictive.std()
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _begun(self) -> Tails:
+    def _make_state(self) -> Tails:
         levels = _check_levels(self.level)
         if self.method not in METHODS:
             raise ValueError(
                 f"method is {self.method!r}: it must be {', '.join(map(repr, METHODS))}"
             )
         rate, memory = DEFAULTS[self.method]
-        rate = _positive("rate", self.rate, rate)
-        memory = _whole("memory", self.memory, memory)
+        rate = _check_positive("rate", self.rate, rate)
+        memory = _check_whole_number("memory", self.memory, memory)
         if not 0.0 <= self.integral < math.inf:
             raise ValueError(f"integral is {self.integral}: it must be finite and not negative")
         if self.method == "pid":
@@ -186,7 +186,7 @@ class Conformal(OnlineWrapper):
         except ValueError:
             return super().predict_one(x)  # which knows the names of the features
 
-    def _watched(
+    def _learn_predictions(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         units = Units.of(predictive)
@@ -197,7 +197,7 @@ class Conformal(OnlineWrapper):
             else ConformalPrediction(predictive, self._state.levels, ends, units)
         )
 
-    def _shaped(self, distribution: Any) -> ConformalPrediction:
+    def _calibrate(self, distribution: Any) -> ConformalPrediction:
         ends = get_current_ends(self._state)[None]
         return ConformalPrediction(distribution, self._state.levels, ends)
 
@@ -213,14 +213,14 @@ def _check_levels(level: float | Sequence[float]) -> Array:
     return levels
 
 
-def _positive(name: str, value: float | None, default: float) -> float:
+def _check_positive(name: str, value: float | None, default: float) -> float:
     value = default if value is None else value
     if not 0.0 < value < math.inf:
         raise ValueError(f"{name} is {value}: it must be positive and finite")
     return float(value)
 
 
-def _whole(name: str, value: int | None, default: int) -> int:
+def _check_whole_number(name: str, value: int | None, default: int) -> int:
     value = default if value is None else value
     if value != int(value) or value < 2:
         raise ValueError(f"{name} is {value}: it must be a whole number of rows, at least 2")

@@ -97,7 +97,7 @@ class ConformalForecaster(BaseEstimator):
 
         Parameters and errors are those of :meth:`posterity.Forecaster.forecast_then_learn`.
         """
-        model, tails = self._begun()
+        model, tails = self._make_state()
         ends = _Ends(tails)
         forecasts = model._compute_progress(y, self.horizon, X, self.level, ends)
         ends(len(forecasts.pit), forecasts.pit)
@@ -116,7 +116,7 @@ class ConformalForecaster(BaseEstimator):
         ends = forecast.marginals.quantile(below), forecast.marginals.quantile(above)
         return (ends[0][0], ends[1][0]) if forecast.single else ends
 
-    def _begun(self) -> tuple[Forecaster, list[TrackedTails]]:
+    def _make_state(self) -> tuple[Forecaster, list[TrackedTails]]:
         """Copies to go on with."""
         if "model_" in self.__dict__:
             return self.model_._branch(), [tails.copy() for tails in self._tails]

@@ -36,7 +36,7 @@ class ProbabilityMap:
 
     def masses(self) -> Array:
         """(B,) the map that holds now."""
-        return self._masses(self.counts[None])[0]
+        return self._compute_masses(self.counts[None])[0]
 
     def learn(self, probabilities: Array, weights: Array) -> tuple[Array, NDArray[np.intp]]:
         """Learn probabilities (n,) of the targets, in order; rows of weight 0 are ignored.
@@ -62,8 +62,8 @@ class ProbabilityMap:
             counts[k + 1] = self.discount * counts[k] + rows[k]
         self.counts, self.waiting = counts[-1].copy(), rows[-1]
         self.clock += int(counted.sum())
-        return self._masses(counts), block.astype(np.intp)
+        return self._compute_masses(counts), block.astype(np.intp)
 
-    def _masses(self, counts: Array) -> Array:
+    def _compute_masses(self, counts: Array) -> Array:
         total: Array = self.trust * WIDTHS + counts
         return total / total.sum(axis=1, keepdims=True)

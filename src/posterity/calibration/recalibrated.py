@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.averaging.members import final_of
+from posterity.averaging.members import get_final_step
 from posterity.calibration.probability_map import ProbabilityMap
 from posterity.calibration.recalibrated_distribution import WIDTHS, RecalibratedDistribution
 from posterity.calibration.wrapper import OnlineWrapper
@@ -94,28 +94,30 @@ class Recalibrated(OnlineWrapper):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _mean(self, points: Any) -> Array:
-        return np.asarray(self._shaped(final_of(self.model_).predict_distribution(points)).mean())
+        return np.asarray(
+            self._calibrate(get_final_step(self.model_).predict_distribution(points)).mean()
+        )
 
-    def _begun(self) -> ProbabilityMap:
+    def _make_state(self) -> ProbabilityMap:
         if not self.memory > 1.0:
             raise ValueError(f"memory is {self.memory}: it must be a number of rows above 1")
         if not 0.0 < self.trust < math.inf:
             raise ValueError(f"trust is {self.trust}: it must be positive and finite")
         return ProbabilityMap.begun(float(self.memory), float(self.trust))
 
-    def _watched(
+    def _learn_predictions(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         _check_continuous(predictive)
-        counted = _open(predictive)
+        counted = _has_uncertainty(predictive)
         scored = counted * (1.0 if weights is None else weights)
         masses, which = self._state.learn(predictive.cdf(y), scored)
         return _map_distribution(predictive, masses, which, counted) if return_predictions else None
 
-    def _shaped(self, distribution: Any) -> RecalibratedDistribution:
+    def _calibrate(self, distribution: Any) -> RecalibratedDistribution:
         which = np.zeros(distribution.shape, dtype=np.intp)
         return _map_distribution(
-            distribution, self._state.masses()[None], which, _open(distribution)
+            distribution, self._state.masses()[None], which, _has_uncertainty(distribution)
         )
 
 
@@ -129,7 +131,7 @@ def _map_distribution(
     return RecalibratedDistribution(predictive, masses, which)
 
 
-def _open(predictive: Any) -> NDArray[np.bool_]:
+def _has_uncertainty(predictive: Any) -> NDArray[np.bool_]:
     """Where the model says something, and leaves something open."""
     scale = getattr(predictive, "scale", None)
     spread = predictive.std() if scale is None else np.broadcast_to(scale, predictive.shape)

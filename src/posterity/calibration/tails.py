@@ -42,7 +42,7 @@ class Tails(Protocol):
         """Learn scores (n,) in order; returns the ends (n, 2, L) before each, if asked for."""
 
     def copy(self) -> Self:
-        """The same, to go its own way."""
+        """An independent copy."""
 
 
 def get_current_ends(tails: Tails) -> Array:

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.averaging import inputs
-from posterity.averaging.members import check_member, final_of, fresh, transformed
+from posterity.averaging.members import check_member, fresh, get_final_step, transformed
 from posterity.factor import Rows
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
@@ -50,17 +50,17 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     # ---- what subclasses say ---------------------------------------------------------------------
 
-    def _begun(self) -> Any:
+    def _make_state(self) -> Any:
         """The state before any row; parameters are checked here."""
         raise NotImplementedError
 
-    def _watched(
+    def _learn_predictions(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         """Learn predictions of rows and what came; returns the calibrated ones, if asked for."""
         raise NotImplementedError
 
-    def _shaped(self, distribution: Any) -> Any:
+    def _calibrate(self, distribution: Any) -> Any:
         """A prediction of rows to come."""
         raise NotImplementedError
 
@@ -171,7 +171,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         row = learner._one(x, reset=learner is not self).with_target(y, weight)
         if time is None and (model := self._lean_model()) is not None:
             predictive = _predict_one(model, row)
-            self._watched(predictive, row.y, row.weights, return_predictions=False)
+            self._learn_predictions(predictive, row.y, row.weights, return_predictions=False)
             return self
         how = {} if time is None else {"times": [time]}
         learner._learn((row.array, row.y, row.weights), how, return_predictions=False)
@@ -190,8 +190,8 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> len(model.predict_distribution([[3.0]]))
         1
         """
-        return self._shaped(
-            final_of(self._learned_model).predict_distribution(self._points(X), **how)
+        return self._calibrate(
+            get_final_step(self._learned_model).predict_distribution(self._points(X), **how)
         )
 
     def predict_interval(self, X: Any, level: float = 0.95, **how: Any) -> Array:
@@ -258,7 +258,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def _mean(self, points: Any) -> Array:
         """Means (n,) at rows as the last step of a pipeline takes them."""
-        return np.asarray(final_of(self.model_).predict(points))
+        return np.asarray(get_final_step(self.model_).predict(points))
 
     def _lean_model(self) -> BayesianLinearRegression | None:
         """The model, if it can take single rows without a batch's checks."""
@@ -288,12 +288,12 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """A wrapper with the same parameters that knows nothing, ready to learn."""
         new = type(self)(**self.get_params(deep=False))
         check_member(_name(self.model), self.model)
-        if is_classifier(final_of(self.model)):
+        if is_classifier(get_final_step(self.model)):
             raise TypeError(
-                f"{type(self).__name__} can't wrap {type(final_of(self.model)).__name__}, a "
+                f"{type(self).__name__} can't wrap {type(get_final_step(self.model)).__name__}, a "
                 "classifier: labels have no intervals; give a regressor"
             )
-        new._state, new.model_ = new._begun(), fresh(self.model)
+        new._state, new.model_ = new._make_state(), fresh(self.model)
         return new
 
     def _branch(self) -> Self:
@@ -316,14 +316,14 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         first = not hasattr(self.model_, "n_features_in_")
         given = transformed(self.model_, X, y, first=first)
         try:
-            predictive = final_of(self.model_).predict_then_learn(
+            predictive = get_final_step(self.model_).predict_then_learn(
                 given, y, sample_weight=weights, **how
             )
         except ValueError:
             if isinstance(X, np.ndarray) and X.dtype == np.float64:
                 refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
             raise
-        return self._watched(predictive, y, weights, return_predictions)
+        return self._learn_predictions(predictive, y, weights, return_predictions)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
@@ -361,7 +361,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
 
 def _predict_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
-    """What the model says of a row that was checked, before it learns it."""
+    """Prediction of a checked row, before it is learned."""
     assert row.array is not None
     target = row.y[:, None]
     elapsed, now = read_times(None, 1, row.weights, model._now)

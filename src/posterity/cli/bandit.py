@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.cli.demo import checked_path, write_png
-from posterity.cli.estimates import print_lines, written_number
+from posterity.cli.estimates import format_number, print_lines
 
 Array = NDArray[np.float64]
 
@@ -30,9 +30,9 @@ def run(output: str) -> None:
     truth = {"uniform": 0.1, "always 1": float(np.mean(digits == 1)), "bandit": rewards.mean()}
     lines = []
     for estimate in evaluation.estimates:
-        ends = f"{written_number(estimate.low)} to {written_number(estimate.high)}"
-        value = written_number(estimate.value)
-        lines.append((estimate.policy, value, ends, written_number(truth[estimate.policy])))
+        ends = f"{format_number(estimate.low)} to {format_number(estimate.high)}"
+        value = format_number(estimate.value)
+        lines.append((estimate.policy, value, ends, format_number(truth[estimate.policy])))
     said = [
         f"{int(rewards.sum()):,} of {len(rewards):,} digits were told right; the bandit learned "
         "only whether it was.",

@@ -190,7 +190,9 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
     work = f"posterity.cli.{'demo' if what == 'diabetes' else what}"
     path = output or ("posterity-demo.png" if what == "rides" else f"posterity-demo-{what}.png")
     if data is not None and what != "rides":
-        raise click.UsageError(f"--data is of rides, not of {what}")
+        raise click.UsageError(
+            f"--data is only for the demo of rides, not for {what}: leave it out"
+        )
     given = {"data": data} if what == "rides" else {}
     guarded(import_module(work).run, path, **given)
     if sys.stdout.isatty() if opened is None else opened:

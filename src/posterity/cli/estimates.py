@@ -12,12 +12,12 @@ from posterity.cli.text import escape
 _WIDTH = 120
 
 
-def written_number(value: float) -> str:
+def format_number(value: float) -> str:
     """Four digits; "open" for the end of an interval that has none.
 
     Examples
     --------
-    >>> written_number(0.123456), written_number(float("inf")), written_number(float("nan"))
+    >>> format_number(0.123456), format_number(float("inf")), format_number(float("nan"))
     ('0.1235', 'open', 'none')
     """
     if np.isnan(value):
@@ -55,4 +55,4 @@ def print_lines(
     console.print(table)
 
 
-__all__ = ["finite", "print_lines", "written_number"]
+__all__ = ["finite", "format_number", "print_lines"]

@@ -274,10 +274,10 @@ def notes(
     and have no feature.
     """
     if n := table.n_before:
-        yield f"{_count(n, 'row')} at the start {_were(n)} used as the past of the others only"
+        yield f"{_count(n, 'row')} at the start {_plural(n)} used as the past of the others only"
     if n := table.n_skipped:
         yield (
-            f"{_count(n, 'row')} {_were(n)} left out because a value was missing "
+            f"{_count(n, 'row')} {_plural(n)} left out because a value was missing "
             f"(column, holes: {counted(table.n_left_out)})"
         )
     if n := table.n_filled:
@@ -293,7 +293,7 @@ def notes(
         shown = ", ".join(repr(value) for value in list(values)[:5])
         n = sum(values.values())
         yield (
-            f"{_count(n, 'value')} of {column!r} {_were(n)} not among the levels of {levels}, "
+            f"{_count(n, 'value')} of {column!r} {_plural(n)} not among the levels of {levels}, "
             f"and counted as none of them: {shown}{', ...' if len(values) > 5 else ''}"
         )
 
@@ -325,7 +325,7 @@ def _count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def _were(n: int) -> str:
+def _plural(n: int) -> str:
     return "was" if n == 1 else "were"
 
 

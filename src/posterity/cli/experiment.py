@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from posterity.cli.estimates import finite, written_number
+from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
-from posterity.cli.intervals import page_of, tell
+from posterity.cli.intervals import check_report_path, tell
 from posterity.cli.models import build, parse_one
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
-from posterity.io.rounds import arms_of
+from posterity.io.rounds import read_arms
 from posterity.report import Line
 
-# A p value of the sample ratio that is told aloud.
+# Below this p value of the sample ratio the report warns.
 _ALARMING = 0.01
 HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
@@ -43,7 +43,7 @@ class Settings:
 
 def run(settings: Settings) -> None:
     """Read, compare, print, and draw."""
-    page = page_of(settings)
+    page = check_report_path(settings)
     with table_path(settings.file) as path:
         test = _experiment(settings, path)
         test = test.observe(
@@ -54,21 +54,21 @@ def run(settings: Settings) -> None:
             propensities=settings.propensities,
             missing=settings.missing,
         )
-    said = _in_words(test)
+    said = _describe(test)
     tell(
         settings,
         page,
         title=f"{settings.reward} by {settings.arm}",
         said=said,
         header=HEADER,
-        lines=_lines(test),
+        lines=_make_rows(test),
         document=_document(settings, test),
-        shown=_shown(settings),
+        shown=_format_value(settings),
     )
 
 
 def _experiment(settings: Settings, path: str) -> Experiment:
-    arms = list(arms_of(path, settings.arm))
+    arms = list(read_arms(path, settings.arm))
     by_text = {str(arm): arm for arm in arms}
     for name in (settings.control, *(settings.shares or ())):
         if name is not None and name not in by_text:
@@ -92,7 +92,7 @@ def _experiment(settings: Settings, path: str) -> Experiment:
     )
 
 
-def _in_words(test: Experiment) -> list[str]:
+def _describe(test: Experiment) -> list[str]:
     decided = test.decision_
     lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
     if decided is None:
@@ -108,22 +108,22 @@ def _in_words(test: Experiment) -> list[str]:
     return lines
 
 
-def _lines(test: Experiment) -> list[Line]:
+def _make_rows(test: Experiment) -> list[Line]:
     frame, control = test.to_frame(), test.arms[0]
     lines = []
     for arm, row in zip(test.arms, frame.itertuples(), strict=True):
         effect, interval = "control", ""
         if arm != control:
-            effect = written_number(row.effect)
-            interval = f"{written_number(row.low)} to {written_number(row.high)}"
+            effect = format_number(row.effect)
+            interval = f"{format_number(row.low)} to {format_number(row.high)}"
         cells = (
             str(arm),
             f"{row.rows:,}",
-            written_number(row.mean),
+            format_number(row.mean),
             effect,
             interval,
             f"{100.0 * row.probability_best:.1f}%",
-            written_number(row.expected_loss),
+            format_number(row.expected_loss),
         )
         lines.append(Line(str(arm), cells, row.effect, row.low, row.high))
     return lines
@@ -146,7 +146,7 @@ def _document(settings: Settings, test: Experiment) -> dict[str, Any]:
     }
 
 
-def _shown(settings: Settings) -> dict[str, str]:
+def _format_value(settings: Settings) -> dict[str, str]:
     return {
         "arm": settings.arm,
         "reward": settings.reward,

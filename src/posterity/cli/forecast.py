@@ -55,7 +55,7 @@ def run(settings: Settings) -> None:
         series=settings.series,
         features=settings.features or (),
     )
-    with _noted() as notes:
+    with _collect_warnings() as notes:
         with table_path(settings.file) as path:
             frame = columns.read(path)
         future = None
@@ -110,7 +110,7 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
 
 
 @contextmanager
-def _noted() -> Iterator[list[str]]:
+def _collect_warnings() -> Iterator[list[str]]:
     """What is warned of meanwhile, in words."""
     said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:

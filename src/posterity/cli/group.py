@@ -147,7 +147,7 @@ def categories(
         if not (column and sign and levels):
             raise click.BadParameter(f"{text!r}: write a column and its levels, as in zone=a,b,c")
         if column in found:
-            raise click.BadParameter(f"the levels of {column!r} are given twice")
+            raise click.BadParameter(f"the levels of {column!r} are given twice: give them once")
         found[column] = levels
     return found
 

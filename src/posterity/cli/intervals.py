@@ -33,7 +33,7 @@ class Asked(Protocol):
     def command(self) -> str: ...
 
 
-def page_of(settings: Asked) -> Path | None:
+def check_report_path(settings: Asked) -> Path | None:
     """Where a report is to be written, checked before anything is read."""
     return None if settings.report is None else checked_page(settings.report)
 
@@ -68,4 +68,4 @@ def tell(
         click.echo(f"The report is in {page}", err=True)
 
 
-__all__ = ["page_of", "tell"]
+__all__ = ["check_report_path", "tell"]

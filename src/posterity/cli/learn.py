@@ -56,17 +56,17 @@ def fit(settings: FitSettings) -> None:
             if settings.missing in ("mean", "level"):
                 table.fill_with(means)
         learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
-        _pass(table, learner, learn, quiet=settings.quiet)
+        _learn_once(table, learner, learn, quiet=settings.quiet)
     if table.n_rows_read - table.n_before <= table.n_skipped:
         raise nothing_left(called(settings.file), table)
-    notes = {**_noted(settings, table, whole), **_count_rows(means)}
+    notes = {**_make_notes(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
     for note in describe_reading(table):
-        _say(f"note: {note}", settings.quiet)
-    _say(f"{_rows(table)} learned into {settings.output}", settings.quiet)
+        _print_summary(f"note: {note}", settings.quiet)
+    _print_summary(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
 
-def _noted(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
+def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
     """What the other verbs need to know: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = {name: getattr(settings, name) for name in ("decimal", "thousands", "date_format")}
@@ -111,7 +111,7 @@ def update(
     table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
     notes = {**kept.notes, **_count_rows(means)}
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
-    _say(f"{_rows(table)} learned into {output or model}", quiet)
+    _print_summary(f"{_rows(table)} learned into {output or model}", quiet)
 
 
 def unlearn(
@@ -136,7 +136,7 @@ def unlearn(
     table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
     notes = dict(kept.notes)
     _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
-    _say(f"{_rows(table)} taken out of {output or model}", quiet)
+    _print_summary(f"{_rows(table)} taken out of {output or model}", quiet)
 
 
 def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
@@ -158,7 +158,7 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
             raise ValueError(f"{other.path} can't join {first.path}: {error}") from error
         means.merge(other.means())
     save(first.model, output, notes={**first.notes, **_count_rows(means)})
-    _say(f"{len(models)} models merged into {output}", quiet)
+    _print_summary(f"{len(models)} models merged into {output}", quiet)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -186,9 +186,9 @@ def _read_file(
     with table_path(file) as path:
         table = kept.open(path, goal, reading)
         logged = kept.notes.get("log_target") is True
-        _pass(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
+        _learn_once(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
     for note in kept.describe_reading(table):
-        _say(f"note: {note}", quiet)
+        _print_summary(f"note: {note}", quiet)
     return table
 
 
@@ -204,7 +204,9 @@ def _count_rows(means: ColumnMeans) -> dict[str, Any]:
     return {"means": tallies} if tallies else {}
 
 
-def _pass(table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool) -> None:
+def _learn_once(
+    table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
+) -> None:
     with progress_bar(table, shown=not quiet and sys.stderr.isatty()) as advance:
         for rows in table.batches():
             learn(named(rows.X, table.feature_names, model), rows.y, **rows.keywords())
@@ -243,6 +245,6 @@ def _rows(table: TableStream) -> str:
     return f"{n:,} row{'' if n == 1 else 's'}"
 
 
-def _say(words: str, quiet: bool) -> None:
+def _print_summary(words: str, quiet: bool) -> None:
     if not quiet:
         click.echo(words, err=True)

@@ -75,7 +75,7 @@ def parse(text: str) -> tuple[Words, ...]:
     found = tuple(_model(model) for model in text.split(",") if model.strip())
     texts = [words.text for words in found]
     if len(set(texts)) < len(texts):
-        raise ValueError(f"{text!r} has the same model twice")
+        raise ValueError(f"{text!r} has the same model twice: leave one out")
     if len(found) < 2:
         raise ValueError(f"{text!r}: give two models or more, as in auto,flat")
     return found

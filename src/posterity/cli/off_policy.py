@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from posterity.cli.estimates import finite, written_number
-from posterity.cli.intervals import page_of, tell
+from posterity.cli.estimates import finite, format_number
+from posterity.cli.intervals import check_report_path, tell
 from posterity.cli.tables import table_path
 from posterity.off_policy import Estimate, Evaluation, Log, evaluate
 from posterity.report import Line
@@ -41,7 +41,7 @@ class Settings:
 
 def run(settings: Settings) -> None:
     """Read, judge, print, and draw."""
-    page = page_of(settings)
+    page = check_report_path(settings)
     with table_path(settings.file) as path:
         log = _log(settings, path)
         policies = {name: _policy(name, log.arms) for name in settings.policies}
@@ -52,16 +52,16 @@ def run(settings: Settings) -> None:
             level=settings.level,
             reward_range=settings.reward_range,
         )
-    said = _in_words(evaluation, log)
+    said = _describe(evaluation, log)
     tell(
         settings,
         page,
         title=f"{settings.reward} a decision",
         said=said,
         header=HEADER,
-        lines=_lines(evaluation),
+        lines=_make_rows(evaluation),
         document=_document(settings, evaluation),
-        shown=_shown(settings),
+        shown=_format_value(settings),
     )
 
 
@@ -89,7 +89,7 @@ def _policy(name: str, arms: Sequence[Any]) -> Any:
     return next((arm for arm in arms if str(arm) == name), name)
 
 
-def _in_words(evaluation: Evaluation, log: Log) -> list[str]:
+def _describe(evaluation: Evaluation, log: Log) -> list[str]:
     lines = [f"{evaluation.rows:,} decisions among {len(log.arms)} arms."]
     if not log.has_propensities:
         lines.append(
@@ -99,21 +99,21 @@ def _in_words(evaluation: Evaluation, log: Log) -> list[str]:
     return lines
 
 
-def _lines(evaluation: Evaluation) -> list[Line]:
+def _make_rows(evaluation: Evaluation) -> list[Line]:
     return [_line(one, evaluation) for one in evaluation.estimates]
 
 
 def _line(one: Estimate, evaluation: Evaluation) -> Line:
     def ends(low: float, high: float) -> str:
-        return f"{written_number(low)} to {written_number(high)}"
+        return f"{format_number(low)} to {format_number(high)}"
 
     cells = (
         one.policy,
         one.method,
-        written_number(one.value),
+        format_number(one.value),
         ends(one.low, one.high),
         ends(one.anytime_low, one.anytime_high),
-        written_number(evaluation.support[one.policy].effective_rows),
+        format_number(evaluation.support[one.policy].effective_rows),
         one.note,
     )
     return Line(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
@@ -135,7 +135,7 @@ def _document(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _shown(settings: Settings) -> dict[str, str]:
+def _format_value(settings: Settings) -> dict[str, str]:
     return {
         "policies": ", ".join(settings.policies),
         "arm": settings.arm,

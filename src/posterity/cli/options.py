@@ -62,7 +62,7 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         metavar="HOW",
         callback=group.forgetting,
-        help="How old rows lose their say, where the world changes: none; adaptive, which needs no "
+        help="How old rows lose weight when the regression changes: none; adaptive, which needs no "
         "number; or one of exponential:0.99, stabilized:0.99, directional:0.99, smoothing:0.8, "
         "random-walk:0.01 (variance of a step), window:500 (rows), changepoint[:0.01] (chance of a "
         "change).",

@@ -59,7 +59,7 @@ def run(
                 X = named(rows.X, names, kept.model)
                 logged = kept.notes.get("log_target") is True
                 predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles, logged))
-                write(_beside(predictions, rows.beside))
+                write(_add_kept_columns(predictions, rows.beside))
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
@@ -68,7 +68,7 @@ def run(
         say_note(note)
 
 
-def _beside(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
+def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
     """Predictions behind the number of the row and the columns that are kept."""
     if kept is None:
         return predictions
@@ -115,7 +115,7 @@ def open_writer(output: str | None) -> Any:
     }  # fmt: skip
     kind = kinds.get(path.suffix.lower())
     if kind is None:
-        raise ValueError(f"{output}: unknown ending; predictions go to {', '.join(kinds)}")
+        raise ValueError(f"{output}: unknown ending; use one of {', '.join(kinds)}")
 
     @contextmanager
     def opened() -> Iterator[Write]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from posterity.forecasting.reading import ID, TARGET, TIME
-from posterity.io.columns import kind_of, require
+from posterity.io.columns import describe_type, require
 from posterity.io.conversions import as_floats
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
@@ -89,7 +89,7 @@ def _names(column: Any) -> NDArray[Any]:
 
 
 def _numbers(column: Any, name: str) -> NDArray[np.float64]:
-    found = kind_of(column.type)
+    found = describe_type(column.type)
     if found != "numbers":
         raise TableError(f"column {name!r} holds {found}: forecasts need numbers there")
     return as_floats(column)

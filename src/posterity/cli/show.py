@@ -76,7 +76,7 @@ def _learned_target(kept: ModelFile) -> str:
 
 
 def _predicted(model: Any, target: str) -> str:
-    """What the coefficients add up to."""
+    """The name of the quantity that the coefficients predict."""
     if hasattr(model, "classes_"):
         first, *others = [str(label) for label in model.classes_]
         label = repr(others[0]) if len(others) == 1 else "each other label"
@@ -114,15 +114,15 @@ def _waiting(model: Any) -> Any:
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
     posterior = model.posterior_
     if not hasattr(posterior, "each"):
-        return _coefficients_of(posterior, level)
+        return _list_coefficients(posterior, level)
     return [
         {**one, "name": f"{label}: {one['name']}"}
         for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _coefficients_of(joint, level)
+        for one in _list_coefficients(joint, level)
     ]
 
 
-def _coefficients_of(joint: Any, level: float) -> list[dict[str, Any]]:
+def _list_coefficients(joint: Any, level: float) -> list[dict[str, Any]]:
     each = joint.marginal()
     mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
     lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
@@ -137,7 +137,7 @@ def _coefficients_of(joint: Any, level: float) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """A number that JSON has, or None: infinite is what nothing is known of."""
+    """A number for JSON; None where it is infinite, for an undetermined coefficient."""
     if value is None or np.ndim(value) or not math.isfinite(value):
         return None
     return float(value)
@@ -152,7 +152,7 @@ def _print(document: dict[str, Any]) -> None:
     share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
     for one in document["coefficients"]:
-        cells = [_shown(one[key]) for key in ("mean", "std", "lower", "upper")]
+        cells = [_format_value(one[key]) for key in ("mean", "std", "lower", "upper")]
         table.add_row(escape(one["name"]), *cells)
     console.print()
     console.print(table)
@@ -171,10 +171,13 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
         ("model", document["class"]),
         ("coefficients of", document["coefficients_of"]),
-        ("rows learned", _shown(document["n_observations"], "{:,.6g}")),
-        ("rows not forgotten", _shown(document["n_effective"], "{:,.6g}") if forgets else ""),
-        ("noise, std", _shown(document["noise_std"])),
-        ("log evidence", _shown(document["log_evidence"], "{:.6g}")),
+        ("rows learned", _format_value(document["n_observations"], "{:,.6g}")),
+        (
+            "rows not forgotten",
+            _format_value(document["n_effective"], "{:,.6g}") if forgets else "",
+        ),
+        ("noise, std", _format_value(document["noise_std"])),
+        ("log evidence", _format_value(document["log_evidence"], "{:.6g}")),
         ("prior precision", _prior(document)),
         ("forgetting", str(settings.get("forgetting") or "none")),
         ("missing values", document["missing"] or ""),
@@ -187,14 +190,14 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _prior(document: dict[str, Any]) -> str:
-    """As it was set; and what was learned, from the least to the largest."""
+    """The prior as set, and the learned values in increasing order."""
     given = str(document["settings"].get("prior_precision", ""))
     learned = [value for value in document["prior_std_learned"] if value is not None]
     if not learned:
         return given
-    ends = [_shown(end(learned)) for end in (min, max)]
+    ends = [_format_value(end(learned)) for end in (min, max)]
     return f"{given}: coefficients within about {' to '.join(dict.fromkeys(ends))} of 0 (std)"
 
 
-def _shown(value: float | None, how: str = "{:.4g}") -> str:
+def _format_value(value: float | None, how: str = "{:.4g}") -> str:
     return "?" if value is None else how.format(value)

@@ -44,7 +44,9 @@ class _Joint(JointDistribution):
                 "give shapes (p,) and (p, p)"
             )
         if self.names is not None and len(self.names) != p:
-            raise ValueError(f"there are {len(self.names)} names for {p} coefficients")
+            raise ValueError(
+                f"there are {len(self.names)} names for {p} coefficients: give one for each"
+            )
         self._root = PrecisionRoot(self.precision_root)
 
     # ---- what the two kinds say of themselves ----

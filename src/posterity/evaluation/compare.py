@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
-    columns_for,
     evidence_terms,
-    final_of,
     forgets,
     fresh,
+    get_final_step,
+    select_columns,
     transformed,
 )
 from posterity.evaluation._batches import Batch, bounded_batches
@@ -158,16 +158,16 @@ def _by_evidence(
             continue
         for name, model in models.items():
             with _noted(name, seen, len(y)):
-                rows = columns_for(name, given[name], X)
+                rows = select_columns(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
-                final_of(model).partial_fit(rows, y, **batch.keywords())
+                get_final_step(model).partial_fit(rows, y, **batch.keywords())
         if seen == 0:
             _check_comparable(models)
         seen += len(y)
         if progress is not None:
             progress(seen)
     _refuse_nothing(seen)
-    return np.array([float(final_of(m).log_evidence_) for m in models.values()]), seen, 0
+    return np.array([float(get_final_step(m).log_evidence_) for m in models.values()]), seen, 0
 
 
 def _prequential(
@@ -185,9 +185,9 @@ def _prequential(
         densities = np.empty((len(models), len(y)))
         for k, (name, model) in enumerate(models.items()):
             with _noted(name, seen, len(y)):
-                rows = columns_for(name, given[name], X)
+                rows = select_columns(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
-                predictive = final_of(model).predict_then_learn(rows, y, **batch.keywords())
+                predictive = get_final_step(model).predict_then_learn(rows, y, **batch.keywords())
             densities[k] = np.where(_flat(predictive), np.nan, predictive.logpdf(y))
         # Nor is a point mass a density: a perfect fit so far, or none.
         scored = np.isfinite(densities).all(axis=0)
@@ -211,7 +211,7 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
     """Refuse evidences that leave out different things; asked once the models have begun."""
     kinds = {}
     for name, model in models.items():
-        if not hasattr(final_of(model), "log_evidence_"):
+        if not hasattr(get_final_step(model), "log_evidence_"):
             raise TypeError(
                 f'model {name!r} has no log_evidence_: compare with score="prequential"'
             )

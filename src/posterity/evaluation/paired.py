@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.averaging.members import check_member, final_of, fresh, transformed
+from posterity.averaging.members import check_member, fresh, get_final_step, transformed
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import bounded_batches
 from posterity.evaluation._ledger import StretchLedger
@@ -44,7 +44,7 @@ class _Learner:
         rows = transformed(self.model, X, y, first=not self._began)
         self._began = True
         try:
-            return final_of(self.model).predict_then_learn(rows, y, **keywords)
+            return get_final_step(self.model).predict_then_learn(rows, y, **keywords)
         except (ValueError, TypeError) as error:
             error.add_note(f"model {self.name!r}")
             raise

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
-from posterity.io.rounds import RoundColumns, Rounds, open_rounds, pieces, rewards_of
+from posterity.io.rounds import RoundColumns, Rounds, iterate_pieces, open_rounds, read_rewards
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import all_or_nothing
 
@@ -174,7 +174,7 @@ class Experiment:
         n = len(places)
         contexts = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=np.float64)
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
-        earned = rewards_of(rewards)
+        earned = read_rewards(rewards)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
         if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
@@ -193,7 +193,7 @@ class Experiment:
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
-        for piece in pieces(batches, self.n_observations_):
+        for piece in iterate_pieces(batches, self.n_observations_):
             shares = self._shares_of(piece)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:

@@ -24,7 +24,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from posterity import kernel
 from posterity.factor import removal
-from posterity.factor.gram import sure_triangle
+from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import partitions, run_together
 from posterity.factor.usable import check_usable
 from posterity.safety import check_memory
@@ -51,7 +51,7 @@ class NotInFactorError(ValueError):
 
 @dataclass(frozen=True)
 class Before:
-    """What the factor said of each row before it learned it.
+    """The factor's prediction of each row before it was learned.
 
     ``error`` (n, k) is the target minus its prediction, ``leverage`` (n,), ``residual`` (n, k) the
     residual sum of squares, ``count`` (n,) the sum of weights.
@@ -207,7 +207,7 @@ class Factor:
         def learn(triangle: Array, part: slice) -> None:
             some = X[part], Y[part], None if weights is None else weights[part]
             known = triangle[:, : len(triangle)]
-            sure = sure_triangle(*some, known, intercept=ones)
+            sure = compute_reliable_triangle(*some, known, intercept=ones)
             if sure is None:
                 kernel.append_block(triangle, self.n_targets, *some, ones)
             else:
@@ -216,7 +216,7 @@ class Factor:
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
-        self.refuse_vanished(triangles[0], X, Y, weights)
+        self.check_underflow(triangles[0], X, Y, weights)
         self._commit(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
@@ -230,7 +230,7 @@ class Factor:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
-        self.refuse_vanished(triangle, X, Y, weights)
+        self.check_underflow(triangle, X, Y, weights)
         self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return Before(*before, counts[:-1])
 
@@ -302,7 +302,7 @@ class Factor:
         self._counts += len(rows) - other._counts
         return least
 
-    def refuse_vanished(self, triangle: Array, X: Array, Y: Array, weights: Array | None) -> None:
+    def check_underflow(self, triangle: Array, X: Array, Y: Array, weights: Array | None) -> None:
         """Raise ``FloatingPointError`` where columns are lost in a new triangle for being small.
 
         A target alone may be as small as it likes: it does not tell the unit.
@@ -315,13 +315,16 @@ class Factor:
             lost = [X[:, gone[p - X.shape[1] : p]], Y[:, gone[p:] & (len(Y) > 1)]]
             sizes = np.abs(np.hstack(lost)).max(axis=0, initial=0.0)
             if ((sizes > 0.0) & (sizes < np.sqrt(SMALLEST))).any():
-                raise FloatingPointError("the rows are too small to square")
+                raise FloatingPointError(
+                    "the values in the rows are so small that their squares are 0: use smaller "
+                    "units, as in X * 1e100"
+                )
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight`` >= 0."""
         self._commit(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
 
-    def count_nothing(self) -> None:
+    def reset_counts(self) -> None:
         """Set the counts to 0: the rows of a prior count for nothing."""
         self._counts[...] = 0.0
 
@@ -401,7 +404,7 @@ class Factor:
             roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
             first = [np.ones((len(X), 1))] if intercept else []
             rows = roots[:, None] * np.hstack([*first, X, Y])
-            raise NotInFactorError(removal.first_impossible(self.triangle, rows))
+            raise NotInFactorError(removal.find_first_impossible(self.triangle, rows))
         return left
 
     def _commit(self, triangle: Array, counts: ArrayLike) -> None:

@@ -110,7 +110,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
         leave,
         prior.triangle,
     )
-    factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
+    factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     so_far = np.concatenate([[0.0], np.cumsum(weights)])
     counts = so_far[start:] - so_far[leave]
@@ -131,7 +131,7 @@ def _learn(
     triangle = factor.triangle.copy()
     ones = factor.lacks_ones(rows.X, rows.intercept)
     before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
-    factor.refuse_vanished(triangle, rows.X, rows.y, rows.weights)
+    factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
     return Before(*before, counts[:-1])

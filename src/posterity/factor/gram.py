@@ -27,7 +27,7 @@ CONDITION, ROUGH_CONDITION = 3e3, 3e7
 # Columns beyond which products are faster than panels of rows, rows a column from which on they
 # are, and those by which it is decided whether to go on where there are many more. So many, from
 # all of them, also tell the means.
-MANY_COLUMNS, ROWS_A_COLUMN, FIRST_LOOK, LONG = 40, 2, 4, 16
+MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG = 40, 2, 4, 16
 # Squares of columns that say too little, or too much, of their digits.
 LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
@@ -140,7 +140,7 @@ class Products:
         return root * scale, moments, np.array([[np.sqrt(left)]])
 
 
-def sure_triangle(
+def compute_reliable_triangle(
     X: Array, Y: Array, weights: Array | None, known: Array, *, intercept: bool
 ) -> Array | None:
     """The triangle (q, q) of rows and of what is ``known`` (q, q); None where digits would be lost.
@@ -153,11 +153,11 @@ def sure_triangle(
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(2000, 50)), rng.normal(size=(2000, 1))
-    >>> triangle = sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False)
+    >>> triangle = compute_reliable_triangle(X, Y, None, np.zeros((51, 51)), intercept=False)
     >>> np.allclose(triangle.T @ triangle, (rows := np.hstack([X, Y])).T @ rows)
     True
     >>> X[:, 0] = X[:, 1] + 1e-4 * X[:, 0]
-    >>> sure_triangle(X, Y, None, np.zeros((51, 51)), intercept=False) is None
+    >>> compute_reliable_triangle(X, Y, None, np.zeros((51, 51)), intercept=False) is None
     True
     """
     n, q = len(X), len(known)
@@ -167,8 +167,8 @@ def sure_triangle(
     if np.count_nonzero(known) > np.count_nonzero(precisions):
         return None
     with blas_threads(min(q, FEW_COLUMNS)):
-        look = FIRST_LOOK * q if n >= LONG * q else n
-        every = slice(None, None, max(1, n // (FIRST_LOOK * q)))
+        look = FIRST_CHUNK * q if n >= LONG * q else n
+        every = slice(None, None, max(1, n // (FIRST_CHUNK * q)))
         means = _means(X[every], Y[every], intercept)
         total = np.zeros((q, q), order="F")
         total[np.diag_indices(q)] = precisions

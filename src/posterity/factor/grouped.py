@@ -240,7 +240,7 @@ class GroupBank:
         return twin
 
     def image(self, slots: Slots) -> BankImage:
-        """What is needed to undo changes of the groups at ``slots``, and of new ones."""
+        """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
         return BankImage(self, self._copy_arrays(), slots, [array[slots] for array in self._arrays])
 
     def remove(self, rows: GroupedRows) -> None:

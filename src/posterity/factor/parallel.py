@@ -62,7 +62,9 @@ def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
             future.result()
 
 
-def take_turns(task: Callable[[int], None], turns: Iterable[int], multiply_adds: float) -> None:
+def run_in_parallel(
+    task: Callable[[int], None], turns: Iterable[int], multiply_adds: float
+) -> None:
     """Call ``task`` on each of ``turns``; every core takes the next one when it is free.
 
     ``multiply_adds`` is their number in all: of few, one core does all.

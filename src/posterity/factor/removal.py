@@ -118,7 +118,7 @@ def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | N
     return None if (off > BEYOND).any() else np.asarray(G.T)
 
 
-def first_impossible(triangle: Array, rows: Array) -> int | None:
+def find_first_impossible(triangle: Array, rows: Array) -> int | None:
     """The first row that can't have been learned, whatever the others are; None: each can."""
     for i in range(len(rows)):
         G = shares(triangle, rows[i : i + 1])

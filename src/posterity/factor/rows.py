@@ -60,7 +60,7 @@ class Rows:
 
     @property
     def first(self) -> int:
-        """The first row that weighs something."""
+        """The first row of positive weight."""
         return 0 if self.weights is None else int(np.argmax(self.weights > 0.0))
 
     @property

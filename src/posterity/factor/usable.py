@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
 LARGEST = 1e150  # squares of larger values would overflow
+NOT_USABLE = (
+    "a value in the rows is not finite, or its square overflows: leave the row out, or use larger "
+    "units"
+)
 # Values looked at together: of more BLAS starts threads, which costs more than it saves.
 STRETCH = 8192
 
@@ -16,9 +20,9 @@ def check_usable(*arrays: NDArray[np.float64], largest: float = LARGEST) -> None
 
     Examples
     --------
-    >>> check_usable(np.ones(3), np.array([[1e200]]))
+    >>> check_usable(np.ones(3), np.array([[1e200]]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FloatingPointError: the rows are not finite, or too large to square
+    FloatingPointError: a value in the rows is not finite, or its square overflows: ...
     """
     for array in arrays:
         flat = array.ravel()
@@ -27,4 +31,4 @@ def check_usable(*arrays: NDArray[np.float64], largest: float = LARGEST) -> None
             # No value is larger than the root of the sum of squares; only where that is too large
             # is it worth looking closer. NaN is neither. (BLAS itself warns of no overflow.)
             if not ddot(part, part) <= largest**2 and not np.abs(part).max() <= largest:
-                raise FloatingPointError("the rows are not finite, or too large to square")
+                raise FloatingPointError(NOT_USABLE)

@@ -206,16 +206,16 @@ def _check_feature_levels(levels: Any) -> bool:
 
 def _grouped(posterior: Any) -> bool:
     p, belief = posterior.bank.n_coefficients, posterior.belief
-    turns = [turn for turn in (posterior.turn, posterior.brief) if turn is not None]
+    samples = [one for one in (posterior.sample, posterior.small_sample) if one is not None]
     return (
         belief.mean.shape == belief.free.shape == (p,)
         and (belief.precision is None or belief.precision.n_coefficients == p)
         and p >= int(posterior.intercept)
         and 0.0 < posterior.discount <= 1.0
-        and len(turns) != 1
-        and all(turn.rows.shape[1:] == (p, p + 1) for turn in turns)
-        and (posterior.span is None or posterior.span.n_coefficients == p)
-        and 0 <= posterior.idle <= posterior.bank.clock
+        and len(samples) != 1
+        and all(sample.rows.shape[1:] == (p, p + 1) for sample in samples)
+        and (posterior.row_space is None or posterior.row_space.n_coefficients == p)
+        and 0 <= posterior.n_zero_weight <= posterior.bank.clock
     )
 
 

@@ -238,7 +238,7 @@ class Classifier(GeneralizedModel):
 
     @all_or_nothing
     def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
-        """The general path: classes may be new or many, rows may have times."""
+        """Learn rows in general: classes may be new or many, and rows may have times."""
         first = self._posterior_or_none is None
         place = None if first or self._many is not None else self._place_of(y)
         if place is not None:

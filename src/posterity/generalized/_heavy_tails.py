@@ -82,7 +82,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return posterior
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._but(state=self.state.copy())
 
     def copy_from(self, other: Self) -> None:
@@ -161,10 +161,10 @@ class HeavyTailedPosterior(LinearPosterior):
             left = without(state.kept, rows)
             ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
         else:
-            ahead._take_out(rows)
+            ahead._remove_rows(rows)
         self.copy_from(ahead)
 
-    def _take_out(self, rows: Kept) -> None:
+    def _remove_rows(self, rows: Kept) -> None:
         state, together = self.state, self.state.spread is not None
         if together:
             site = matched(self.likelihood, self._unit, rows.weights)

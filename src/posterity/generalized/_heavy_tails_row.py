@@ -47,7 +47,7 @@ class HeavyTailedPath:
         return self._rows.predict_mean(x)
 
     def close(self) -> None:
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Close the path: it learns no more rows, and its user must ask for another."""
         self._closed = True
         self._rows.close()
 

@@ -46,7 +46,7 @@ class HeavyTailsState:
     begun: WarmStart = field(default_factory=WarmStart)
 
     def copy(self) -> HeavyTailsState:
-        """The same, to go its own way."""
+        """An independent copy."""
         return replace(self, inner=self.inner.copy(), tally=self.tally.copy())
 
     def copy_from(self, other: HeavyTailsState) -> None:

@@ -111,7 +111,7 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
     _take_moments(fresh.prior, data.factor.root, fresh.n_effective)
     if fresh.strategy is not None:
         fresh.prior = fresh.prior.scaled(1.0)
-    fresh.start_waiting()
+    fresh.postpone_prior()
     fresh.choose_if_due()
     return fresh
 

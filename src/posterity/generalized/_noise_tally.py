@@ -45,7 +45,7 @@ class NoiseTally:
     beyond_core: float = 0.0
 
     def copy(self) -> NoiseTally:
-        """The same, to go its own way."""
+        """An independent copy."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin

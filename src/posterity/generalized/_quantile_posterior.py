@@ -46,7 +46,7 @@ class QuantilePosterior(HeavyTailedPosterior):
         return posterior
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return super().copy()._but(design=self.design.copy())
 
     def copy_from(self, other: Self) -> None:

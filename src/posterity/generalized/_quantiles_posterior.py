@@ -36,7 +36,7 @@ class QuantilesPosterior:
     improper: ClassVar[None] = None
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return type(self)(self.quantiles, tuple(one.copy() for one in self.each))
 
     def copy_from(self, other: Self) -> None:
@@ -216,7 +216,7 @@ class QuantilesPath:
         return np.sort([path.predict_mean(x) for path in self._paths])
 
     def close(self) -> None:
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Close the path: it learns no more rows, and its user must ask for another."""
         for path in self._paths:
             path.close()
 

@@ -23,7 +23,7 @@ from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import find_moments
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._site_removal import AGREED, LEAST_LEFT, MOST_ROUNDS, NEAR, SETTLED
-from posterity.posteriors.gaussian import never_learned
+from posterity.posteriors.gaussian import explain_never_learned
 
 Array = NDArray[np.float64]
 # Weight and target less the prediction (n,) of rows with these errors and leverages (n,), and what
@@ -40,7 +40,7 @@ def without(kept: Kept, gone: Kept) -> Kept:
         same = (gone.X[i] == kept.X).all(axis=1) & (kept.y == gone.y[i])
         there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * gone.weights[i]))
         if not len(there):
-            raise ValueError(never_learned(f"row {i}"))
+            raise ValueError(explain_never_learned(f"row {i}"))
         weights[there[-1]] -= gone.weights[i]
     left = weights > 1e-12 * kept.weights
     return Kept(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
@@ -86,7 +86,7 @@ def take_out(
         X, y, g = rows.X[part], rows.y[part], rows.weights[part]
         mean, leverage = inner.central().factor.predict(X, intercept=inner.intercept)
         if not np.isfinite(leverage).all():
-            raise ValueError(never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
+            raise ValueError(explain_never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
         weight, target, error, before, said = _make_site_rows(site, y, mean[:, 0], leverage, g)
         left = inner.rows_alone().factor
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction

@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dtrtrs
 from posterity import kernel
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
-from posterity.factor.usable import LARGEST
+from posterity.factor.usable import LARGEST, NOT_USABLE
 from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Rows:
         weights = relative * self.weights
         kernel.append_block(factor.triangle, 1, self.X, target[:, None], weights, ones)
         if not np.abs(factor.triangle).max() <= LARGEST:  # NaN is not, either
-            raise FloatingPointError("the rows are not finite, or too large to square")
+            raise FloatingPointError(NOT_USABLE)
 
     def under(self, prior: Factor, target: Array, relative: Array) -> Factor:
         """A factor of the prior and of the rows with these targets and relative weights."""

@@ -22,8 +22,8 @@ from posterity.grouped.inputs import (
     key_names,
     read,
     split,
+    split_group_key,
     split_one,
-    taken_out,
 )
 from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
@@ -152,7 +152,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         if return_std:
             distribution = self.predict_distribution(X, groups=groups)
             return distribution.mean(), distribution.std()
-        points, slots = self._points(X, groups)
+        points, slots = self._read_points(X, groups)
         return self._posterior.predict_mean(points, slots)
 
     @one_at_a_time
@@ -168,7 +168,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> bool(sd[0] < sd[1])
         True
         """
-        points, slots = self._points(X, groups)
+        points, slots = self._read_points(X, groups)
         return self._posterior.predictive(points, slots)
 
     @one_at_a_time
@@ -184,7 +184,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> bool(expected.std() < model.predict_distribution([[1.0]], groups=["a"]).std())
         True
         """
-        points, slots = self._points(X, groups)
+        points, slots = self._read_points(X, groups)
         return self._posterior.expected(points, slots)
 
     def predict_interval(
@@ -252,7 +252,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
         1.25
         """
-        points, slots = self._points(X, groups)
+        points, slots = self._read_points(X, groups)
         ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
 
         def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
@@ -274,7 +274,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         7.0
         """
         model = self if self._posterior_or_none else self._begun_from(x, group)
-        x, group = model._apart(x, group)
+        x, group = model._separate_key(x, group)
         slot = None if group is None else model._index.place(group)
         if slot is None:
             x, keys = model._split_one(x, group)
@@ -296,7 +296,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         ()
         """
         posterior = self._posterior
-        x, keys = self._split_one(*self._apart(x, group))
+        x, keys = self._split_one(*self._separate_key(x, group))
         slots = self._index.places(keys)[keys.numbers]
         return posterior.predictive(np.ascontiguousarray(self._path.values(x)), slots)[0]
 
@@ -426,15 +426,15 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _split_one(self, x: Any, group: Any) -> tuple[Any, Keys]:
         return split_one(x, self.by, group, len(self._index.kinds))
 
-    def _apart(self, x: Any, group: Any) -> tuple[Any, Any]:
+    def _separate_key(self, x: Any, group: Any) -> tuple[Any, Any]:
         """The features and the key of a row, where its mapping has both."""
         if group is None and self.by is not None and hasattr(x, "keys"):
-            return taken_out(x, key_names(self.by))
+            return split_group_key(x, key_names(self.by))
         return x, group
 
     @property
     def _path(self) -> GroupPath:
-        """What learns and predicts single rows."""
+        """The path that learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
             names = getattr(self, "feature_names_in_", None)
             posterior = self._posterior
@@ -444,7 +444,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
         return Input(self._path.values(x), np.array([y]), weights, keys)
 
-    def _points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
+    def _read_points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
         self._posterior  # noqa: B018
         X, keys = self._split(X, groups)
         points = np.ascontiguousarray(read_points(self, X))
@@ -510,7 +510,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         labels = self._index.labels
         return Keys(np.arange(len(labels), dtype=np.int32), labels, self._index.kinds)
 
-    def _slot_of(self, key: Any) -> int:
+    def _find_slot(self, key: Any) -> int:
         known = key_of(key, len(self._index.kinds), "key")
         self._index.check_kinds(known)
         slot = int(self._index.places(known)[0])
@@ -520,11 +520,11 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             )
         return slot
 
-    def _are_among(self, groups: Any) -> NDArray[np.bool_]:
+    def _select_keys(self, groups: Any) -> NDArray[np.bool_]:
         """(G,) which groups are among these keys."""
         chosen = np.zeros(self.n_groups_, dtype=bool)
         for key in groups:
-            chosen[self._slot_of(key.item() if isinstance(key, np.integer) else key)] = True
+            chosen[self._find_slot(key.item() if isinstance(key, np.integer) else key)] = True
         return chosen
 
 

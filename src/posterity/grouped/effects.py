@@ -27,15 +27,17 @@ def shared_posterior(known: GroupedPosterior, names: tuple[str, ...]) -> JointOf
     """Joint posterior of the means of [intercept, coefficients] over groups."""
     if not known.belief.free.all():
         raise ValueError(
-            "the mean over groups is given, not learned: there is nothing to tell of it; leave out "
-            "prior_mean to learn it"
+            "prior_mean is given, so the mean over groups has no posterior: leave prior_mean out "
+            "to learn it"
         )
     read = known.exact()
     spread = mean_covariance(known)
     # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
     size = np.sqrt(np.diag(spread))
     if not (np.isfinite(size).all() and (size > 0.0).all()):
-        raise ValueError("too few rows have come to tell of the mean over groups")
+        raise ValueError(
+            "the rows do not determine the mean over groups: learn more rows, in more groups, first"
+        )
     root = cholesky(np.linalg.inv(spread / np.outer(size, size))) / size
     return known.noise.posterior(read.prior.mean, root, read.residual_df, read.residual, names)
 

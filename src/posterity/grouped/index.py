@@ -44,12 +44,12 @@ class KeyIndex:
             isinstance(self.labels, np.ndarray)
             or all(type(label) is int and abs(label) <= _LARGEST for label in self.labels)
         )
-        self._use(_Numbers(self.labels) if whole else _Objects(listed(self.labels)))
+        self._use_table(_Numbers(self.labels) if whole else _Objects(listed(self.labels)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyIndex, (self.labels.copy(), self.kinds)
 
-    def _use(self, table: _Numbers | _Objects) -> None:
+    def _use_table(self, table: _Numbers | _Objects) -> None:
         self._table, self.labels = table, table.labels
 
     @property
@@ -58,15 +58,15 @@ class KeyIndex:
         return self._table.is_distinct
 
     def image(self) -> IndexImage:
-        """What is needed to undo the coming of new keys."""
+        """The state to restore if new keys are taken back."""
         return IndexImage(self, self._table, len(self.labels), self.kinds)
 
     def copy(self) -> KeyIndex:
-        """The same, to go its own way."""
+        """An independent copy."""
         return KeyIndex(self.labels.copy(), self.kinds)
 
     def places(self, keys: Keys, *, new: bool = False) -> Slots:
-        """Slots of the labels of ``keys``; those that are not here get one if ``new``, or -1."""
+        """Slots of the labels of ``keys``. New labels get a slot if ``new``, and -1 otherwise."""
         self.check_kinds(keys)
         if new and not self.kinds:
             self.kinds, self.labels = keys.kinds, keys.labels.copy()
@@ -75,7 +75,7 @@ class KeyIndex:
         if not new and not len(self.labels):
             return np.full(len(keys.labels), -1, dtype=np.intp)
         if new and not self._table.takes(keys.labels):
-            self._use(_Objects(listed(self.labels)))
+            self._use_table(_Objects(listed(self.labels)))
         found = self._table.places(keys.labels, new)
         self.labels = self._table.labels
         return found
@@ -136,7 +136,9 @@ class KeyIndex:
             return np.array(self.labels)
         array = np.empty(len(self.labels), dtype=object)
         for slot, label in enumerate(self.labels):
-            array[slot] = tuple(map(_shown, label, self.kinds)) if len(self.kinds) > 1 else label
+            array[slot] = (
+                tuple(map(_to_python, label, self.kinds)) if len(self.kinds) > 1 else label
+            )
         return array
 
 
@@ -151,9 +153,9 @@ class IndexImage:
 
     def restore(self) -> None:
         """Put all of it back."""
-        self.table.cut(self.size)
+        self.table.truncate(self.size)
         self.index.kinds = self.kinds
-        self.index._use(self.table)
+        self.index._use_table(self.table)
 
 
 class _Objects:
@@ -183,7 +185,7 @@ class _Objects:
         found = (self._slots.get(label, -1) for label in labels)
         return np.fromiter(found, dtype=np.intp, count=len(labels))
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         del self.labels[size:]
         while len(self._slots) > size:
             self._slots.popitem()
@@ -215,7 +217,7 @@ class _Numbers:
             return self._table.places(np.asarray(labels, dtype=np.int64), new)
         return np.array([self.place(label) for label in labels], dtype=np.intp)
 
-    def cut(self, size: int) -> None:
+    def truncate(self, size: int) -> None:
         self._table.cut(size)
 
 
@@ -225,7 +227,7 @@ def _is_whole(label: Any) -> bool:
     return int(label) == label
 
 
-def _shown(label: Any, kind: str) -> Any:
+def _to_python(label: Any, kind: str) -> Any:
     return np.int64(label).view(_MICROSECONDS) if kind == "dates" else label
 
 

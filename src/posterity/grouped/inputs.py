@@ -24,7 +24,7 @@ NO_KEY, NO_KIND = "all", ("none",)
 
 @dataclass(frozen=True)
 class Input:
-    """Rows as the kernel takes them, and the keys of their groups."""
+    """Rows as arrays, and the keys of their groups."""
 
     X: Array
     y: Array
@@ -61,7 +61,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         if names and groups is not None:
             raise ValueError(f"the keys are in the column {names[0]!r} already: leave groups out")
         if names:
-            return _without(X, names), read_keys([_column(X, name) for name in names], names)
+            return _drop_columns(X, names), read_keys([_column(X, name) for name in names], names)
     elif names and groups is None:
         raise ValueError(
             f"by is {by!r}, but X has no columns with names: give a data frame, or groups="
@@ -70,7 +70,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         if known:
             raise ValueError("earlier rows had keys: give groups= for these as well")
         return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
-    keys = _given(groups)
+    keys = _check_given(groups)
     if len(keys.numbers) != _length(X):
         raise ValueError(
             f"groups has {len(keys.numbers)} keys, but X has {_length(X)} rows: give one for each"
@@ -84,7 +84,7 @@ def split_one(
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
     if group is None and names and hasattr(x, "keys"):
-        rest, group = taken_out(cast(Mapping[str, Any], x), names)
+        rest, group = split_group_key(cast(Mapping[str, Any], x), names)
         return rest, key_of(group, len(names))
     if group is None:
         if names:
@@ -93,7 +93,7 @@ def split_one(
     return x, key_of(group, max(n_parts, len(names)))
 
 
-def taken_out(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
+def split_group_key(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
     """The features of a mapping, and its key; a tuple where there are several names."""
     rest = dict(x)
     missing = [name for name in names if name not in rest]
@@ -130,7 +130,7 @@ def drop_weightless_rows(given: Input) -> Input:
     return Input(given.X[some], given.y[some], given.weights[some], keys)
 
 
-def _given(groups: Any) -> Keys:
+def _check_given(groups: Any) -> Keys:
     if hasattr(groups, "column_names") or hasattr(groups, "columns"):
         names = list(getattr(groups, "column_names", None) or groups.columns)
         return read_keys([_column(groups, name) for name in names], [str(name) for name in names])
@@ -155,7 +155,7 @@ def _column(frame: Any, name: str) -> Any:
     return frame.column(name) if hasattr(frame, "column_names") else frame[name]
 
 
-def _without(frame: Any, names: list[str]) -> Any:
+def _drop_columns(frame: Any, names: list[str]) -> Any:
     for name in names:
         _column(frame, name)
     if hasattr(frame, "column_names"):
@@ -178,6 +178,6 @@ __all__ = [
     "key_names",
     "read",
     "split",
+    "split_group_key",
     "split_one",
-    "taken_out",
 ]

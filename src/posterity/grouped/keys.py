@@ -99,17 +99,17 @@ def _from_numpy(values: NDArray[Any], name: str) -> Keys:
     kind = values.dtype.kind
     if kind == "M":
         _refuse_missing(np.isnat(values), name)
-        return _numbered(values.astype(_MICROSECONDS).view(np.int64), "dates")
+        return _number_values(values.astype(_MICROSECONDS).view(np.int64), "dates")
     if kind == "f":
         _refuse_missing(np.isnan(values), name)
         if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
-            return _numbered(values.astype(np.int64), "numbers")
+            return _number_values(values.astype(np.int64), "numbers")
     elif kind in "bi" or (kind == "u" and values.max(initial=0) < 2**63):
-        return _numbered(values.astype(np.int64, copy=False), "numbers")
+        return _number_values(values.astype(np.int64, copy=False), "numbers")
     return _from_objects(values.tolist(), name)
 
 
-def _numbered(values: NDArray[np.int64], kind: str) -> Keys:
+def _number_values(values: NDArray[np.int64], kind: str) -> Keys:
     numbers, distinct = numbered(np.ascontiguousarray(values))
     return Keys(numbers, distinct, (kind,))
 
@@ -173,16 +173,16 @@ def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> 
     """Number codes by first appearance; labels as they are kept."""
     numbers, distinct = numbered(codes.astype(np.int64))
     labels = [labels[code] for code in distinct.tolist()]
-    labels = [_plain(label) for label in labels]
+    labels = [_to_python_scalar(label) for label in labels]
     kind = _get_kind(labels)
     if kind == "dates":
-        stamps = np.array([_stamp(label) for label in labels], dtype=np.int64)
+        stamps = np.array([_to_microseconds(label) for label in labels], dtype=np.int64)
         again, distinct = numbered(stamps)  # two time zones may mean one moment
         return Keys(again[numbers], distinct, (kind,))
     return Keys(numbers, labels, (kind,))
 
 
-def _plain(label: Any) -> Any:
+def _to_python_scalar(label: Any) -> Any:
     """Python's own value for a scalar of NumPy's."""
     if isinstance(label, np.datetime64):
         return label.astype(_MICROSECONDS).item()
@@ -203,7 +203,7 @@ def _get_kind(labels: Iterable[Any]) -> str:
     return kinds.pop() if len(kinds) == 1 else "other"
 
 
-def _stamp(day: date) -> int:
+def _to_microseconds(day: date) -> int:
     """Microseconds since 1970, in UTC where there is a time zone."""
     moment = day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     if moment.tzinfo is not None:

@@ -12,7 +12,7 @@ from posterity.distributions.joint_distribution import require_pandas
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, drop_weightless_rows, read
-from posterity.grouped.single import plain_model
+from posterity.grouped.single import make_single_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.noise import Distribution
@@ -232,7 +232,7 @@ class GroupedRegression(GroupedModel):
         """
         if self._posterior_or_none is None:
             return self._take_over(self._begun_from(x, group).learn_one(x, y, weight, group=group))
-        x, group = self._apart(x, group)
+        x, group = self._separate_key(x, group)
         slot = None if group is None else self._index.place(group)
         if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
             return self
@@ -344,7 +344,7 @@ class GroupedRegression(GroupedModel):
         if (idle is None) == (groups is None):
             raise ValueError("evict needs either idle or groups, as in evict(idle=100_000)")
         if groups is not None:
-            leaves = self._are_among(groups)
+            leaves = self._select_keys(groups)
         else:
             leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._fresh()
@@ -375,7 +375,7 @@ class GroupedRegression(GroupedModel):
         >>> bool(np.isclose(one.predict([[2.0]])[0], model.predict([[2.0]], groups=["b"])[0]))
         True
         """
-        return plain_model(self, self._slot_of(key))
+        return make_single_model(self, self._find_slot(key))
 
     def summary(self, level: float = 0.95, *, groups: Any = None) -> Any:
         """Table of what was learned of each group: a pandas data frame.

@@ -15,7 +15,7 @@ from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
 
 
-def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
+def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
     known, read = model._posterior, model._posterior.exact()
     priors = read.prior.priors
@@ -47,4 +47,4 @@ def plain_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     return plain
 
 
-__all__ = ["plain_model"]
+__all__ = ["make_single_model"]

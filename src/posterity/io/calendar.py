@@ -49,7 +49,7 @@ def reader_of(part: str) -> Callable[[Any], Codes]:
     return partial(part_codes, part=part)
 
 
-def parts_of(kind: Any, values: Any) -> tuple[str, ...]:
+def find_calendar_parts(kind: Any, values: Any) -> tuple[str, ...]:
     """Parts that a column of this Arrow type has, and that differ among these values of it."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -62,19 +62,19 @@ def parts_of(kind: Any, values: Any) -> tuple[str, ...]:
     return tuple(part for part, has in having.items() if has and _varies(values, part))
 
 
-def never_goes_back(values: Any) -> bool:
+def is_increasing(values: Any) -> bool:
     """Whether dates never go back, and do not all say the same: then they are a time."""
     days = as_days(values)
     days = days[~np.isnan(days)]
     return len(days) > 1 and bool((np.diff(days) >= 0.0).all() and days[-1] > days[0])
 
 
-def part_in(label: str) -> tuple[str, str] | None:
+def find_calendar_part(label: str) -> tuple[str, str] | None:
     """Column and part of ``when.hour``; None where it ends in no part.
 
     Examples
     --------
-    >>> part_in("when.hour"), part_in("when.minute")
+    >>> find_calendar_part("when.hour"), find_calendar_part("when.minute")
     (('when', 'hour'), None)
     """
     column, _, part = label.rpartition(".")
@@ -84,7 +84,7 @@ def part_in(label: str) -> tuple[str, str] | None:
 _DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{2,4})\b(.*)", re.DOTALL)
 
 
-def written_dates(words: Sequence[str]) -> str:
+def find_date_format(words: Sequence[str]) -> str:
     """How dates like 04/30/21 are written, "%m/%d/%y"; "" where not all words are such.
 
     A guess from whichever number is above 12; where none is, the day stands first, but after /.
@@ -116,10 +116,10 @@ def _count_values(values: Any) -> int:
 
 __all__ = [
     "PARTS",
-    "never_goes_back",
+    "find_calendar_part",
+    "find_calendar_parts",
+    "find_date_format",
+    "is_increasing",
     "part_codes",
-    "part_in",
-    "parts_of",
     "reader_of",
-    "written_dates",
 ]

@@ -10,12 +10,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from posterity.io.calendar import PARTS, never_goes_back, part_in, parts_of, written_dates
-from posterity.io.conversions import DECIMAL_COMMA, MISSING, text_codes
+from posterity.io.calendar import (
+    PARTS,
+    find_calendar_part,
+    find_calendar_parts,
+    find_date_format,
+    is_increasing,
+)
+from posterity.io.conversions import DECIMAL_COMMA, MISSING, encode_text
 from posterity.io.csv_source import EXAMPLE
 from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
 from posterity.io.errors import TableError
-from posterity.io.lags import lag_in
+from posterity.io.lags import find_lag
 
 Dates = Literal["error", "days", "calendar"]
 MOST_LEVELS = 256
@@ -38,7 +44,7 @@ class Encoding:
     lags: tuple[int, ...] = ()
 
 
-def chosen_columns(
+def select_columns(
     schema: Any,
     target: str,
     features: Sequence[str] | None,
@@ -147,11 +153,11 @@ def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Enco
     if how.dates == "days":
         return [Days(name)]
     values = first.column(name)
-    parts = parts_of(kind, values)
+    parts = find_calendar_parts(kind, values)
     made: list[Encoder] = [
         Categories.of_part(name, part, PARTS[part][0], how.drop_first) for part in parts
     ]
-    return made if parts and not never_goes_back(values) else [*made, Days(name)]
+    return made if parts and not is_increasing(values) else [*made, Days(name)]
 
 
 def _make_number_error(pa: Any, name: str, kind: Any) -> str:
@@ -167,8 +173,8 @@ def _make_number_error(pa: Any, name: str, kind: Any) -> str:
     )
 
 
-def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
-    """Encoders that make the features of a model, by their names: "size", or "zone=b" of "zone".
+def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
+    """Encoders for the features of a model, found by their names, as "size" or "zone=b".
 
     Raises
     ------
@@ -179,7 +185,7 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]
     levels: dict[str, list[tuple[int, str]]] = {}
     made: list[PlacedEncoder] = []
     for place, name in enumerate(names):
-        label = _label_of(name, present)
+        label = _get_label(name, present)
         if label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
@@ -190,12 +196,12 @@ def encoders_for(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]
     return tuple(made)
 
 
-def _label_of(feature: str, present: Collection[str]) -> str | None:
+def _get_label(feature: str, present: Collection[str]) -> str | None:
     """What is before an = in the name of a feature: a column, or a part of a date; else None."""
     if feature in present:
         return None
     stems = [feature[:i] for i, mark in enumerate(feature) if mark == "="]
-    dated = [stem for stem in stems if (part_in(stem) or ("",))[0] in present]
+    dated = [stem for stem in stems if (find_calendar_part(stem) or ("",))[0] in present]
     return next((stem for stem in [*stems, *dated] if stem in present or stem in dated), None)
 
 
@@ -203,7 +209,7 @@ def _get_learned_column(schema: Any, name: str) -> Encoder:
     """The column of this name, in numbers, or what it was so many rows before."""
     import pyarrow as pa
 
-    lag = None if name in schema.names else lag_in(name, schema.names)
+    lag = None if name in schema.names else find_lag(name, schema.names)
     if lag is not None:
         check_numbers(schema, lag.column, "column")
         return lag
@@ -222,7 +228,7 @@ def _get_learned_column(schema: Any, name: str) -> Encoder:
 def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     import pyarrow as pa
 
-    dated = None if label in schema.names else part_in(label)
+    dated = None if label in schema.names else find_calendar_part(label)
     if dated is None:
         return Categories(label, levels, drop_first=False)
     kind = schema.field(dated[0]).type
@@ -235,12 +241,12 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
 
 def has_holes(values: Any) -> bool:
     """Whether a value of an Arrow array is missing."""
-    codes, words = text_codes(values)
+    codes, words = encode_text(values)
     return bool((codes == len(words)).any())
 
 
 def _levels(name: str, values: Any, *, numbers: bool) -> tuple[str, ...]:
-    codes, words = text_codes(values)
+    codes, words = encode_text(values)
     counts = np.bincount(codes, minlength=len(words) + 1)
     levels = sorted(word for word, count in zip(words, counts, strict=False) if count)
     if numbers:
@@ -266,7 +272,7 @@ def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
             f"column {name!r} is mostly numbers but also holds {odd!r}: fix the value (leave it "
             f"empty or write NA where it is missing), or leave the column out (drop=[{name!r}])"
         )
-    how = written_dates(levels)
+    how = find_date_format(levels)
     if how:
         raise TableError(
             f"column {name!r} looks like dates, as in {levels[0]!r}: give their format "
@@ -328,7 +334,7 @@ def _described(pa: Any, kind: Any) -> str:
     return "text" if _is_text(pa, kind) else f"values of type {kind}"
 
 
-def kind_of(type_: Any) -> str:
+def describe_type(type_: Any) -> str:
     """What a column holds, in words: numbers and text are each one kind."""
     import pyarrow as pa
 

@@ -36,7 +36,7 @@ def as_floats(values: Any) -> FloatArray:
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
+def get_codes(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     """Place of each value among the words of its dictionary; missing is one past the last."""
     import pyarrow as pa
 
@@ -51,9 +51,9 @@ def codes_of(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     return place, words
 
 
-def text_codes(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+def encode_text(values: Any) -> tuple[NDArray[np.intp], list[str]]:
     """The same, with words as text; of whole numbers, too, in whatever type they come."""
-    place, words = codes_of(values)
+    place, words = get_codes(values)
     return place, [_convert_to_text(word) for word in words]
 
 
@@ -62,4 +62,4 @@ def _convert_to_text(word: Any) -> str:
     return str(int(word)) if whole else str(word)
 
 
-__all__ = ["DECIMAL_COMMA", "MISSING", "as_days", "as_floats", "codes_of", "text_codes"]
+__all__ = ["DECIMAL_COMMA", "MISSING", "as_days", "as_floats", "encode_text", "get_codes"]

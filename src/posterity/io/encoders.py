@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.calendar import Codes, reader_of
-from posterity.io.conversions import MISSING, as_days, as_floats, text_codes
+from posterity.io.conversions import MISSING, as_days, as_floats, encode_text
 
 FloatArray = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class Categories:
     levels: tuple[str, ...]
     drop_first: bool
     part: str = ""
-    coded: Callable[[Any], Codes] = text_codes
+    coded: Callable[[Any], Codes] = encode_text
     unseen: Counter[str] = field(default_factory=Counter, compare=False)
 
     @classmethod

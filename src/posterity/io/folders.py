@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from posterity.io.columns import kind_of
+from posterity.io.columns import describe_type
 from posterity.io.csv_source import Batches, TextFormat
 from posterity.io.errors import TableError
-from posterity.io.sources import Source, ending_of, open_file
+from posterity.io.sources import Source, find_ending, open_file
 
 
 class FolderSource:
@@ -56,7 +56,7 @@ class FolderSource:
         for name in columns:
             if name not in source.schema.names:
                 raise TableError(f"{source.path} has no column {name!r}, which {first} has")
-            kinds = [kind_of(one.field(name).type) for one in (source.schema, self.schema)]
+            kinds = [describe_type(one.field(name).type) for one in (source.schema, self.schema)]
             if kinds[0] != kinds[1]:
                 raise TableError(
                     f"{source.path}: column {name!r} holds {kinds[0]}, and {kinds[1]} in {first}: "
@@ -78,7 +78,7 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
         file
         for file in found
         if file.is_file()
-        and ending_of(file) is not None
+        and find_ending(file) is not None
         and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
     )
     if not files:
@@ -86,7 +86,7 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
             f"{path} {'holds no table' if path.is_dir() else 'matches no table'}: give a file, a "
             "folder of files, or a pattern as 'rides-*.csv', in a format that can be read"
         )
-    endings = sorted({str(ending_of(file)) for file in files})
+    endings = sorted({str(find_ending(file)) for file in files})
     if len(endings) > 1:
         raise TableError(
             f"{path} contains files of several formats, {' and '.join(endings)}: choose one, as in "

@@ -26,24 +26,24 @@ def refuse_endless(formula: str, parser: Any) -> None:
         tree = parser.get_ast(formula)
     except Exception:
         return
-    for side in _sides(tree):
-        if not _terms(side) <= MOST_TERMS:
+    for side in _split_sides(tree):
+        if not _count_terms(side) <= MOST_TERMS:
             raise TableError(f"the formula has more than {MOST_TERMS:,} terms: use smaller powers")
 
 
-def _sides(tree: Any) -> list[Any]:
+def _split_sides(tree: Any) -> list[Any]:
     if getattr(getattr(tree, "operator", None), "symbol", None) in ("~", "|"):
-        return [side for part in tree.args for side in _sides(part)]
+        return [side for part in tree.args for side in _split_sides(part)]
     return [tree]
 
 
-def _terms(node: Any) -> float:
+def _count_terms(node: Any) -> float:
     """How many terms are tried for a node, at most."""
     if not hasattr(node, "operator"):
         if node.kind.name == "PYTHON":
             _refuse_endless_code(str(node.token))
         return 1.0
-    symbol, counts = node.operator.symbol, [_terms(part) for part in node.args]
+    symbol, counts = node.operator.symbol, [_count_terms(part) for part in node.args]
     if symbol in ("**", "^"):
         power = float(str(node.args[1].token)) if _is_number(node.args[1]) else math.inf
         return counts[0] ** power if max(counts[0], power) <= HIGHEST_POWER else math.inf

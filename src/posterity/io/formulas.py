@@ -27,7 +27,7 @@ class FormulaStream:
     def __init__(self, source: Any, formula: str, batch_rows: int, missing: Missing) -> None:
         self._source, self._batch_rows, self._missing = source, batch_rows, missing
         self.formula = formula
-        self._columns = sorted(_columns_of(formula, source.schema.names))
+        self._columns = sorted(_list_columns(formula, source.schema.names))
         first = next(source.batches(self._columns, max(batch_rows, FIRST_ROWS)), None)
         if first is None:
             raise TableError(f"{source.path} has column names but no rows: give a table with rows")
@@ -138,7 +138,7 @@ def _import_formulaic() -> Any:
     return formulaic
 
 
-def _columns_of(formula: str, present: list[str]) -> set[str]:
+def _list_columns(formula: str, present: list[str]) -> set[str]:
     formulaic = _import_formulaic()
     refuse_endless(formula, formulaic.parser.DefaultFormulaParser())
     try:

@@ -53,16 +53,16 @@ def check_lags(lags: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, lags)))
 
 
-def lag_in(name: str, present: Collection[str]) -> Lag | None:
+def find_lag(name: str, present: Collection[str]) -> Lag | None:
     """The lag that a feature's name stands for, where there is such a column.
 
     Examples
     --------
-    >>> lag_in("load.lag24", ["load"])
+    >>> find_lag("load.lag24", ["load"])
     Lag(column='load', rows=24)
     """
     found = _NAME.fullmatch(name)
     return Lag(found[1], int(found[2])) if found and found[1] in present else None
 
 
-__all__ = ["Lag", "check_lags", "lag_in"]
+__all__ = ["Lag", "check_lags", "find_lag"]

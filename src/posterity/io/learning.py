@@ -200,7 +200,7 @@ def predict_stream(
     stream = open_rows(table, list(names), reading)
     wrapped = container(table, output)
     for X, rows in stream:
-        yield wrapped(rows, _columns_of(model, named(X, names, model), level, quantiles))
+        yield wrapped(rows, _list_columns(model, named(X, names, model), level, quantiles))
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -235,7 +235,7 @@ def named(X: Any, names: Sequence[str], model: Any = None) -> Any:
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
 
 
-def _columns_of(
+def _list_columns(
     model: Any, X: Any, level: float | None, quantiles: Sequence[float]
 ) -> dict[str, NDArray[Any]]:
     if is_classifier(model):

@@ -72,7 +72,7 @@ class ColumnMeans:
             self._tallies[name] = mine[0] + total, mine[1] + count
         return self
 
-    def sums_of(self, names: Sequence[str]) -> FloatArray:
+    def collect_sums(self, names: Sequence[str]) -> FloatArray:
         """(2, p): sums and counts of these features; those that are new have none."""
         return np.array([self._tallies.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2).T
 
@@ -82,7 +82,7 @@ class ColumnMeans:
 
     def add(self, names: Sequence[str], sums: FloatArray, counts: FloatArray) -> None:
         """Count more values, by their sums and counts (p,)."""
-        totals = (self.sums_of(names) + np.stack([sums, counts])).T.tolist()
+        totals = (self.collect_sums(names) + np.stack([sums, counts])).T.tolist()
         for name, (total, count) in zip(names, totals, strict=True):
             self._tallies[name] = total, count
 
@@ -119,7 +119,7 @@ class Refuse:
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Let all rows through, or raise."""
-        bad = first_where(np.isnan, X, y)
+        bad = find_first(np.isnan, X, y)
         if bad is not None:
             raise TableError(
                 f'{place(*bad)} is missing; use missing="skip" to leave such rows out'
@@ -172,7 +172,7 @@ class RunningMean(Skip):
             self.means.add(names, X.sum(axis=0), np.full(len(names), float(len(X))))
             return None
         absent = np.isnan(X)
-        observed, sums = np.where(absent, 0.0, X), self.means.sums_of(names)
+        observed, sums = np.where(absent, 0.0, X), self.means.collect_sums(names)
         for j in np.flatnonzero(absent.any(axis=0)):
             rows = np.flatnonzero(absent[:, j])
             # A missing value adds nothing, so sums up to and before its row are the same.
@@ -259,12 +259,12 @@ def counted(holes: Mapping[str, int], most: int = 8) -> str:
 
 def refuse_infinite(X: FloatArray, y: FloatArray, place: Place) -> None:
     """Infinity is never a missing value: it is an error under every policy."""
-    bad = first_where(np.isinf, X, y)
+    bad = find_first(np.isinf, X, y)
     if bad is not None:
         raise TableError(f"{place(*bad)} is infinite: correct or delete that row")
 
 
-def first_where(
+def find_first(
     test: Callable[[FloatArray], NDArray[np.bool_]], X: FloatArray, y: FloatArray
 ) -> tuple[int, int] | None:
     """Row and column of the first value the test holds for, row by row; column -1 is y."""

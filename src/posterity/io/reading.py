@@ -41,12 +41,12 @@ class Reading:
         if self.batch_rows < 1:
             raise ValueError(f"batch_rows must be at least 1, got {self.batch_rows}")
         check_missing(self.missing)
-        bytes_of(self.memory)
+        parse_bytes(self.memory)
 
-    def rows_at_once(self, n_columns: int, n_features: int, least: int) -> int:
+    def choose_batch_rows(self, n_columns: int, n_features: int, least: int) -> int:
         """Rows to read at a time: ``batch_rows``, at least ``least``, and as memory allows."""
         bytes_a_row = 8 * (_RAW * n_columns + _NUMBERS * n_features + 1)
-        return max(1, min(max(self.batch_rows, least), bytes_of(self.memory) // bytes_a_row))
+        return max(1, min(max(self.batch_rows, least), parse_bytes(self.memory) // bytes_a_row))
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -54,12 +54,12 @@ class Reading:
         return tuple(name for name in (self.weight, self.time) if name is not None)
 
 
-def bytes_of(memory: int | str) -> int:
+def parse_bytes(memory: int | str) -> int:
     """How much "512MB" is; raises ``ValueError`` for what is no amount.
 
     Examples
     --------
-    >>> bytes_of("512MB"), bytes_of("1.5 GiB"), bytes_of(10_000_000)
+    >>> parse_bytes("512MB"), parse_bytes("1.5 GiB"), parse_bytes(10_000_000)
     (512000000, 1610612736, 10000000)
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", str(memory), re.IGNORECASE)
@@ -94,7 +94,7 @@ class Rows(NamedTuple):
         return Rows(*parts)._replace(beside=self.beside.take(places))  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, FloatArray]:
-        """What goes with X and y into a method that learns."""
+        """Keyword arguments (weights, times) for a method that learns."""
         found = {"sample_weight": self.weight, "times": self.time}
         return {name: values for name, values in found.items() if values is not None}
 
@@ -137,7 +137,7 @@ class WeightAndTime:
         if len(bad):
             row, value = int(bad[0]), weights[bad[0]]
             raise TableError(
-                f"{place(row, name)} is {_said(value)}: weights must be finite and not negative (0 "
+                f"{place(row, name)} is {_show(value)}: weights must be finite and not negative (0 "
                 "leaves a row out)"
             )
         return weights
@@ -155,7 +155,7 @@ class WeightAndTime:
             last = times[row - 1] if row else before[0]
             earlier = f", and {last:g} came before it" if np.isfinite(value) else ""
             raise TableError(
-                f"{place(row, name)} is {_said(value)}{earlier}: times must be finite and must "
+                f"{place(row, name)} is {_show(value)}{earlier}: times must be finite and must "
                 "not decrease; sort the rows by time"
             )
         if len(times):
@@ -163,7 +163,7 @@ class WeightAndTime:
         return times
 
 
-def _said(value: float) -> str:
+def _show(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:g}"
 
 

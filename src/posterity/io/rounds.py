@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.columns import check_numbers, require
-from posterity.io.conversions import codes_of
+from posterity.io.conversions import get_codes
 from posterity.io.errors import TableError
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.table import TableStream, open_any, open_table
@@ -83,7 +83,7 @@ class Rounds:
             raise TableError(f"the {what} in row {self.first + row} is {values[row]:g}: it {rule}")
 
 
-def rewards_of(values: Any) -> Array:
+def read_rewards(values: Any) -> Array:
     """Rewards (n,) as numbers, or a :class:`TableError` that says which is none."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -125,8 +125,8 @@ class RoundTable:
         self._table, self._columns, self.arms = table, columns, arms
         self._stream = stream
         self._text = any(isinstance(arm, str) for arm in arms)
-        self._beside = _beside(columns, arms)
-        last = len(self._beside) + (len(arms) if self._text else 1)
+        self._list_propensity_columns = _list_propensity_columns(columns, arms)
+        last = len(self._list_propensity_columns) + (len(arms) if self._text else 1)
         self.feature_names = stream.feature_names[: len(stream.feature_names) - last]
         self.levels = {name: its for name, its in stream.levels.items() if name != columns.arm}
 
@@ -134,8 +134,8 @@ class RoundTable:
         done, m = 0, len(self.feature_names)
         for batch in self._stream.batches():
             more = len(batch.y)
-            beside = batch.X[:, m : m + len(self._beside)]
-            arms = self._places(batch.X[:, m + len(self._beside) :], done)
+            beside = batch.X[:, m : m + len(self._list_propensity_columns)]
+            arms = self._places(batch.X[:, m + len(self._list_propensity_columns) :], done)
             yield self._make_rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
             done += more
 
@@ -196,7 +196,7 @@ def open_rounds(
         named = getattr(columns, role)
         require([] if named is None else [named], present, role)
     check_numbers(source.schema, columns.reward, "reward")
-    columns, propensities = _columns_of(columns, present, arms)
+    columns, propensities = _list_columns(columns, present, arms)
     if columns.id is not None or propensities is None:
         if isinstance(source, SinglePassSource):
             raise TableError(
@@ -229,7 +229,7 @@ def open_rounds(
     return RoundTable(table, columns, propensities, stream)
 
 
-def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
+def iterate_pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
     """The same rows in pieces that double: but for the first, none is longer than all before.
 
     ``seen`` is how many came before these. Whatever learns a piece after it was told what to expect
@@ -245,14 +245,14 @@ def pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
             start, seen = start + len(piece), seen + len(piece)
 
 
-def arms_of(table: Any, arm: str) -> tuple[Any, ...]:
+def read_arms(table: Any, arm: str) -> tuple[Any, ...]:
     """Names of the arms in a column of a table that can be read again, in order."""
     source = open_any(table)
     require([arm], list(source.schema.names), "arm")
     return _scan_arms(source, RoundColumns(arm=arm, reward=""))
 
 
-def _columns_of(
+def _list_columns(
     columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
 ) -> tuple[RoundColumns, tuple[Any, ...] | None]:
     """The columns with a mapping for a pattern, and the arms if they are named."""
@@ -290,7 +290,7 @@ def _columns_of(
     return RoundColumns(**changed), names
 
 
-def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
+def _list_propensity_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
     """Columns of propensities, the chosen arm's first."""
     own = [] if columns.propensity is None else [columns.propensity]
     given = columns.propensities
@@ -298,7 +298,7 @@ def _beside(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
 
 
 def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
-    beside = _beside(columns, arms)
+    beside = _list_propensity_columns(columns, arms)
     special = {columns.arm, columns.reward, columns.id, *beside}
     chosen = present if columns.features is None else list(columns.features)
     require(columns.features or [], present, "feature")
@@ -320,7 +320,7 @@ def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     found: dict[Any, None] = {}
     ids: list[Any] = []
     for batch, _ in source.batches(names, _AT_ONCE):
-        codes, words = codes_of(batch.column(columns.arm))
+        codes, words = get_codes(batch.column(columns.arm))
         for code in np.flatnonzero(np.bincount(codes, minlength=len(words) + 1)[: len(words)]):
             found[words[code]] = None
         if columns.id is not None:
@@ -336,4 +336,12 @@ def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
     return tuple(sorted(found))
 
 
-__all__ = ["RoundColumns", "RoundTable", "Rounds", "arms_of", "open_rounds", "pieces", "rewards_of"]
+__all__ = [
+    "RoundColumns",
+    "RoundTable",
+    "Rounds",
+    "iterate_pieces",
+    "open_rounds",
+    "read_arms",
+    "read_rewards",
+]

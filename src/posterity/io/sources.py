@@ -157,7 +157,7 @@ _MAGIC = {
 }
 
 
-def ending_of(file: Path) -> str | None:
+def find_ending(file: Path) -> str | None:
     """The ending that says what a file is, if it has one of those."""
     endings = sorted(_ENDINGS, key=len, reverse=True)
     return next((ending for ending in endings if file.name.lower().endswith(ending)), None)
@@ -174,7 +174,7 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
         Unknown ending, no such file, an empty file, or content that is not what the ending says.
     """
     file = Path(path)
-    ending = ending_of(file)
+    ending = find_ending(file)
     if ending is None:
         raise TableError(f"{file}: unknown ending; readable are {', '.join(sorted(_ENDINGS))}")
     try:

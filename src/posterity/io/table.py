@@ -16,10 +16,10 @@ from posterity.io.columns import (
     Dates,
     Encoding,
     check_numbers,
-    chosen_columns,
-    encoders_for,
     make_encoders,
+    make_learned_encoders,
     require,
+    select_columns,
 )
 from posterity.io.csv_source import TextFormat
 from posterity.io.encoders import Categories, Encoder, PlacedEncoder, placed
@@ -166,7 +166,7 @@ class TableStream:
         keep = list(self._reading.keep)
         columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns, *keep]))
         n_features, n_before = sum(len(one.places) for one in self._encoders), self.n_before
-        at_once = self._reading.rows_at_once(len(columns), n_features, FIRST_ROWS)
+        at_once = self._reading.choose_batch_rows(len(columns), n_features, FIRST_ROWS)
         batches, size = self._source.batches(columns, at_once), self._reading.batch_rows
         for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
             X, numbers = self._numbers(batch)
@@ -382,7 +382,7 @@ def open_first(
 ) -> TableStream:
     """A table whose first batch says what its features are; `columns` are to use, and to drop."""
     target = goal.columns[0]
-    chosen = chosen_columns(source.schema, target, *columns, reading.beside, how.lags)
+    chosen = select_columns(source.schema, target, *columns, reading.beside, how.lags)
     goal.check(source.schema)
     if how.lags:
         check_numbers(source.schema, target, "target of lags")
@@ -409,7 +409,7 @@ def open_rows(
     goal = target or TargetRows()
     source = open_any(table, text)
     goal.check(source.schema)
-    encoders = encoders_for(source.schema, names)
+    encoders = make_learned_encoders(source.schema, names)
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
@@ -432,7 +432,9 @@ def _choose_encoders(
     source: Source, columns: Sequence[str], reading: Reading, how: Encoding
 ) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""
-    peek = source.batches(columns, reading.rows_at_once(len(columns), len(columns), FIRST_ROWS))
+    peek = source.batches(
+        columns, reading.choose_batch_rows(len(columns), len(columns), FIRST_ROWS)
+    )
     first = next(peek, None)
     if first is None:
         raise TableError(f"{source.path} has column names but no rows: give a table with rows")

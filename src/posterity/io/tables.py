@@ -34,7 +34,7 @@ class TableSource:
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches of ``rows`` rows, but for the last."""
         done = 0
-        for batch in rechunked(self._read(columns), columns, rows):
+        for batch in rechunk(self._read(columns), columns, rows):
             done += batch.num_rows
             yield batch, min(done / self._rows, 1.0) if self._rows else 0.0
 
@@ -66,7 +66,7 @@ class SinglePassSource:
                 "table that can be read again"
             )
         if self._chunks is None:
-            self._chunks = rechunked(self._coming, list(self.schema.names), rows)
+            self._chunks = rechunk(self._coming, list(self.schema.names), rows)
             self._first = next(self._chunks, None)
         if self._first is not None:
             yield self._first.select(list(columns)), 0.0
@@ -79,7 +79,7 @@ class SinglePassSource:
         return f"row {row}"
 
 
-def rechunked(batches: Iterable[Any], columns: Sequence[str], rows: int) -> Iterator[Any]:
+def rechunk(batches: Iterable[Any], columns: Sequence[str], rows: int) -> Iterator[Any]:
     """The same rows in record batches of ``rows`` rows, the last of what is left."""
     import pyarrow as pa
 
@@ -124,7 +124,7 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
     """
     module = type(data).__module__.partition(".")[0]
     if module == "pandas" and hasattr(data, "iloc"):
-        return _of_pandas(data)
+        return _convert_pandas(data)
     if hasattr(data, "collect"):  # a lazy frame of Polars
         data = data.collect(engine="streaming")
     if hasattr(data, "fetchmany"):
@@ -139,7 +139,7 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
     if hasattr(data, "__arrow_c_stream__"):
         return _read_stream(pa, data, module)
     if isinstance(data, Iterable):
-        return _of_many(pa, data)
+        return _open_many(pa, data)
     raise TableError(
         f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
         "reader, a database cursor, or an iterable of tables"
@@ -164,7 +164,7 @@ def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
     return TableSource(f"the {kind}", schema, read, rows)
 
 
-def _of_pandas(frame: Any) -> TableSource:
+def _convert_pandas(frame: Any) -> TableSource:
     import pyarrow as pa
 
     odd = [name for name in frame.columns if not isinstance(name, str)]
@@ -243,7 +243,7 @@ def _convert_batch(pa: Any, values: list[Any], field: Any, first_row: int) -> An
         ) from error
 
 
-def _of_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
+def _open_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     """An iterable of tables, frames or record batches, all with the same columns."""
     coming = iter(tables)
     first = next(coming, None)

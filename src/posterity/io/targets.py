@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.columns import check_numbers, require
-from posterity.io.conversions import as_floats, codes_of
+from posterity.io.conversions import as_floats, get_codes
 
 FloatArray = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ class Target(Protocol):
         ...
 
     def check(self, schema: Any) -> None:
-        """Refuse columns that are not there, or not of its kind."""
+        """Raise ``TableError`` if a column is missing or of the wrong kind."""
         ...
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
@@ -67,7 +67,7 @@ class TargetLabels:
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """A number for each label, in the order in which labels first came."""
-        codes, labels = codes_of(batch.column(self.columns[0]))
+        codes, labels = get_codes(batch.column(self.columns[0]))
         places = [self._places.setdefault(label, len(self._places)) for label in labels]
         return np.array([*places, np.nan])[codes]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.columns import chosen_columns, require
+from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING
 from posterity.io.csv_source import TextFormat
 from posterity.io.errors import TableError
@@ -118,7 +118,7 @@ def open_wide(
     goal.check(source.schema)
     use, drop = columns
     if goal.columns:
-        use = chosen_columns(source.schema, goal.columns[0], use, drop, reading.beside)
+        use = select_columns(source.schema, goal.columns[0], use, drop, reading.beside)
     chosen = list(use or ())
     require(chosen, list(source.schema.names), "feature")
     return WideStream(source, goal, chosen, reading, since)

@@ -93,7 +93,7 @@ class BasisPath:
         return self._reader.values(x)
 
     def close(self) -> None:
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Close the path: it learns no more rows, and its user must ask for another."""
         self._path.close()
 
     def _columns(self, x: Any) -> Array:

@@ -13,7 +13,7 @@ from posterity.posteriors import (
     HeteroscedasticPosterior,
     LinearPosterior,
 )
-from posterity.posteriors.heteroscedastic import spread_beside
+from posterity.posteriors.heteroscedastic import make_noise_posterior
 from posterity.priors import GaussianPrior
 
 NOISES = ("constant", "linear")
@@ -55,7 +55,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
         intercept=True,
         shapes=shapes,
     )
-    spread: Any = spread_beside(inner)
+    spread: Any = make_noise_posterior(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
     spread.inner.state.scales = ReachingScales.before_data(len(inner.mean))

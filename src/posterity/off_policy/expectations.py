@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.rounds import MOST_ROWS, Rounds, pieces
+from posterity.io.rounds import MOST_ROWS, Rounds, iterate_pieces
 from posterity.rewards import RewardModel, reward_model
 
 Array = NDArray[np.float64]
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 def progressively(log: Iterable[Rounds], model: Any, n_arms: int) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
     rewards = reward_model(model, n_arms)
-    for piece in pieces(log, seen=0 if rewards.learns else MOST_ROWS):
+    for piece in iterate_pieces(log, seen=0 if rewards.learns else MOST_ROWS):
         yield piece, rewards.predict(piece.X)
         rewards.learn(piece.X, piece.arms, piece.rewards)
 
@@ -27,12 +27,12 @@ def by_folds(
 ) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) by a model of the rows of all other folds; two passes."""
     models: list[RewardModel] = [reward_model(model, n_arms) for _ in range(folds)]
-    for piece in pieces(log):
+    for piece in iterate_pieces(log):
         fold = shuffled(piece, folds)
         for number, rewards in enumerate(models):
             some = piece.of(fold != number)
             rewards.learn(some.X, some.arms, some.rewards)
-    for piece in pieces(log):
+    for piece in iterate_pieces(log):
         fold = shuffled(piece, folds)
         expected = np.empty((len(piece), n_arms))
         for number, rewards in enumerate(models):
@@ -42,7 +42,7 @@ def by_folds(
 
 def without_model(log: Iterable[Rounds]) -> Iterator[tuple[Rounds, None]]:
     """Rows, of which nothing was expected."""
-    for piece in pieces(log, seen=MOST_ROWS):
+    for piece in iterate_pieces(log, seen=MOST_ROWS):
         yield piece, None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.io.reading import BATCH_ROWS, MEMORY
-from posterity.io.rounds import RoundColumns, Rounds, open_rounds, rewards_of
+from posterity.io.rounds import RoundColumns, Rounds, open_rounds, read_rewards
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
 
 Array = NDArray[np.float64]
@@ -169,7 +169,7 @@ class Log:
         if unknown is not None:
             raise ValueError(f"the arm in row {unknown} is {chosen[unknown]!r}, not in {known}")
         places = np.array([where[name] for name in chosen], dtype=np.intp)
-        earned = rewards_of(rewards)
+        earned = read_rewards(rewards)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
         own = None if propensity is None else np.asarray(propensity, dtype=np.float64)
         if own is not None and own.ndim == 2 and every is None:
@@ -181,8 +181,8 @@ class Log:
         n = len(places)
         if contexts.ndim != 2 or any(shape and shape[0] != n for shape in shapes):
             raise ValueError(
-                f"X is {shapes[0]}, and there are {n} arms: give X of shape (n, m), and n of "
-                "everything else"
+                f"X has shape {shapes[0]}, and there are {n} chosen arms: give X of shape "
+                f"({n}, m), and {n} rewards and propensities"
             )
         if every is not None and every.shape != (n, len(known)):
             raise ValueError(f"propensities is {every.shape}: it must be {(n, len(known))}")

@@ -22,10 +22,10 @@ LEAST, MOST = math.log(1e-5), math.log(100.0)
 N_POINTS = 48
 POINTS = np.polynomial.chebyshev.chebpts1(N_POINTS)
 DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
-TO_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
+SMALL_RATE = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
 BLOCK_ROWS = 512
 GRID = 200
-LOWEST = 25.0  # nats below the top: no more is looked at
+LOWEST = 25.0  # nats below the maximum: values further below are ignored
 ZOOMS = 12
 MOST_STEPS, SETTLED = 60, 1e-3
 # Stretches of rows between which the dispersion in force stays: an eighth of those before.
@@ -46,7 +46,7 @@ class Dispersion:
     paid: float = 0.0
 
     def copy(self) -> Dispersion:
-        """The same, to go its own way."""
+        """An independent copy."""
         return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
 
     def copy_from(self, other: Dispersion) -> None:
@@ -54,7 +54,7 @@ class Dispersion:
         self.__dict__.update(other.__dict__)
 
     def settle(self) -> None:
-        """Put the posterior mean into force."""
+        """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
         self.due = self.rows + max(1.0, self.rows // STRETCH)
 
@@ -65,7 +65,7 @@ class Dispersion:
         self._add(1.0, y, weights, mean, variance, after=after)
 
     def unlearn(self, y: Array, weights: Array | None, mean: Array, variance: Array) -> None:
-        """Take out what counts that are learned, of log rates Normal(mean, variance), say now."""
+        """Unlearn counts with log rates Normal(mean, variance)."""
         self._add(-1.0, y, weights, mean, variance, after=True)
         if self.rows <= 0.0:
             self.log_likelihood[:], self.rows = 0.0, 0.0
@@ -105,7 +105,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     >>> round(mean, 2), round(log_evidence, 2)
     (2.0, -0.0)
     """
-    series = TO_SERIES @ log_likelihood
+    series = SMALL_RATE @ log_likelihood
     low, high = LEAST, MOST
     for _ in range(ZOOMS):
         logs = np.linspace(low, high, GRID)
@@ -128,7 +128,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
 def at(log_likelihood: Array, dispersion: float) -> float:
     """The log likelihood at a dispersion."""
     place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
-    return float(np.polynomial.chebyshev.chebval(place, TO_SERIES @ log_likelihood))
+    return float(np.polynomial.chebyshev.chebval(place, SMALL_RATE @ log_likelihood))
 
 
 def _densities(y: Array, eta: Array) -> Array:

@@ -37,7 +37,7 @@ class EvidenceState:
     shared: Factor | None = None
 
     def copy(self) -> EvidenceState:
-        """The same, to go its own way."""
+        """An independent copy."""
         stream = None if self.stream is None else self.stream.copy()
         scales = None if self.scales is None else self.scales.copy()
         data, clock = self.data.copy(), self.clock.copy()

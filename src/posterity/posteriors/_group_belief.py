@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GroupBelief:
-    """What is settled of the shared prior: (p,) means, which of them are free, and the precision.
+    """The given parts of the shared prior: (p,) means, which are learned, and the precision.
 
     ``precision`` is a factor with it and its means, or None where it is learned: in whole, or with
     ``unit``, the scales of the features alone, whose coefficients are told as much as by one row.
@@ -71,7 +71,7 @@ class GroupBelief:
 
 @dataclass(frozen=True)
 class Reading:
-    """What groups are read under: a prior, and what is left as noise.
+    """The prior and the noise that predictions of groups use.
 
     ``residual_df`` observations are left for the noise: their count less the flat directions.
     """

@@ -1,7 +1,7 @@
 """When the prior of a stream of groups is learned anew: at certain numbers of rows.
 
 The schedule is the same for all models of so many coefficients, whoever learned the rows and how. A
-row that has a direction that no row had before brings a turn of its own.
+row in a new direction causes an update of its own.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
-FIRST_LOOK, LONGEST_LOOK = 64, 65536
+FIRST_CHUNK, LONGEST_CHUNK = 64, 65536
 
 
-def turns_around(rows: int, p: int) -> tuple[int, int]:
-    """The last turn at or before this number of rows (0: none yet), and the next one after it.
+def find_updates_around(rows: int, p: int) -> tuple[int, int]:
+    """The last update at or before this number of rows (0: none yet), and the next one after it.
 
     A fourth, from 8 rows a coefficient on half more rows; from 1000 on as many again, and from
     100,000 on twice as many.
 
     Examples
     --------
-    >>> [turns_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
+    >>> [find_updates_around(rows, 2) for rows in (0, 1, 5, 20, 3000)]
     [(0, 1), (1, 2), (5, 6), (18, 27), (2042, 4084)]
     """
-    last, turn = 0, 1
-    while turn <= rows:
-        if turn >= 1000:
-            step = turn if turn < 100_000 else 2 * turn
+    last, update = 0, 1
+    while update <= rows:
+        if update >= 1000:
+            step = update if update < 100_000 else 2 * update
         else:
-            step = max(turn // (4 if turn < 8 * p else 2), 1)
-        last, turn = turn, turn + step
-    return last, turn
+            step = max(update // (4 if update < 8 * p else 2), 1)
+        last, update = update, update + step
+    return last, update
 
 
-def span_of(rows: Array) -> Factor | None:
-    """All directions of the groups' rows (g, p, p + 1); None if there are no others."""
+def compute_row_space(rows: Array) -> Factor | None:
+    """A factor that spans the groups' rows (g, p, p + 1); None if they span all directions."""
     groups, p, _ = rows.shape
     span = Factor(p)
     stacked = rows.reshape(groups * p, p + 1)
@@ -47,22 +47,22 @@ def span_of(rows: Array) -> Factor | None:
     return None if span.rank == p else span
 
 
-def find_new_directions(X: Array, span: Factor, *, intercept: bool) -> NDArray[np.bool_]:
-    """(n,) which rows have a direction that is not in the span."""
+def find_outside_rows(X: Array, span: Factor, *, intercept: bool) -> NDArray[np.bool_]:
+    """(n,) which rows are not combinations of the rows in the span."""
     return np.isinf(kernel.predict_rows(span.triangle, 1, X, intercept)[1])
 
 
-def opened(
+def find_new_direction(
     X: Array, span: Factor | None, weights: Array | None = None, *, intercept: bool
 ) -> tuple[int, Factor | None]:
-    """Rows of ``X`` up to the first that has a direction that is new, it included; 0: none has.
+    """Number of rows of ``X`` up to and including the first in a new direction; 0 if none is.
 
     Also the directions with it. Rows of weight 0 do not count.
     """
-    first, size = 0, FIRST_LOOK
+    first, size = 0, FIRST_CHUNK
     while span is not None and first < len(X):
         part = X[first : first + size]
-        new = find_new_directions(part, span, intercept=intercept)
+        new = find_outside_rows(part, span, intercept=intercept)
         if weights is not None:
             new &= weights[first : first + size] > 0.0
         if new.any():
@@ -72,19 +72,27 @@ def opened(
             row[:, int(intercept) :] = part[place]
             span.append(row, np.zeros((1, 1)))
             return first + place + 1, None if span.rank == span.n_coefficients else span
-        first, size = first + size, min(2 * size, LONGEST_LOOK)
+        first, size = first + size, min(2 * size, LONGEST_CHUNK)
     return 0, span
 
 
-def last_opening(X: Array, span: Factor | None, *, intercept: bool) -> tuple[int, Factor | None]:
-    """Rows of ``X`` up to the last that has a direction that is new, and all directions then."""
+def find_last_new_direction(
+    X: Array, span: Factor | None, *, intercept: bool
+) -> tuple[int, Factor | None]:
+    """Number of rows of ``X`` up to the last in a new direction, and the span after it."""
     found = 0
     while span is not None:
-        more, span = opened(X[found:], span, intercept=intercept)
+        more, span = find_new_direction(X[found:], span, intercept=intercept)
         if more == 0:
             break
         found += more
     return found, span
 
 
-__all__ = ["find_new_directions", "last_opening", "opened", "span_of", "turns_around"]
+__all__ = [
+    "compute_row_space",
+    "find_last_new_direction",
+    "find_new_direction",
+    "find_outside_rows",
+    "find_updates_around",
+]

@@ -18,8 +18,15 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_fit import SETTLED as SETTLED_SITES
-from posterity.posteriors._site_fit import propagate
-from posterity.posteriors._site_mode import Closeness, Curvature, Fitted, mode, nearly, share_of
+from posterity.posteriors._site_fit import propagate_expectations
+from posterity.posteriors._site_mode import (
+    Closeness,
+    Curvature,
+    Fitted,
+    choose_stride,
+    find_near_mode,
+    mode,
+)
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -49,7 +56,7 @@ class SiteModel(NamedTuple):
 
 
 class WarmStart(NamedTuple):
-    """What is known before the rows, under a prior; where to begin, and the curvature near it.
+    """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
 
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before.
@@ -74,7 +81,7 @@ class WarmStart(NamedTuple):
         central = trial.central()
         prior = central.prior.copy()
         prior.merge(before.of_rows.factor)
-        change = _change(prior, self.prior, central.factor, int(before.intercept))
+        change = _relative_change(prior, self.prior, central.factor, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
         return WarmStart(prior, start, near, change, min(rate, 1.0))
 
@@ -84,14 +91,14 @@ def fit_sites_together(
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
     begun = WarmStart(inner.central().factor)
-    share = share_of(len(rows), inner.n_coefficients)
+    share = choose_stride(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
         begun = _approximate_fit(inner, model, rows.every(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
-        begun = _near(inner, model, rows, begun, NEARLY, NEAR) or begun
-    trial, fitted, _ = _in_turns(inner, model, rows, begun)
+        begun = _search_near_mode(inner, model, rows, begun, NEARLY, NEAR) or begun
+    trial, fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
@@ -105,11 +112,11 @@ def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     by_products = model.at_mode and not before.learns_scales
-    near = _near(before, model, rows, begun, ROUGHLY, ROUGH) if by_products else None
-    return near or _in_turns(before, model, rows, begun, ROUGHLY)[2]
+    near = _search_near_mode(before, model, rows, begun, ROUGHLY, ROUGH) if by_products else None
+    return near or _alternate_prior_and_mode(before, model, rows, begun, ROUGHLY)[2]
 
 
-def _near(
+def _search_near_mode(
     before: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
@@ -119,7 +126,7 @@ def _near(
 ) -> WarmStart | None:
     """Where the search for prior and mode ends, but for little: by products of the site rows."""
     for _ in range(MOST_ROUNDS):
-        near = nearly(
+        near = find_near_mode(
             begun.prior,
             model.likelihood,
             rows,
@@ -140,7 +147,7 @@ def _near(
     return begun
 
 
-def _in_turns(
+def _alternate_prior_and_mode(
     before: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
@@ -153,7 +160,7 @@ def _in_turns(
         # While the prior still moves, sites need not settle further than it does.
         near = min(max(FINER * begun.change, SETTLED_SITES), FINER)
         near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
-        fitted = _fitted(begun, model, rows, before.intercept, near)
+        fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -171,25 +178,25 @@ def _in_turns(
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
-def _fitted(
+def _fit_under_prior(
     begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float
 ) -> Fitted:
     before, likelihood = begun.prior, model.likelihood
     if begun.sites is not None and not model.at_mode:
-        moments = propagate(before, likelihood, rows, begun.sites, intercept, near)
+        moments = propagate_expectations(before, likelihood, rows, begun.sites, intercept, near)
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
     fitted = mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
     if model.at_mode:
         return fitted
-    moments = propagate(before, likelihood, rows, fitted.sites, intercept, near)
+    moments = propagate_expectations(before, likelihood, rows, fitted.sites, intercept, near)
     if moments.converged:
         return replace(moments, curvature=fitted.curvature)
     return replace(moments if likelihood.kinked else fitted, settled=False)
 
 
-def _change(prior: Factor, last: Factor, known: Factor, flat: int) -> float:
+def _relative_change(prior: Factor, last: Factor, known: Factor, flat: int) -> float:
     """The largest change of a prior precision, relative to it or, where less, to all known.
 
     That is of features about their means, where ``flat`` is 1, for an intercept's column.

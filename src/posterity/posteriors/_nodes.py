@@ -41,7 +41,7 @@ class Nodes:
             return cls(choice, posteriors, np.log(choice.weights))
 
     def copy(self) -> Self:
-        """The same, to go its own way."""
+        """An independent copy."""
         posteriors = tuple(posterior.copy() for posterior in self.posteriors)
         return type(self)(self.choice, posteriors, self.log_weights.copy())
 
@@ -72,7 +72,7 @@ class Nodes:
 
         ``added`` (K, n) is variance that each does not know of, in units of its noise's.
         """
-        added = self._in_their_units(added)
+        added = self._convert_units(added)
         predictions = [
             cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
             for posterior in self.posteriors
@@ -82,9 +82,9 @@ class Nodes:
     def predictive(self, X: Array, added: Array | None = None) -> Distribution:
         """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
         predictions = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
-        return self._together(predictions, self._in_their_units(added))
+        return self._together(predictions, self._convert_units(added))
 
-    def _in_their_units(self, added: Array | None) -> Array | None:
+    def _convert_units(self, added: Array | None) -> Array | None:
         if added is None:
             return None
         noise = np.array([posterior.noise_precision for posterior in self.posteriors])

@@ -26,7 +26,7 @@ PERSISTENCE = 0.99
 
 @dataclass
 class NoiseMemories:
-    """State: the noise as each memory has it, and how well each has predicted.
+    """State: the noise estimate of each memory, and its log predictive density.
 
     ``state`` (4, m) holds, for each of m memories, the faded sums of squared errors (each relative
     to what its variance would be if the noise's were 1) and of their weights, a discounted sum of
@@ -40,7 +40,7 @@ class NoiseMemories:
     state: Array = field(default_factory=lambda: np.zeros((4, len(MEMORIES))))
 
     def copy(self) -> NoiseMemories:
-        """The same, to go its own way."""
+        """An independent copy."""
         return NoiseMemories(self.state.copy())
 
     def copy_from(self, other: NoiseMemories) -> None:

@@ -20,7 +20,7 @@ LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
 
-def squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+def compute_squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
 
     z has the probability under the standard normal that y has under its prediction: where noise
@@ -29,7 +29,7 @@ def squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.
 
     Examples
     --------
-    >>> squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
+    >>> compute_squared_scores(Normal([0.0], [2.0]), np.array([3.0]))
     (array([2.25]), array([ True]))
     """
     known = ~predictive.is_flat() & (predictive.std() > 0.0)

@@ -48,5 +48,8 @@ def shift(factor: Factor, prior: Factor, by: float) -> None:
     p = factor.n_coefficients
     triangle[:p, p] += by * (triangle[:p, 0] - prior.triangle[:p, 0])
     if not math.isfinite(by):
-        raise FloatingPointError("the noise precisions of the models differ too much to merge")
+        raise FloatingPointError(
+            "the noise precisions of the models differ too much to merge: fit both models with "
+            "targets in the same units"
+        )
     factor.commit(triangle, factor.count, factor.seen)

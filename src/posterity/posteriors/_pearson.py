@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from posterity.posteriors.gaussian import LinearPosterior
 
 
-def pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, float]:
+def compute_pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, float]:
     """Pearson's chi-square over its degrees of freedom, and these.
 
     A Poisson count's site has precision mu and target eta + (y - mu) / mu: its squared residual is
@@ -25,7 +25,7 @@ def pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, float]:
     >>> flat = GaussianPrior(0.0, 0.0)
     >>> rows = LinearPosterior.before_data(flat, KnownNoise(1.0), 1, intercept=False)
     >>> rows.append(np.ones((3, 1)), np.array([[1.0], [2.0], [3.0]]), None, np.zeros(3))
-    >>> tuple(round(float(x), 6) for x in pearson_dispersion(rows, 3.0))
+    >>> tuple(round(float(x), 6) for x in compute_pearson_dispersion(rows, 3.0))
     (1.0, 2.0)
     """
     factor, prior = rows.factor, rows.prior

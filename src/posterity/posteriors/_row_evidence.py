@@ -1,4 +1,4 @@
-"""What one row says for each of many runs, and what each run says of the noise.
+"""The evidence that one row adds to each of many runs, and the noise of each run.
 
 Arrays are (k,), one entry a run: ``error`` and ``leverage`` h of the row before it was learned,
 ``residual_df`` n - d and ``residual`` s^2 of the run at that time.
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 LOG_PI = math.log(math.pi)
 
 
-def added_evidence(
+def compute_evidence_gain(
     noise: Noise,
     weight: float,
     error: Array,

@@ -22,19 +22,23 @@ from posterity.factor import Before, Factor
 from posterity.factor.bank import Bank, weakened_sum
 from posterity.kernel import RunsKernel
 from posterity.noise import Noise
-from posterity.posteriors._row_evidence import added_evidence, noise_is_proper, noise_variance
-from posterity.posteriors.ensemble import bayes
+from posterity.posteriors._row_evidence import (
+    compute_evidence_gain,
+    noise_is_proper,
+    noise_variance,
+)
+from posterity.posteriors.ensemble import update_probabilities
 
 Array = NDArray[np.float64]
 
-# Weight, in rows, of what a new run is told of the noise: with fewer its predictions, and with them
+# Weight, in rows, of the noise's prior in a new run: with fewer its predictions, and with them
 # every mixture, would have no variance.
 NOISE_ROWS = 3.0
-# What a new run is told is worked out anew once the rows or the noise have changed by this much.
+# The start of a new run is computed again once the rows or the noise have changed by this much.
 STALE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
-# How often that is looked at.
+# Rows between two checks of this.
 ROWS_BETWEEN_LOOKS = 8
 # When there are too many, so many more go as well.
 ROOM = 0.25
@@ -108,7 +112,7 @@ def _append_changes(
 
 @dataclass(frozen=True)
 class Start:
-    """What a new run knows: its triangle, and how many observations its noise has.
+    """The start of a new run: its triangle, and the observations its noise counts for.
 
     ``count`` and ``variance`` are the weight of the rows and the noise's variance it was made for.
     """
@@ -235,7 +239,7 @@ class Runs:
         return median_change(self.probability[: self.size], self.changes)
 
     def start(self, beginning: RunPrior) -> Start | None:
-        """What a run that begins now would know; None while that is too little.
+        """The start of a run that begins now; None while it would be improper.
 
         To be called where NumPy's warnings are silent.
         """
@@ -281,7 +285,7 @@ class Runs:
     def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
     ) -> list[Change | None]:
-        """The changes once ``path`` has learned one row, of ``size`` runs with those ``known``."""
+        """The changes after ``path`` has learned one row, of ``size`` runs with those ``known``."""
         numbers, begun, earlier = path.changes()
         if len(begun) == 1 and self.size == size + 1:  # none was dropped
             return [*known, Change(int(begun[0]), known[int(earlier[0])])]
@@ -300,7 +304,7 @@ class Runs:
     def learn(
         self, X: Array, Y: Array, weights: Array | None, noise: Noise, *, intercept: bool
     ) -> Before:
-        """Learn one row in each run; returns what each said of it before.
+        """Learn one row in each run; returns the prediction of each before it.
 
         To be called where NumPy's warnings are silent.
         """
@@ -309,8 +313,8 @@ class Runs:
         before = self.bank.learn(X, Y, weights, intercept=intercept)
         error, leverage = before[0][1:, 0], before[1][1:]
         residual, residual_df = before[2][1:, 0], self.residual_df[:k].copy()
-        gain = added_evidence(noise, weight, error, leverage, residual_df, residual)
-        self.probability[:k], added = bayes(self.probability[:k], gain)
+        gain = compute_evidence_gain(noise, weight, error, leverage, residual_df, residual)
+        self.probability[:k], added = update_probabilities(self.probability[:k], gain)
         self.log_evidence += added
         self.residual_df[:k] += weight
         self.learned[:k] += weight

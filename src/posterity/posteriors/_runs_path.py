@@ -53,7 +53,7 @@ class RunsPath:
         return self.reader.values(x)
 
     def close(self) -> None:
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Close the path: it learns no more rows, and its user must ask for another."""
         self._closed = True
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
@@ -118,7 +118,7 @@ class RunsPath:
         return runs, self._kernel
 
     def _start(self, runs: Runs) -> Start | None:
-        """What a run that begins now would know; the runs stay as they are."""
+        """The start of a run that begins now; changes nothing."""
         start = self.beginning.from_prior or runs.latest_start
         if start is not None and self._kernel.serves(start):
             return start

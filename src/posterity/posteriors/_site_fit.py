@@ -25,7 +25,7 @@ SETTLED = 1e-6
 LARGEST = float(np.finfo(np.float64).max)
 
 
-def propagate(
+def propagate_expectations(
     before: Factor,
     likelihood: Likelihood,
     rows: SiteRows,

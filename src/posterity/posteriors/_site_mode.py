@@ -62,7 +62,7 @@ class Fitted:
     curvature: Curvature | None = None
 
 
-def share_of(n_rows: int, n_coefficients: int) -> int:
+def choose_stride(n_rows: int, n_coefficients: int) -> int:
     """Every so many-th row finds the neighbourhood at little cost; 1 where all are needed."""
     fewest = max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
     return next((share for share in SHARES if n_rows // share >= fewest), 1)
@@ -84,10 +84,10 @@ def mode(
     """
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature = curvature
-    w, eta, converged = _found(problem, start)
+    w, eta, converged = _find_mode(problem, start)
     precision, target = problem.working(eta)
     sites = Sites(precision, target + rows.offsets, precision)
-    log_scale = problem.fit(eta) + problem.constant + problem.said
+    log_scale = problem.fit(eta) + problem.constant + problem.half_site_residual
     if not converged:
         warnings.warn(
             "the mode was not reached: the likelihood has no maximum, as with a flat prior and "
@@ -107,7 +107,7 @@ class Closeness(NamedTuple):
     eta: float
 
 
-def nearly(
+def find_near_mode(
     before: Factor,
     likelihood: Likelihood,
     rows: SiteRows,
@@ -123,7 +123,7 @@ def nearly(
     """
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature, problem.close = curvature, max(close.decrement, problem.close)
-    w, eta, converged = _found(problem, start)
+    w, eta, converged = _find_mode(problem, start)
     if not converged:
         return None
     products, total = problem.products(w, eta, close.eta)
@@ -133,18 +133,18 @@ def nearly(
     return Factor.of(triangle, total), w, problem.curvature
 
 
-def _found(problem: _Problem, start: Array | None) -> tuple[Array, Array, bool]:
+def _find_mode(problem: _Problem, start: Array | None) -> tuple[Array, Array, bool]:
     """The mode from ``start``, or from that of some of the rows."""
     rows = problem.rows
-    share = share_of(len(rows), problem.before.n_coefficients)
+    share = choose_stride(len(rows), problem.before.n_coefficients)
     if start is None and share > 1:
         some = rows.every(share)
         few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
-        start = _climbed(few, few.first())[0]
-    return _climbed(problem, problem.first() if start is None else start)
+        start = _maximize(few, few.first())[0]
+    return _maximize(problem, problem.first() if start is None else start)
 
 
-def _climbed(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
+def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
     """The mode, its eta, and whether it was reached."""
     eta = problem.eta(w)
     value = problem.value(w, eta)
@@ -185,7 +185,7 @@ class _Problem:
         self.known = likelihood.kernel_code
         # A gradient by differences is right to that many digits only.
         self.close = max(CLOSE, likelihood.closeness)
-        self.said = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
+        self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at
 
     def eta(self, w: Array) -> Array:
@@ -222,7 +222,7 @@ class _Problem:
         nothing = self.before.coefficients()[:, 0]
         if start is None:
             return nothing
-        w = self.solved(nothing, self.eta(nothing), *self.working(start(self.rows.y)))[0]
+        w = self.solve_step(nothing, self.eta(nothing), *self.working(start(self.rows.y)))[0]
         return w if math.isfinite(self.value(w, self.eta(w))) else nothing
 
     def wanted(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
@@ -233,12 +233,12 @@ class _Problem:
         sites = self.working(eta)
         known = self.curvature
         if known is not None and np.abs(eta - known.eta).max(initial=0.0) < NEARLY:
-            there, decrement = self.solved(w, eta, *sites, again=True)
+            there, decrement = self.solve_step(w, eta, *sites, again=True)
             if decrement <= ENOUGH * last:
                 return there, decrement
-        return self.solved(w, eta, *sites)
+        return self.solve_step(w, eta, *sites)
 
-    def solved(
+    def solve_step(
         self, w: Array, eta: Array, precision: Array, target: Array, *, again: bool = False
     ) -> tuple[Array, float]:
         """The least-squares solution of these rows and what was known, seen from ``w``.
@@ -283,14 +283,14 @@ class _Problem:
         rows = self.rows
         if self.known is not None:
             precision, target = np.empty(len(rows)), np.empty(len(rows))
-            self.said = working_rows(
+            self.half_site_residual = working_rows(
                 *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
             )
             return precision, target
         slope, curvature = self.likelihood.derivatives(rows.y, eta)
         floored = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
         step = slope / np.maximum(floored, 1e-300)
-        self.said = 0.5 * float(rows.weights @ (slope * step))
+        self.half_site_residual = 0.5 * float(rows.weights @ (slope * step))
         return rows.weights * np.minimum(floored, 1e200), eta + step - rows.offsets
 
     def search(

@@ -22,7 +22,7 @@ from posterity.likelihoods import Sites
 from posterity.posteriors._joint_fit import SiteModel
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
-from posterity.posteriors.gaussian import LinearPosterior, never_learned
+from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def compute_sites_within(
     return Sites(precision, target, sites.log_normalizer), sites.log_scale(centre, cavity)
 
 
-def taken_out(
+def remove_sites(
     data: Factor,
     node: LinearPosterior,
     model: SiteModel,
@@ -79,7 +79,7 @@ def taken_out(
     left, known, intercept = data.copy(), node.factor, node.intercept
     unknown = np.isinf(data.predict(rows.X, intercept=intercept)[1])
     if unknown.any():
-        raise ValueError(never_learned(f"row {int(np.argmax(unknown))}"))
+        raise ValueError(explain_never_learned(f"row {int(np.argmax(unknown))}"))
     precision, logs = np.zeros(len(rows)), np.zeros(len(rows))
     last_first = range(len(rows) - 1, -1, -1)
     for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:

@@ -56,7 +56,7 @@ def learn_rows(
 
     def learn(one: LinearPosterior, some: SiteRows) -> Learned:
         if likelihood.kernel_code is None or not one.only_discounts:
-            return one_by_one(one, likelihood, approximation, some)
+            return learn_each_row(one, likelihood, approximation, some)
         code = SiteCode(*likelihood.kernel_code, approximation == "moments")
         of_factor = replace(some, intercept=one.intercept)
         before = learn_sites(one.factor, code, of_factor, *one.fading_of(some))
@@ -66,7 +66,7 @@ def learn_rows(
     return joined(posterior.learn_sites(learn, rows))
 
 
-def one_by_one(
+def learn_each_row(
     posterior: LinearPosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
 ) -> Learned:
     """The plain way, for any posterior: believe, find the site, append it as a row."""

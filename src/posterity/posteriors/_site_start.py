@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
-from posterity.posteriors.gaussian import never_learned
+from posterity.posteriors.gaussian import explain_never_learned
 
 # Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
 # fit them again would take long.
@@ -59,7 +59,7 @@ class StartRows:
             same &= rows.offsets[i] == self.offsets
             there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * rows.weights[i]))
             if not len(there):
-                raise ValueError(never_learned(f"row {i}"))
+                raise ValueError(explain_never_learned(f"row {i}"))
             weights[there[-1]] -= rows.weights[i]
         some = weights > 1e-12 * self.weights
         return StartRows(self.X[some], self.y[some], weights[some], self.offsets[some], self.due)

@@ -1,4 +1,4 @@
-"""What the labels of many classes say of the coefficients, kept as posteriors under a flat prior.
+"""The likelihood of labels of many classes, stored as posteriors under a flat prior.
 
 A label is Gaussian rows. In one part, with all of the covariance: K - 1 rows root(A) (I (x) x'),
 where A is minus the second derivative of its log likelihood in the K - 1 contrasts (Laplace's
@@ -37,9 +37,9 @@ from posterity.posteriors._softmax_sites import (
     LabelPoints,
     SiteRows,
     Sites,
-    around_one,
+    compute_sites,
+    place_around_row,
     place_points,
-    sites_of,
 )
 from posterity.posteriors.gaussian import LinearPosterior, recast
 from posterity.priors import GaussianPrior
@@ -114,7 +114,7 @@ class Contrasts:
         return type(self)(self.n_classes, self.n_columns, self.separate, parts)
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         read = None if self.read is None else (self.read[0], tuple(f.copy() for f in self.read[1]))
         parts = tuple(part.copy() for part in self.parts)
         one = self.n_classes, self.n_columns, self.separate
@@ -243,12 +243,12 @@ class Contrasts:
         mean, covariance = self.moments(rows.X, self.joined(prior))
         linear_moments = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
         row = rows.labels, float(rows.weights[0])
-        return around_one(row, mean[0], linear_moments, self.basis, averaged=averaged)
+        return place_around_row(row, mean[0], linear_moments, self.basis, averaged=averaged)
 
     def _around(
         self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
     ) -> tuple[LabelPoints, bool]:
-        """Where rows that come together are looked at, and whether their mode was reached."""
+        """The mode of rows that come together, and whether it was reached."""
         joined, moved = self.joined(prior), None
         first = self.coordinates(joined) if start is None else start
         objective = Objective.after(joined, rows, self.basis)
@@ -320,7 +320,9 @@ class Contrasts:
             some, near = rows.of(part), around.of(part)
             look = near.look(some.labels, self.basis)
             sites = [
-                sites_of(some, look, near, self.basis[:, places], slice(places.start, places.stop))
+                compute_sites(
+                    some, look, near, self.basis[:, places], slice(places.start, places.stop)
+                )
                 for places in self.places
             ]
             constant = float(some.weights @ look.value) + sum(site.constant for site in sites)

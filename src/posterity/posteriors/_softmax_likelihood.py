@@ -126,7 +126,7 @@ class LabelLikelihood:
         means = np.mean(np.square(self.points @ basis), axis=1)
         return np.maximum(self.average @ np.square(basis) - means, 0.0)
 
-    def curved(self, direction: Array) -> Array:
+    def multiply_curvature(self, direction: Array) -> Array:
         """(n, K) the curvature in the predictors, times directions (n, K)."""
         if self.points.shape[1] == 1:
             turned = self.points[:, 0] * direction
@@ -151,7 +151,7 @@ def _around(place: Array, moved: Array | None) -> Array:
 
 
 def compute_absence_site(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:
-    """What ``weight`` rows of other classes say of the last contrast, where it is one-dimensional.
+    """The site that ``weight`` rows of other classes add to the last contrast, of one dimension.
 
     With the other contrasts at their ``mean`` (K - 1,), the last class has the log odds
     s c - log sum exp(eta) of its contrast c, s = sqrt(K / (K - 1)). Returns precision, target and
@@ -216,7 +216,7 @@ def shifted(units: Array, root: Array) -> Array:
     return moved
 
 
-def root_of(covariance: Array) -> Array:
+def compute_root(covariance: Array) -> Array:
     """Roots, as :func:`shifted` takes them, of covariances (n, R, R) or variances (n, R)."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)

@@ -83,16 +83,16 @@ class Objective:
         gradient += (rows.weights[:, None] * slope).T @ rows.X
         curvature *= rows.weights[:, None, None]
         squares = rows.X[:, :, None] * rows.X[:, None]
-        curved = curvature.reshape(-1, r * r).T @ squares.reshape(-1, p * p)
-        whole = curved.reshape(r, r, p, p).transpose(0, 2, 1, 3).reshape(r * p, r * p)
+        multiply_curvature = curvature.reshape(-1, r * r).T @ squares.reshape(-1, p * p)
+        whole = multiply_curvature.reshape(r, r, p, p).transpose(0, 2, 1, 3).reshape(r * p, r * p)
         return value, gradient, whole + root.T @ root
 
     def product(self, direction: Array, look: LabelLikelihood) -> Array:
         """(R, p) minus the second derivative, times a direction."""
         rows = self.rows
-        curved = look.curved((rows.X @ direction.T) @ self.basis.T)
-        curved *= rows.weights[:, None]
-        product = (curved @ self.basis).T @ rows.X
+        multiply_curvature = look.multiply_curvature((rows.X @ direction.T) @ self.basis.T)
+        multiply_curvature *= rows.weights[:, None]
+        product = (multiply_curvature @ self.basis).T @ rows.X
         product += self._back(self._times(direction), direction)
         return product
 
@@ -213,11 +213,11 @@ def _newton_step(
     goal = max(size * min(1e-2, size), enough)
     while size > 0.0 and (size > goal or count == 0) and count < MOST_PRODUCTS:
         moved = objective.product(direction, look)
-        curved = float(np.sum(direction * moved))
-        if not curved > 0.0:  # beyond all digits
+        multiply_curvature = float(np.sum(direction * moved))
+        if not multiply_curvature > 0.0:  # beyond all digits
             return step, count or -1
-        step += size / curved * direction
-        left -= size / curved * moved
+        step += size / multiply_curvature * direction
+        left -= size / multiply_curvature * moved
         ahead = ahead_of(left)
         new = float(np.sum(left * ahead))
         direction = ahead + new / size * direction

@@ -57,13 +57,13 @@ class ContrastPrior:
         return cls(whole, intercept, 1.0, 0.0, np.zeros(p), np.zeros(p))
 
     def copy(self) -> ContrastPrior:
-        """The same, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.center, twin.squares = self.center.copy(), self.squares.copy()
         return twin
 
     def with_flat_intercept(self) -> ContrastPrior:
-        """The same, with nothing believed of the intercept."""
+        """A copy with a flat prior of the intercept."""
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()
@@ -71,7 +71,7 @@ class ContrastPrior:
         return twin
 
     def with_centered_intercept(self) -> ContrastPrior:
-        """The same, with the intercept's belief about the center of the rows seen so far."""
+        """A copy whose prior of the intercept is at the centre of the rows so far."""
         twin = self.copy()
         if self.intercept:
             twin.root = self.root.copy()
@@ -178,7 +178,7 @@ class ContrastPrior:
 
 
 def peak(function: Callable[[float], float], start: float, step: float) -> float:
-    """Where a function of one hump is largest: uphill by steps, then a parabola through three.
+    """The maximum of a unimodal function: by uphill steps, then a parabola through three points.
 
     Examples
     --------

@@ -29,7 +29,7 @@ from posterity.posteriors._softmax_likelihood import (
 )
 from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors._softmax_rule import choice_of
+from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
 
 BLOCK_NUMBERS = 4_000_000
@@ -136,7 +136,7 @@ class SoftmaxReading:
     # ---- the prior -----------------------------------------------------------------------------
 
     def _turned(self) -> None:
-        """What was read is no more."""
+        """Clear the caches of readings."""
         self.nodes = None
 
     def _read(self) -> list[tuple[float, Joined]]:
@@ -146,7 +146,7 @@ class SoftmaxReading:
             if strategy is None or strategy == use_single_node(strategy) or not self.n_effective:
                 self.nodes = [(1.0, self.contrasts.joined(self.prior))]
             else:
-                choice = choice_of(self.contrasts, self.prior, strategy, self.shapes)
+                choice = choose_by_coefficient(self.contrasts, self.prior, strategy, self.shapes)
                 k = self.n_classes - 1
                 priors = [self.prior.chosen(one.reshape(k, -1)) for one in choice.precisions]
                 joined = [self.contrasts.join(prior) for prior in priors]

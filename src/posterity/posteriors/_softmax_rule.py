@@ -31,7 +31,7 @@ def chosen(
     if contrasts.separate:
         assert isinstance(one, OddsScale)
         return prior.scaled(_choose_shared_scale(contrasts, prior, one))
-    choice = choice_of(contrasts, prior, one, shapes)
+    choice = choose_by_coefficient(contrasts, prior, one, shapes)
     # Of several the mean of the variances: labels are met with caution.
     variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
     after = prior.chosen((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
@@ -39,10 +39,10 @@ def chosen(
     return after
 
 
-def choice_of(
+def choose_by_coefficient(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
 ) -> Choice:
-    """What the strategy says of the data: of each coefficient of each contrast."""
+    """The strategy's choice for each coefficient of each contrast."""
     k, offset = contrasts.n_classes - 1, int(prior.intercept)
     data, shape = contrasts.data_of(0, offset), np.tile(prior.shape()[offset:], k)
     # As many rows as of precision 1: their curvatures, which the intercepts' columns add up.

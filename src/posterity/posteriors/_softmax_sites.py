@@ -21,9 +21,9 @@ from posterity.posteriors._softmax_likelihood import (
     LabelLikelihood,
     Rows,
     balanced_points,
+    compute_root,
     log_likelihood,
     plain_points,
-    root_of,
     shifted,
 )
 
@@ -39,7 +39,7 @@ LEAST_CURVATURE = 1e-10
 
 @dataclass(frozen=True)
 class LabelPoints:
-    """Where labels are looked at: coordinates (n, R), and the points about them, if any."""
+    """Coordinates (n, R) at which likelihoods are evaluated, and integration points about them."""
 
     place: Array
     moved: Array | None = None
@@ -122,14 +122,14 @@ class Sites:
         return Products(squares.reshape(r * p, r * p), (pull @ X).reshape(-1, 1), square)
 
 
-def sites_of(
+def compute_sites(
     rows: Rows,
     look: LabelLikelihood | FullLabelLikelihood,
     around: LabelPoints,
     basis: Array,
     part: slice,
 ) -> Sites:
-    """What labels say of the coordinates ``part``, of this basis (K, r), around their places."""
+    """Gaussian sites of labels for the coordinates ``part``, of basis (K, r), at ``around``."""
     curvature = look.curvature(basis)
     r = curvature.shape[1]
     curvature[:, np.arange(r), np.arange(r)] += LEAST_CURVATURE
@@ -154,31 +154,31 @@ def sites_of(
 def place_points(covariance: Array, n_points: int = POINTS) -> Array:
     """(n, S, R) points that with their mirror images have these covariances, or variances."""
     make = balanced_points if covariance.ndim == 3 else plain_points
-    return shifted(make(covariance.shape[1], n_points), root_of(covariance))
+    return shifted(make(covariance.shape[1], n_points), compute_root(covariance))
 
 
-def around_one(
+def place_around_row(
     row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
 ) -> LabelPoints:
-    """Where one label (1,) of a weight is looked at; ``mean`` (R,), ``covariance`` (R, R) before.
+    """Where the site of one label is fitted; ``mean`` (R,) and ``covariance`` (R, R) of the prior.
 
     Examples
     --------
     >>> from posterity.posteriors._softmax_likelihood import helmert
     >>> row = np.array([1]), 1.0
-    >>> around_one(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
+    >>> place_around_row(row, np.zeros(1), np.eye(1), helmert(2), averaged=False).place.round(4)
     array([[0.4772]])
     """
     linear_moments = mean, covariance, basis
     push, precision = _find_site_mode(row, linear_moments, np.zeros_like(mean), None)
     if not averaged:
         return LabelPoints((mean + covariance @ push)[None])
-    root = root_of(covariance[None])[0]
+    root = compute_root(covariance[None])[0]
     (moved, size), last, share = _condition_points(root, precision), np.inf, 1.0
     for _ in range(MOST_ROUNDS):
-        push, curved = _find_site_mode(row, linear_moments, push, moved)
+        push, multiply_curvature = _find_site_mode(row, linear_moments, push, moved)
         # Where it went to and fro, the mean of both.
-        precision = share * curved + (1.0 - share) * precision
+        precision = share * multiply_curvature + (1.0 - share) * precision
         moved, new_size = _condition_points(root, precision)
         changed = abs(new_size - size)
         share = 0.5 if changed > 0.5 * last else share
@@ -217,9 +217,9 @@ def _find_site_mode(
     for _ in range(60):
         step = covariance @ push
         look = LabelLikelihood.at(label, (mean + step)[None], basis, moved)
-        curved = weight * look.curvature(basis)[0]
-        right = weight * look.slope(basis)[0] + curved @ step
-        wanted = np.linalg.solve(np.eye(len(mean)) + curved @ covariance, right)
+        multiply_curvature = weight * look.curvature(basis)[0]
+        right = weight * look.slope(basis)[0] + multiply_curvature @ step
+        wanted = np.linalg.solve(np.eye(len(mean)) + multiply_curvature @ covariance, right)
         share, least = 1.0, best - 1e-14 * (1.0 + abs(best))  # less is rounding
         while not (new := value(push + share * (wanted - push))) >= least and share > 1e-9:
             share *= 0.5
@@ -227,4 +227,4 @@ def _find_site_mode(
         push, best = push + share * (wanted - push), max(new, best)
         if not gained > (1e-13 if moved is None else 1e-6) * (1.0 + abs(best)):
             break
-    return push, curved
+    return push, multiply_curvature

@@ -36,7 +36,7 @@ class Link:
 
     @classmethod
     def of(cls, before: Pattern, own: Pattern, posterior: TargetsPosterior) -> Link:
-        """What these rows say of own targets, given those before."""
+        """The posterior of the own targets in these rows, given the targets before."""
         k, correlation = len(before), posterior.correlation()
         rows = posterior.residual_df + 2.0 * posterior.noise.parameters[1]
         sizes = np.sqrt(np.diag(posterior.products()) / max(rows, 1.0))
@@ -53,16 +53,19 @@ class Chain:
     links: list[Link] | None = None
 
 
-def join_predictions(
-    told: Sequence[JointPrediction], names: tuple[str, ...] | None
+def concatenate_joint_predictions(
+    predictions: Sequence[JointPrediction], names: tuple[str, ...] | None
 ) -> JointPrediction:
     """Predictions of some rows after another as one."""
-    targets = range(told[0].shape[1])
+    targets = range(predictions[0].shape[1])
     marginals = side_by_side(
-        [rows_of([one.marginals[:, target] for one in told]) for target in targets]
+        [rows_of([one.marginals[:, target] for one in predictions]) for target in targets]
     )
     correlation = np.concatenate(
-        [np.broadcast_to(one.correlation, (len(one), *one.correlation.shape[-2:])) for one in told]
+        [
+            np.broadcast_to(one.correlation, (len(one), *one.correlation.shape[-2:]))
+            for one in predictions
+        ]
     )
     return JointPrediction(marginals, correlation, names=names)
 
@@ -77,10 +80,10 @@ def about(mean: Array, joint: Any) -> Joint:
     return MultivariateMixture(parts, joint.weights) if hasattr(joint, "weights") else parts[0]
 
 
-def rows_of(told: Sequence[Any]) -> Distribution:
-    df = [np.broadcast_to(getattr(one, "df", np.inf), one.shape) for one in told]
-    loc = np.concatenate([np.broadcast_to(one.loc, one.shape) for one in told])
-    scale = np.concatenate([np.broadcast_to(one.scale, one.shape) for one in told])
+def rows_of(predictions: Sequence[Any]) -> Distribution:
+    df = [np.broadcast_to(getattr(one, "df", np.inf), one.shape) for one in predictions]
+    loc = np.concatenate([np.broadcast_to(one.loc, one.shape) for one in predictions])
+    scale = np.concatenate([np.broadcast_to(one.scale, one.shape) for one in predictions])
     return StudentT(np.concatenate(df), loc, scale)
 
 
@@ -115,20 +118,20 @@ def filled(
     return X, y
 
 
-def conditioned(
-    link: Link, told: JointPrediction, mean: Array, spread: Array, shift: float
+def condition_on_others(
+    link: Link, predictions: JointPrediction, mean: Array, spread: Array, shift: float
 ) -> tuple[Array, Array, Array]:
     """Means (n, b) of a link's targets, covariances with those before, and among themselves."""
     k, before, slopes = len(link.before), list(link.before), link.slopes
-    scale, correlation = told.scale, told.correlation
+    scale, correlation = predictions.scale, predictions.correlation
     with np.errstate(invalid="ignore"):
         omega = scale[:, :, None] * correlation * scale[:, None, :]
-    nu = np.minimum(told.df, MOST_DF)
+    nu = np.minimum(predictions.df, MOST_DF)
     if not k:
         with np.errstate(divide="ignore", invalid="ignore"):
             grown = nu / (nu - shift)
-        return told.loc, np.zeros((len(mean), len(link.own), 0)), _times(omega, grown)
-    off = mean[:, before] - told.loc[:, :k]
+        return predictions.loc, np.zeros((len(mean), len(link.own), 0)), _times(omega, grown)
+    off = mean[:, before] - predictions.loc[:, :k]
     some = spread[:, before][:, :, before]
     usable = np.isfinite(omega).all(axis=(1, 2)) & (np.einsum("nii->ni", omega) > 0.0).all(axis=1)
     eye = np.eye(k + len(link.own))
@@ -138,13 +141,13 @@ def conditioned(
     delta = np.einsum("ni,nij,nj->n", off, inverse, off)
     delta += np.einsum("nij,nji->n", inverse, finite)
     spreading = (nu + np.where(usable, delta, 0.0)) / (nu + k - shift)
-    spreading = np.where(told.df >= MOST_DF, 1.0, spreading)
+    spreading = np.where(predictions.df >= MOST_DF, 1.0, spreading)
     tied = inverse @ inner[:, :k, k:]
     left = inner[:, k:, k:] - np.swapaxes(inner[:, :k, k:], 1, 2) @ tied
     left = np.where(usable[:, None, None], left, omega[:, k:, k:])
     between = slopes.T @ finite
     among = _times(left, spreading) + between @ slopes
-    return told.loc[:, k:] + off @ slopes, between, among
+    return predictions.loc[:, k:] + off @ slopes, between, among
 
 
 def _times(matrices: Array, factors: Array) -> Array:

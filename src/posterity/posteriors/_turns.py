@@ -24,7 +24,7 @@ LONGEST_STRETCH = 4096
 ROWS_A_COEFFICIENT = 64
 # Of a constant feature: a value further away, relative to it, is another value.
 SAME = 1e-9
-FIRST_LOOK = 64
+FIRST_CHUNK = 64
 
 
 def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
@@ -70,10 +70,10 @@ def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
         return np.abs(X - constants) > SAME * np.abs(constants)
 
 
-def last_first_move(X: Array, weights: Array | None, still: Waiting) -> int:
+def find_last_first_variation(X: Array, weights: Array | None, still: Waiting) -> int:
     """Rows until the last of the features that waited varies for the first time; 0: none does."""
     features, constants = still
-    first, size, found = 0, FIRST_LOOK, 0
+    first, size, found = 0, FIRST_CHUNK, 0
     while first < len(X) and len(features):
         part = slice(first, first + size)
         moves = moved(X[part][:, features], constants)
@@ -110,4 +110,4 @@ def last_turn(
         if not counted.any():
             return scheduled
         still = np.arange(X.shape[1]), X[int(np.argmax(counted))]
-    return max(scheduled, last_first_move(X, weights, still))
+    return max(scheduled, find_last_first_variation(X, weights, still))

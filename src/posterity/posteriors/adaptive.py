@@ -14,7 +14,7 @@ from posterity.kernel import MemberNoise
 from posterity.noise import Joint, JointOfOne, LearnedNoise
 from posterity.posteriors._noise_memories import NoiseMemories
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.ensemble import Ranks, clip_log_densities, ranks_of
+from posterity.posteriors.ensemble import Ranks, clip_log_densities, rank_predictions
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class AdaptivePosterior(AveragedPosterior):
         return replace(average, noises=tuple(NoiseMemories() for _ in runs))
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(super().copy(), noises=tuple(noise.copy() for noise in self.noises))
 
     def copy_from(self, other: Self) -> None:
@@ -80,7 +80,7 @@ class AdaptivePosterior(AveragedPosterior):
 
     def _rank(self, i: int) -> int:
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
-        return int(ranks_of(self._predicted(i, nothing))[0])
+        return int(rank_predictions(self._predicted(i, nothing))[0])
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[StudentT, Array, Ranks]:
         X, y, weights, *_ = rows
@@ -95,7 +95,7 @@ class AdaptivePosterior(AveragedPosterior):
             some = _simplify_degrees_of_freedom(predictive[part])
             densities[part], ranks[part] = (
                 clip_log_densities(some.logpdf(y[part, 0])),
-                ranks_of(some),
+                rank_predictions(some),
             )
         return predictive, densities if weights is None else weights * densities, ranks
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mixed
 from posterity.factor import Factor
-from posterity.factor.parallel import take_turns
+from posterity.factor.parallel import run_in_parallel
 from posterity.kernel import (
     MemberNoise,
     MembersPath,
@@ -19,7 +19,12 @@ from posterity.kernel import (
     average_members,
     leading_dimension,
 )
-from posterity.posteriors.ensemble import Ranks, predict_and_score_rows, rank_next_row, ranks_of
+from posterity.posteriors.ensemble import (
+    Ranks,
+    predict_and_score_rows,
+    rank_next_row,
+    rank_predictions,
+)
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -39,7 +44,7 @@ class TwoLevelWeights:
     log_evidence: float = 0.0
 
     def copy(self) -> TwoLevelWeights:
-        """The same, to go its own way."""
+        """An independent copy."""
         return TwoLevelWeights(self.members.copy(), self.rates.copy(), self.log_evidence)
 
 
@@ -69,7 +74,7 @@ class AveragedPosterior(MixedPosterior):
         return average
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         runs = tuple(run.copy() for run in self.runs)
         return replace(self, runs=runs, expert_weights=self.expert_weights.copy())
 
@@ -102,7 +107,7 @@ class AveragedPosterior(MixedPosterior):
         try:
             # The shortest memories are the dearest, and come last in the grid: begin with them.
             work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
-            take_turns(learn, range(len(self.runs) - 1, -1, -1), work)
+            run_in_parallel(learn, range(len(self.runs) - 1, -1, -1), work)
         except BaseException:
             self.copy_from(before)
             raise
@@ -142,9 +147,9 @@ class AveragedPosterior(MixedPosterior):
         return None, self.noise.parameters[0]
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
-        """What a member told of rows, their log densities times weights, and its ranks (n,)."""
+        """A member's predictions of rows, their log densities times weights, and its ranks (n,)."""
         predictive, densities = predict_and_score_rows(self.runs[i], *rows)
-        return predictive, densities, ranks_of(predictive)
+        return predictive, densities, rank_predictions(predictive)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""

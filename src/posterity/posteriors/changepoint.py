@@ -1,4 +1,4 @@
-"""A posterior that begins anew where the world has changed."""
+"""A posterior that starts again where the regression has changed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Trace:
         self.probability[i, :k] = runs.probability[:k]
 
     def predicted(self, i: int, before: Before) -> None:
-        """Note what each run, the new one too, has said of row i."""
+        """Store the prediction of each run, the new one included, for row i."""
         k = len(before.leverage)
         self.error[i, :k] = before.error
         self.leverage[i, :k] = before.leverage
@@ -156,12 +156,12 @@ class ChangepointPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         learned = Learned(self.runs.copy(), self.change_probability)
         return replace(self, factor=self.factor.copy(), learned=learned)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What learns and predicts single rows."""
+        """The path that learns and predicts single rows."""
         strategy = self.strategy
         path = RunsPath(
             Factor(self.n_features).row_path(False, names),
@@ -188,7 +188,7 @@ class ChangepointPosterior(LinearPosterior):
     ) -> Mixture:
         """Learn row after row; returns the mixture predicted for each target before its row.
 
-        Its components are the runs, and a new one in case the world changes right before the row.
+        Its components are the runs, and a new one for the case of a change right before the row.
         """
         trace = self._learn(X, y, weights, elapsed, with_predictions=True)
         most = int(trace.size.max(initial=0)) + 1
@@ -276,7 +276,7 @@ class ChangepointPosterior(LinearPosterior):
 
     @property
     def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the world changed, counted from the start of the stream.
+        """Rows right before which the regression changed, counted from the start of the stream.
 
         The last is the median of the row at which the present run began, given all rows so far: the
         change lies there or later with probability 1/2 at least, and there or earlier as well. Each

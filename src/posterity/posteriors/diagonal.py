@@ -97,7 +97,7 @@ class DiagonalPosterior:
             intercept,
             members,
             noise,
-            beliefs=_aligned(BELIEF),
+            beliefs=_allocate_aligned(BELIEF),
             owners=np.zeros(1, dtype=np.int32),
             precision=np.stack([np.full(MEMBERS, vague), start]),
             information=np.zeros((2, MEMBERS)),
@@ -115,7 +115,7 @@ class DiagonalPosterior:
         room = len(self.owners)
         if n_features > room:
             more = max(n_features, room + room // 2)
-            self.beliefs = _aligned(BELIEF * more, self.beliefs)
+            self.beliefs = _allocate_aligned(BELIEF * more, self.beliefs)
             self.owners = np.concatenate([self.owners, np.zeros(more - room, dtype=np.int32)])
             if self.clocks is not None:
                 self.clocks = np.concatenate([self.clocks, np.full(more - room, self.faded)])
@@ -240,7 +240,7 @@ class DiagonalPosterior:
         )
 
     def copy(self) -> DiagonalPosterior:
-        """The same, to go its own way."""
+        """An independent copy."""
         arrays: dict[str, Any] = {
             k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
         }
@@ -250,7 +250,7 @@ class DiagonalPosterior:
 
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
-            self.beliefs = _aligned(self.beliefs.size, self.beliefs)
+            self.beliefs = _allocate_aligned(self.beliefs.size, self.beliefs)
 
     def _compute_prior_precisions(self, features: NDArray[Any]) -> Array:
         """(n, 4) prior precisions of features."""
@@ -296,7 +296,7 @@ def matched(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]
     return centre, np.sum(weights * (variance + np.square(mean - centre[:, None])), axis=1)
 
 
-def _aligned(size: int, begun: Array | None = None) -> Array:
+def _allocate_aligned(size: int, begun: Array | None = None) -> Array:
     """Zeros (size,) at the start of a cache line, after the numbers of ``begun``."""
     storage = np.zeros(size + 7)
     first = (-(storage.ctypes.data // 8)) % 8

@@ -14,7 +14,7 @@ from posterity.factor import Rows
 from posterity.kernel import RowPath
 from posterity.noise import Joint
 from posterity.posteriors._dispersion import Dispersion, at, mean_and_evidence
-from posterity.posteriors._site_mode import share_of
+from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ class DispersedPosterior(LinearPosterior):
         return cls(*belief, counts, spread)
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         counts = self.counts.copy()
         return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
@@ -61,7 +61,7 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def dispersion(self) -> float:
-        """The dispersion in force."""
+        """The dispersion in use."""
         return self.spread.value
 
     @property
@@ -201,7 +201,7 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows."""
+        """Whether the evidence of all rows can be computed from the state."""
         return self.counts.has_evidence
 
     @property
@@ -216,7 +216,7 @@ class DispersedPosterior(LinearPosterior):
             self.predict_then_learn(rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets)
             return
         start = self
-        share = share_of(len(rows), self.counts.n_coefficients)
+        share = choose_stride(len(rows), self.counts.n_coefficients)
         if share > 1:
             # Some of the rows, each for several, find the dispersion nearly, at little cost.
             start = self._together(way, rows.every(share), self.dispersion)
@@ -248,7 +248,7 @@ class DispersedPosterior(LinearPosterior):
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:
-        """Rows to go, zero weights included, until the dispersion is asked anew."""
+        """Rows left, zero weights included, until the dispersion is updated."""
         left = max(int(self.spread.due - self.spread.rows), 1)
         if weights is None:
             return left

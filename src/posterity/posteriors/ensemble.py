@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Ranks = NDArray[np.uint8]
 
 # A density further out says no more than this; keeps a point mass from deciding for ever.
-MOST_TELLING = 1e4
+LARGEST_LOG_DENSITY = 1e4
 # Ranks of a hypothesis at a row, from 0, where it knows nothing: it has a scale; a variance, too.
 KNOWS, VARIES = 1, 2
 
@@ -149,7 +149,7 @@ def shares(log_prior: Array, scores: Array | float = 0.0) -> Array:
     return weights
 
 
-def bayes(probability: Array, densities: Array) -> tuple[Array, float]:
+def update_probabilities(probability: Array, densities: Array) -> tuple[Array, float]:
     """Bayes' rule for one row: the probabilities (k,) after it, and its log density.
 
     A point mass that was hit decides as :func:`shares` says, and has no density: 0 stands for it.
@@ -175,14 +175,18 @@ def sum_logs(logs: Array) -> float:
 
 
 def clip_log_densities(densities: Array) -> Array:
-    """Log densities, kept within what may be told."""
-    if np.abs(densities).max(initial=0.0) <= MOST_TELLING:  # NaN is not
+    """Log densities, clipped to the largest that may be reported."""
+    if np.abs(densities).max(initial=0.0) <= LARGEST_LOG_DENSITY:  # NaN is not
         return densities
-    return np.clip(np.nan_to_num(densities, nan=-MOST_TELLING), -MOST_TELLING, MOST_TELLING)
+    return np.clip(
+        np.nan_to_num(densities, nan=-LARGEST_LOG_DENSITY),
+        -LARGEST_LOG_DENSITY,
+        LARGEST_LOG_DENSITY,
+    )
 
 
-def ranks_of(predictive: Any) -> Ranks:
-    """How much is known of each row (n,): only those hypotheses that know most may count.
+def rank_predictions(predictive: Any) -> Ranks:
+    """Ranks (n,) of predictions: only the hypotheses of the highest rank are weighted.
 
     One whose memory is too short for the noise it has to learn has no variance, and an average
     with it would have none either; one that has seen no noise yet is sure of what it can't know.
@@ -207,7 +211,7 @@ def ranks_of(predictive: Any) -> Ranks:
 def predict_and_score_rows(
     member: Any, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
 ) -> tuple[Any, Array]:
-    """What a member told of rows before it learned them, and their log densities times weights.
+    """A member's predictions of rows before it learned them, and log densities times weights.
 
     Members that find the densities in learning register their way.
     """
@@ -218,9 +222,9 @@ def predict_and_score_rows(
 
 @singledispatch
 def rank_next_row(member: Any) -> int:
-    """How much a member knows of a row to come, at the origin; see :func:`ranks_of`."""
+    """Rank of a member's prediction of a row at the origin; see :func:`rank_predictions`."""
     nothing = np.zeros((1, member.n_coefficients - int(member.intercept)))
-    return int(ranks_of(member.predictive(nothing))[0])
+    return int(rank_predictions(member.predictive(nothing))[0])
 
 
 def _discount_sums(start: Array, steps: Array, persistence: float) -> Array:

@@ -14,7 +14,7 @@ from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Distribution
-from posterity.posteriors._row_evidence import added_evidence
+from posterity.posteriors._row_evidence import compute_evidence_gain
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ class FadingPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
 
     def copy_from(self, other: Self) -> None:
@@ -77,7 +77,7 @@ class FadingPosterior(LinearPosterior):
         self.tally[...] = other.tally
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
-        """What is known of one of the targets, as if it had come alone."""
+        """The posterior of one target alone."""
         return super().of_target(target)._but(tally=self.tally.copy())
 
     @property
@@ -108,12 +108,12 @@ class FadingPosterior(LinearPosterior):
         return self.only_discounts and self.keeps_prior
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row."""
+        """The member of a lean average."""
         return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property
     def _discount(self) -> float:
-        """What is left of all that was known after one unit of time."""
+        """The discount of one unit of time."""
         return float(self.strategy.discounts(np.ones(1))[0])  # type: ignore[attr-defined]
 
     @property
@@ -149,7 +149,7 @@ class FadingPosterior(LinearPosterior):
         with np.errstate(all="ignore"):
             return sum(
                 float(
-                    added_evidence(
+                    compute_evidence_gain(
                         self.noise,
                         float(weights[i]),
                         before.error[i],

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 T = TypeVar("T")
 
 # Below this cosine a removal has lost more than half of the digits of some direction.
-WORRYING_COSINE = 1e-6
+SMALL_COSINE = 1e-6
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
@@ -56,7 +56,7 @@ class LinearPosterior:
         return cls(belief, noise, intercept, prior, prior.copy())
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._but(factor=self.factor.copy())
 
     def _but(self, **changes: object) -> Self:
@@ -221,7 +221,7 @@ class LinearPosterior:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows."""
+        """Whether the evidence of all rows can be computed from the state."""
         return True
 
     # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
@@ -239,7 +239,7 @@ class LinearPosterior:
     fades_to_prior: ClassVar[bool] = False
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row; only where it fades to its prior."""
+        """The member of a lean average; only where it fades to its prior."""
         raise NotImplementedError
 
     def _predicted_by(self, before: Before, y: Array) -> Distribution:
@@ -263,17 +263,17 @@ class LinearPosterior:
             least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
         except NotInFactorError as error:
             which = "one of the rows" if error.row is None else f"row {error.row}"
-            raise ValueError(never_learned(which)) from error
+            raise ValueError(explain_never_learned(which)) from error
         if abs(left) <= rounding:
             self.factor.copy_from(self.prior)
             return
         self._check_data_left(remaining, least_cosine)
-        if least_cosine < WORRYING_COSINE:
+        if least_cosine < SMALL_COSINE:
             carried = (
-                "nearly all that was known of a direction: digits were lost"
+                "nearly all information on a combination of features, so digits were lost"
                 if least_cosine > 0.0
-                else "all that can be told of a direction, of which only the prior is known again: "
-                "if other rows knew of it, their digits were lost"
+                else "all information on a combination of features, and only the prior is left: "
+                "if other rows had information on it, its digits were lost"
             )
             warnings.warn(
                 f"the rows that were unlearned carried {carried}; fit the remaining rows again if "
@@ -303,7 +303,7 @@ class LinearPosterior:
         )
 
     def central(self) -> LinearPosterior:
-        """The one posterior that stands for all that is known."""
+        """The posterior at the central node of the learned prior."""
         return self
 
     @property
@@ -485,7 +485,7 @@ class LinearPosterior:
 
     @property
     def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the world changed, from the start of the stream."""
+        """Rows right before which the regression changed, from the start of the stream."""
         raise AttributeError(NO_CHANGES.format("changes_"))
 
     def noise_coefficients(self) -> Array:
@@ -512,12 +512,12 @@ class LinearPosterior:
         kept = remaining.determined
         known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
         if (self.prior.determined & ~kept).any():
-            raise ValueError(never_learned("one of the rows"))
+            raise ValueError(explain_never_learned("one of the rows"))
         whitened = solve_triangular(
             remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
         )
         if np.linalg.norm(whitened, 2) > 1.0 + rounding:
-            raise ValueError(never_learned("one of the rows"))
+            raise ValueError(explain_never_learned("one of the rows"))
 
 
 def recast(factor: Factor, matrix: Array) -> Factor:
@@ -529,6 +529,6 @@ def recast(factor: Factor, matrix: Array) -> Factor:
     return turned
 
 
-def never_learned(what: str) -> str:
-    """What is said where rows are unlearned that can't have been learned."""
+def explain_never_learned(what: str) -> str:
+    """The message for unlearning rows that can't have been learned."""
     return f"{what} was never learned, or is unlearned already: nothing was changed"

@@ -18,8 +18,8 @@ from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
-from posterity.posteriors._pearson import pearson_dispersion
-from posterity.posteriors._site_removal import taken_out
+from posterity.posteriors._pearson import compute_pearson_dispersion
+from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import Learned, joined, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, enough, rows_until
 from posterity.posteriors.ensemble import (
@@ -122,7 +122,7 @@ class GeneralizedPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return self._with(self.inner.copy(), replace(self.statistics))
 
     def copy_from(self, other: Self) -> None:
@@ -246,7 +246,7 @@ class GeneralizedPosterior(LinearPosterior):
             self.copy_from(trial)
             return
         together = statistics.together == statistics.seen
-        left, precision, logs = taken_out(
+        left, precision, logs = remove_sites(
             self.inner.rows_alone().factor,
             self.inner.central(),
             SiteModel(self.likelihood, self._way_of(together)),
@@ -334,8 +334,8 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def pearson(self) -> tuple[float, float]:
-        """Residuals of the site rows: of Poisson counts Pearson's; see ``pearson_dispersion``."""
-        return pearson_dispersion(self.inner.of_rows, self.n_effective)
+        """Pearson's dispersion of the site rows; see ``compute_pearson_dispersion``."""
+        return compute_pearson_dispersion(self.inner.of_rows, self.n_effective)
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""

@@ -5,10 +5,10 @@ apart and can be learned anew at any time, from the triangles alone. A group's p
 prior's rows stacked on its triangle, which is done where it is asked for.
 
 What is predicted, of a row right before it is learned or of any other, rests on a prior that is
-learned anew at certain numbers of rows, the turns, whoever learned them and how
-(:mod:`posterity.posteriors._group_turns`). At a turn a sample of the groups is kept as it is, from
-which the prior can be learned later. Reading changes nothing. What describes the groups as a whole
-is read under a prior learned from all rows so far.
+learned anew at certain numbers of rows, the updates, whoever learned them and how
+(:mod:`posterity.posteriors._group_turns`). An update stores a sample of the groups, from which the
+prior can be learned later. Reading changes nothing. Results about all groups use a prior learned
+from all rows so far.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from posterity.kernel import ArmsPath, GroupPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._group_belief import GroupBelief, Reading
 from posterity.posteriors._group_turns import (
-    find_new_directions,
-    last_opening,
-    opened,
-    span_of,
-    turns_around,
+    compute_row_space,
+    find_last_new_direction,
+    find_new_direction,
+    find_outside_rows,
+    find_updates_around,
 )
 
 Array = NDArray[np.float64]
@@ -49,15 +49,16 @@ STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 class GroupedPosterior:
     """State: a bank of triangles, and what the prior of the stream is learned from.
 
-    ``turn`` are the groups as they were at the last turn, ``brief`` fewer of them; None: as they
-    are, be it that all was learned at once, or that rows were unlearned or groups merged. All rows
-    of the bank's clock count, but ``idle`` ones that weighed nothing; when they are as many as
-    ``due_at`` there is the next turn. ``span`` are rows of all directions that have come, None when
-    there are no others; ``moved`` says whether rows were learned since the turn. Only caches are
-    ``prior``, the stream's, learned from ``brief``, ``read``, learned from ``turn``, and ``fresh``,
-    from all rows. ``noise_residual`` and ``noise_count`` are those of the stream under its prior,
-    None until they are asked for: of the groups that were asked at the turn and, if those were all,
-    of all rows since.
+    ``sample`` has the groups as they were at the last update of the prior, and ``small_sample``
+    has fewer of them. Both are None where the groups as they are now serve instead: after all was
+    learned at once, rows were unlearned or groups were merged. The number of rows is the bank's
+    clock less ``n_zero_weight``, the rows of weight 0; the prior is updated again at
+    ``next_update`` rows. ``row_space`` is a factor of the directions of all rows, or None if they
+    span all directions. ``changed_since_update`` says whether rows were learned since the update.
+    Three fields are caches: ``prior``, the stream's, is learned from ``small_sample``, ``read``
+    from ``sample``, and ``newest_reading`` from all rows. ``noise_residual`` and ``noise_count``
+    are the residual and the count of the noise under the stream's prior, None until needed: of
+    the groups in the sample and, where these are all groups, of all rows since.
     """
 
     belief: GroupBelief
@@ -65,36 +66,36 @@ class GroupedPosterior:
     intercept: bool
     discount: float
     bank: GroupBank
-    turn: GroupSample | None = None
-    brief: GroupSample | None = None
-    idle: int = 0
-    due_at: int = 0
-    span: Factor | None = None
-    moved: bool = False
+    sample: GroupSample | None = None
+    small_sample: GroupSample | None = None
+    n_zero_weight: int = 0
+    next_update: int = 0
+    row_space: Factor | None = None
+    changed_since_update: bool = False
     noise_residual: float | None = None
     noise_count: float = 0.0
     prior: SharedPrior | None = None
     read: Reading | None = None
-    fresh: Reading | None = None
+    newest_reading: Reading | None = None
 
     improper: ClassVar[None] = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"fresh": None}
+        return self.__dict__ | {"newest_reading": None}
 
     def copy(self) -> GroupedPosterior:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.bank = self.bank.copy()
-        twin.span = None if self.span is None else self.span.copy()
+        twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
 
     def image(self, slots: Slots) -> PosteriorImage:
-        """What is needed to undo changes of the groups at ``slots``, and of new ones."""
+        """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
         return PosteriorImage(self, dict(self.__dict__), self.bank.image(slots))
 
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
-        """The same belief about other groups."""
+        """A posterior with the same prior, for other groups."""
         return GroupedPosterior(self.belief, self.noise, self.intercept, self.discount, bank)
 
     # ---- learning ------------------------------------------------------------------------------
@@ -111,71 +112,80 @@ class GroupedPosterior:
 
         If they are not, ``FloatingPointError`` is raised, and this is of no use any more.
         """
-        self._begin()
+        self._start_stream()
         n, total = len(rows), self.rows + len(rows)
-        last, due = turns_around(total, self.bank.n_coefficients)
-        opening, self.span = last_opening(rows.X, self.span, intercept=self.intercept)
+        last, due = find_updates_around(total, self.bank.n_coefficients)
+        opening, self.row_space = find_last_new_direction(
+            rows.X, self.row_space, intercept=self.intercept
+        )
         cut = max(last - self.rows, opening, 0)
         if cut:
             self._learn(rows.part(0, cut))
             self._update_stream_prior()
         if cut < n:
             self._learn(rows.part(cut, n))
-        self.due_at = due
+        self.next_update = due
 
     def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
         """Learn a row of a group in the bank by the lean path.
 
         False, and nothing happens, where it must be learned in another way: data fade, the row
-        weighs nothing, or it brings a turn.
+        weighs nothing, or the prior is updated after it.
         """
-        turns = self.turn is None or self.rows + 1 >= self.due_at
+        turns = self.sample is None or self.rows + 1 >= self.next_update
         if turns or self.discount < 1.0 or not weight > 0.0:
             return False
-        span = self.span
+        span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
             return False
-        if self.noise_residual is not None or not self.moved:
-            return False  # the first row after a turn: more than one thing changes
-        self.fresh = None
+        if self.noise_residual is not None or not self.changed_since_update:
+            return False  # the first row after an update: more than one thing changes
+        self.newest_reading = None
         path.learn_in(self.bank, slot, x, y, weight)
         return True
 
-    def plain_until(self) -> int:
-        """The bank's clock that brings a turn: until then rows change but their triangles.
+    def next_update_at(self) -> int:
+        """The bank's clock at the next update; until then rows change only their triangles.
 
         0 where they change more: see :meth:`learn_row`.
         """
-        more = self.turn is None or self.discount < 1.0 or self.span is not None
-        if more or self.noise_residual is not None or not self.moved:
+        more = self.sample is None or self.discount < 1.0 or self.row_space is not None
+        if more or self.noise_residual is not None or not self.changed_since_update:
             return 0
-        return self.due_at + self.idle
+        return self.next_update + self.n_zero_weight
 
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         n = len(rows)
         predictions, residual_df, residual = np.empty((4, n)), np.empty(n), np.empty(n)
         first = 0
-        self._begin()
+        self._start_stream()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
         while first < n:
-            stop, opens = self._stretch(rows, first)
+            stop, opens = self._find_stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
             before, known = self._get_stream_noise(), self.bank.size
             self._predict_then_learn_part(part, predictions[:, some])
             if opens and self.belief.learns_covariance:  # of a new direction nothing was known
                 predictions[1, stop - 1] = np.inf
-            if not self._asked_all:
-                residual[some], residual_df[some] = before[0], before[1] - self._flat(STREAM_GROUPS)
+            if not self._uses_all_groups:
+                residual[some], residual_df[some] = (
+                    before[0],
+                    before[1] - self._count_flat_directions(STREAM_GROUPS),
+                )
             else:
                 _cumulate(before[0], predictions[2, some], residual[some])
                 _cumulate(
                     before[1], self._count_gains(part, predictions[3, some]), residual_df[some]
                 )
-                residual_df[some] -= self._flat(self._count_groups_by_row(part, known))
-            self.idle += 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
-            if opens or self.rows >= self.due_at:
-                self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
+                residual_df[some] -= self._count_flat_directions(
+                    self._count_groups_by_row(part, known)
+                )
+            self.n_zero_weight += (
+                0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
+            )
+            if opens or self.rows >= self.next_update:
+                self.next_update = find_updates_around(self.rows, self.bank.n_coefficients)[1]
                 self._update_stream_prior()
             first = stop
         mean = np.subtract(rows.y, predictions[0], out=predictions[0])
@@ -215,13 +225,13 @@ class GroupedPosterior:
     def predictive(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of new observations in the groups at ``slots``, -1 for unknown ones."""
         reading = self.reading()
-        mean, leverage = self._predicted(X, slots)
+        mean, leverage = self._compute_mean_and_leverage(X, slots)
         return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
 
     def expected(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of the mean of such observations: as without their own noise, the 1."""
         reading = self.reading()
-        mean, leverage = self._predicted(X, slots)
+        mean, leverage = self._compute_mean_and_leverage(X, slots)
         return self.noise.predictive(mean, leverage - 1.0, reading.residual_df, reading.residual)
 
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
@@ -241,7 +251,7 @@ class GroupedPosterior:
 
     def predict_mean(self, X: Array, slots: Slots) -> Array:
         """Mean of the same."""
-        return self._predicted(X, slots)[0]
+        return self._compute_mean_and_leverage(X, slots)[0]
 
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the lean path; slot -1 is that of an unknown group."""
@@ -250,26 +260,26 @@ class GroupedPosterior:
         return path.predict_in(self.bank, slot, x, prior)[0]
 
     def reading(self) -> Reading:
-        """What is predicted from: the groups as they were at the last turn, or as they are."""
+        """Prior and noise that predictions use: those of the last update, or of all rows."""
         if self.read is None:
-            sample = self._sample(MOST_GROUPS) if self.turn is None else self.turn
-            self.read = self._read_from(sample)
+            sample = self._sample(MOST_GROUPS) if self.sample is None else self.sample
+            self.read = self._make_reading(sample)
         return self.read
 
     def exact(self) -> Reading:
         """The prior learned from all rows so far, and the noise with it."""
-        if self.fresh is None:
+        if self.newest_reading is None:
             reading = self.reading()
-            if self.turn is not None:
-                reading = self._read_from(self._sample(MOST_GROUPS))
+            if self.sample is not None:
+                reading = self._make_reading(self._sample(MOST_GROUPS))
             if self.bank.size > MOST_GROUPS:
-                residual_df = float(self.bank.count.sum()) - self._flat(
+                residual_df = float(self.bank.count.sum()) - self._count_flat_directions(
                     self.bank.size, reading.prior
                 )
                 residual = _sum_residuals(self.bank.posteriors(reading.prior.priors))
                 reading = Reading(reading.prior, residual_df, residual)
-            self.fresh = reading
-        return self.fresh
+            self.newest_reading = reading
+        return self.newest_reading
 
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
@@ -296,37 +306,37 @@ class GroupedPosterior:
 
     @property
     def rows(self) -> int:
-        """How many rows have come, but for those that weighed nothing."""
-        return self.bank.clock - self.idle
+        """Number of rows of positive weight."""
+        return self.bank.clock - self.n_zero_weight
 
-    def _flat(self, groups: Any, prior: SharedPrior | None = None) -> Any:
+    def _count_flat_directions(self, groups: Any, prior: SharedPrior | None = None) -> Any:
         """Directions that are flat in so many groups: means learned, and a given prior's own."""
         precision = self.belief.precision
         each = 0 if precision is None else precision.n_coefficients - precision.rank
-        return (prior or self._turned()).n_means + each * groups
+        return (prior or self._get_stream_prior()).n_means + each * groups
 
     def _learn(self, rows: GroupedRows) -> None:
-        self.fresh, self.noise_residual, self.moved = None, None, True
+        self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
         self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
         self.bank.learn(rows, self.discount)
 
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
-        bank, priors = self.bank, self._turned().priors
-        self.fresh = None
+        bank, priors = self.bank, self._get_stream_prior().priors
+        self.newest_reading = None
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
-        # What rows are told to bring leaves out what fading itself brings to a posterior.
-        fades = self._asked_all and self.discount < 1.0
+        # The gains of rows leave out what fading itself adds to a posterior's residual.
+        fades = self._uses_all_groups and self.discount < 1.0
         before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
         bank.tell(rows, priors, self.discount, out)
-        if self._asked_all:
+        if self._uses_all_groups:
             assert self.noise_residual is not None
             after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
             self.noise_residual += float(after - before)
             self.noise_count += float(self._count_gains(rows, out[3]).sum())
 
     def _count_gains(self, rows: GroupedRows, before: Array) -> Array:
-        """By how much each row raises the count: by 1, which then is not told."""
+        """By how much each row raises the count: by 1 without weights and forgetting."""
         if rows.weights is None and self.discount == 1.0:
             before[...] = 1.0
         return before
@@ -350,64 +360,64 @@ class GroupedPosterior:
             bank.size <= most,
         )
 
-    def _prior_of(self, sample: GroupSample, tolerance: float) -> SharedPrior:
+    def _learn_prior(self, sample: GroupSample, tolerance: float) -> SharedPrior:
         return self.belief.prior(sample, self.noise, intercept=self.intercept, tolerance=tolerance)
 
     # ---- the stream ----------------------------------------------------------------------------
 
     def _use_all_groups(self) -> None:
         """Let what is read and the stream rest on the groups as they are."""
-        self.turn = self.brief = self.span = self.noise_residual = None
-        self.prior = self.read = self.fresh = None
+        self.sample = self.small_sample = self.row_space = self.noise_residual = None
+        self.prior = self.read = self.newest_reading = None
 
-    def _begin(self) -> None:
-        """The stream goes on from the groups as they are, unless there was a turn already."""
-        if self.turn is None:
+    def _start_stream(self) -> None:
+        """Start the stream from the groups as they are, unless it has started."""
+        if self.sample is None:
             read = self.read
             self._update_stream_prior()
             self.read = read  # from the same groups
-            self.span = span_of(self._sample_of_turn.rows)
-            if self.span is not None and self.bank.size > MOST_GROUPS:
-                self.span = span_of(self.bank.rows())
-            self.idle = 0
-            self.due_at = turns_around(self.rows, self.bank.n_coefficients)[1]
+            self.row_space = compute_row_space(self._sample_at_update.rows)
+            if self.row_space is not None and self.bank.size > MOST_GROUPS:
+                self.row_space = compute_row_space(self.bank.rows())
+            self.n_zero_weight = 0
+            self.next_update = find_updates_around(self.rows, self.bank.n_coefficients)[1]
 
     def _update_stream_prior(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
-        self.turn = self.brief = self._sample(MOST_GROUPS)
+        self.sample = self.small_sample = self._sample(MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
-            self.brief = self._sample(STREAM_GROUPS)
+            self.small_sample = self._sample(STREAM_GROUPS)
         self.prior = self.read = self.noise_residual = None
-        self.moved = False
+        self.changed_since_update = False
 
     @property
-    def _sample_of_turn(self) -> GroupSample:
-        assert self.turn is not None
-        return self.turn
+    def _sample_at_update(self) -> GroupSample:
+        assert self.sample is not None
+        return self.sample
 
     @property
-    def _asked_all(self) -> bool:
-        """Whether at the turn all groups there were said what they knew."""
-        return len(self._sample_of_turn.rows) <= STREAM_GROUPS
+    def _uses_all_groups(self) -> bool:
+        """Whether the sample at the last update has all groups."""
+        return len(self._sample_at_update.rows) <= STREAM_GROUPS
 
-    def _turned(self) -> SharedPrior:
-        """The stream's prior, of the last turn."""
+    def _get_stream_prior(self) -> SharedPrior:
+        """The stream's prior, learned at the last update."""
         if self.prior is None:
-            assert self.brief is not None
-            self.prior = self._prior_of(self.brief, STREAM_TOLERANCE)
+            assert self.small_sample is not None
+            self.prior = self._learn_prior(self.small_sample, STREAM_TOLERANCE)
         return self.prior
 
     def _get_stream_noise(self) -> tuple[float, float]:
         """Residual and count of the stream's noise.
 
         That of all groups together differs from the sum of theirs by what the means of the prior
-        took at the turn.
+        took at the update.
         """
         if self.noise_residual is None:
-            assert self.brief is not None
-            sample, prior, bank = self.brief, self._turned(), self.bank
+            assert self.small_sample is not None
+            sample, prior, bank = self.small_sample, self._get_stream_prior(), self.bank
             residual, count = self._compute_residual(prior, sample), sample.count
-            if self._asked_all and self.moved:
+            if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
                 now = _sum_residuals(bank.posteriors(prior.priors))
                 residual += now - _sum_residuals(then) - sample.residual
@@ -415,9 +425,9 @@ class GroupedPosterior:
             self.noise_residual, self.noise_count = residual, count
         return self.noise_residual, self.noise_count
 
-    def _read_from(self, sample: GroupSample) -> Reading:
-        prior = self._prior_of(sample, TOLERANCE)
-        residual_df = sample.count - self._flat(len(sample.rows), prior)
+    def _make_reading(self, sample: GroupSample) -> Reading:
+        prior = self._learn_prior(sample, TOLERANCE)
+        residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
         return Reading(prior, residual_df, self._compute_residual(prior, sample))
 
     def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
@@ -426,7 +436,7 @@ class GroupedPosterior:
             return learn_from_all(sample, prior, self.belief.free).residual
         return prior.residual
 
-    def _predicted(self, X: Array, slots: Slots) -> tuple[Array, Array]:
+    def _compute_mean_and_leverage(self, X: Array, slots: Slots) -> tuple[Array, Array]:
         """Means and leverages; of few rows it takes as many posteriors."""
         prior, bank, places = self.reading().prior, self.bank, slots
         some = None
@@ -437,31 +447,33 @@ class GroupedPosterior:
         posteriors = bank.posteriors(prior.priors, some)
         mean, leverage = predicted(posteriors, prior.newcomer, X, places, intercept=self.intercept)
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
-            span = span_of(bank.rows()) if self.turn is None else self.span
+            span = self.row_space if self.sample is not None else compute_row_space(bank.rows())
             if span is not None:
-                leverage[find_new_directions(X, span, intercept=self.intercept)] = np.inf
+                leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
 
-    def _stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
-        """Where the stretch of rows that starts at ``first`` ends, the next turn.
+    def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
+        """Where the stretch of rows that starts at ``first`` ends, at the next update.
 
         Also whether that is because its last row has a direction that is new: all groups are to
         know it right after.
         """
-        left = self.due_at - self.rows
+        left = self.next_update - self.rows
         if rows.weights is None:
             stop = min(first + left, len(rows))
         else:
             counted = np.cumsum(rows.weights[first:] > 0.0)
             stop = min(first + int(np.searchsorted(counted, left)) + 1, len(rows))
         weights = None if rows.weights is None else rows.weights[first:stop]
-        place, self.span = opened(rows.X[first:stop], self.span, weights, intercept=self.intercept)
+        place, self.row_space = find_new_direction(
+            rows.X[first:stop], self.row_space, weights, intercept=self.intercept
+        )
         return (stop, False) if place == 0 else (first + place, True)
 
 
 @dataclass(frozen=True)
 class PosteriorImage:
-    """A posterior as it was."""
+    """A copy of a posterior's state, to restore it."""
 
     posterior: GroupedPosterior
     before: dict[str, Any]

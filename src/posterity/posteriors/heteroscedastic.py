@@ -13,7 +13,7 @@ from posterity.distributions import StudentT
 from posterity.factor import Factor
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
-from posterity.posteriors._noise_scores import in_own_units, in_sequence, squared_scores
+from posterity.posteriors._noise_scores import compute_squared_scores, in_own_units, in_sequence
 from posterity.posteriors._noise_units import rescale, shift
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistics
@@ -51,7 +51,7 @@ class NoiseStatistics:
     log_predictive: float = 0.0
 
     def copy(self) -> NoiseStatistics:
-        """The same, to go its own way."""
+        """An independent copy."""
         return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
 
     def copy_from(self, other: NoiseStatistics) -> None:
@@ -106,7 +106,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         raise ValueError(ONE_TARGET.format("noise='linear'"))
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         mean = self.mean.copy()
         return self._but(
             factor=mean.factor,
@@ -169,7 +169,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             trial.spread.statistics.copy_from(SiteStatistics())
             trial = self.around(trial.mean, trial.spread)
         else:
-            trial._take_out(X, y, g)
+            trial._remove_rows(X, y, g)
             predictions = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
             trial.statistics.log_predictive -= float(g @ predictions.logpdf(y[:, 0]))
         self.copy_from(trial)
@@ -244,7 +244,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows: only their densities do."""
+        """False: the evidence of all rows is the sum of their predictive densities."""
         return False
 
     @property
@@ -291,7 +291,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scaled(X, log_precision)
         predictive = self.mean.predict_then_learn(rows, target, weights, elapsed)
-        squares, known = squared_scores(predictive, target[:, 0])
+        squares, known = compute_squared_scores(predictive, target[:, 0])
         counted = known.astype(np.float64) if weights is None else known * weights
         offsets = LogPrecision().offsets(squares) - log_precision
         halves = np.full((len(X), 1), 0.5)
@@ -385,7 +385,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.centre = statistics.centre + (centre - statistics.centre) * share
         statistics.level += (level - statistics.level) * share
 
-    def _take_out(self, X: Array, y: Array, weights: Array) -> None:
+    def _remove_rows(self, X: Array, y: Array, weights: Array) -> None:
         """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
         log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
@@ -446,6 +446,6 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.clock[1] = rows + max(some, 1)
 
 
-def spread_beside(inner: LinearPosterior) -> GeneralizedPosterior:
+def make_noise_posterior(inner: LinearPosterior) -> GeneralizedPosterior:
     """A posterior of the log precision, before any data, around one of known noise."""
     return GeneralizedPosterior.around(inner, LogPrecision(), "moments")

@@ -39,13 +39,13 @@ from posterity.posteriors._target_chain import (
     Link,
     Pattern,
     about,
-    conditioned,
+    concatenate_joint_predictions,
+    condition_on_others,
     filled,
-    join_predictions,
     student_t,
 )
 from posterity.posteriors._target_coefficients import TargetCoefficients
-from posterity.posteriors.gaussian import LinearPosterior, never_learned
+from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 from posterity.posteriors.targets import TargetsPosterior
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @classmethod
     def of(cls, posterior: TargetsPosterior) -> MissingTargetsPosterior:
-        """The same knowledge, that may learn such rows."""
+        """The same posterior, able to learn such rows."""
         if isinstance(posterior, cls):
             return posterior
         if posterior.wide.forgets and posterior.wide.of_rows.discounts(np.ones(1)) is None:
@@ -82,7 +82,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         return cls(posterior.wide, posterior.names)
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         patterns = {pattern: factor.copy() for pattern, factor in self.patterns.items()}
         chain = Chain(self.chain.links)
         return type(self)(self.wide.copy(), self.names, patterns=patterns, chain=chain)
@@ -143,7 +143,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             predictions.append(after.predictive(X[row]))
             after.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
         self.copy_from(after)
-        return join_predictions(predictions, self.names)
+        return concatenate_joint_predictions(predictions, self.names)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -177,12 +177,14 @@ class MissingTargetsPosterior(TargetsPosterior):
         removed = float(len(X)) if weights is None else float(np.sum(weights))
         left = -removed if factor is None else factor.count - removed
         if factor is None or left < -1e-12 * max(factor.count, removed):
-            raise ValueError(never_learned("one of the rows with missing targets"))
+            raise ValueError(explain_never_learned("one of the rows with missing targets"))
         try:
             ones = factor.lacks_ones(X, self.intercept)
             factor.remove(X, y, weights, intercept=ones)
         except NotInFactorError as error:
-            raise ValueError(never_learned("one of the rows with missing targets")) from error
+            raise ValueError(
+                explain_never_learned("one of the rows with missing targets")
+            ) from error
         if left <= 1e-12 * removed:
             del self.patterns[pattern]
 
@@ -325,7 +327,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         shift = 2.0 if least > 2.0 else 0.0
         for link, one in zip(links, predictions, strict=True):
             own = list(link.own)
-            mean[:, own], between, among = conditioned(link, one, mean, spread, shift)
+            mean[:, own], between, among = condition_on_others(link, one, mean, spread, shift)
             spread[np.ix_(range(n), own, link.before)] = between
             spread[np.ix_(range(n), link.before, own)] = np.swapaxes(between, 1, 2)
             spread[np.ix_(range(n), own, own)] = among
@@ -346,7 +348,7 @@ class MissingTargetsPosterior(TargetsPosterior):
     def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
         """Joint distributions of [intercept, coefficients]: about the chain's means.
 
-        How far each target's may be off is told by the rows that brought it.
+        The uncertainty of each target's coefficients comes from the rows that brought it.
         """
         means = self.coefficients().T
         pairs = zip((one.joint(names) for one in self.each), means, strict=True)
@@ -370,7 +372,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) by the chain: what each link's rows say of all targets, less of those before."""
+        """log p(y) by the chain: each link's evidence, less that of the targets before."""
         total = 0.0
         for link in self.links:
             if not link.posterior.n_observations:

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MixedPosterior(LinearPosterior):
-    """What an ensemble of posteriors of any kind says together: mixtures, and weighted averages.
+    """Predictions of an ensemble of posteriors: mixtures and weighted averages.
 
     ``ahead`` has its members and their weights for the next row. A member must be able to
     ``copy``, ``copy_from``, ``predict_then_learn`` and its ``predictive``; of all else it is
@@ -150,14 +150,14 @@ class MixedPosterior(LinearPosterior):
         return np.concatenate(ends)
 
     def rows_alone(self) -> NoReturn:
-        """Refuse: what several say of the rows is not one posterior."""
+        """Refuse: several members have several posteriors of the rows."""
         raise ValueError(
             "a third class is new, and this way to forget supports only two classes: use one "
             "with one memory, as Stabilized"
         )
 
     def add_classes(self, n_classes: int) -> None:
-        """Refuse: what members said of the rows before would have been another thing."""
+        """Refuse: with another class, the members' earlier predictions would differ."""
         raise ValueError(
             "y has a new class, and memories weighted by their earlier predictions can't add "
             "it: name all classes in the first call, as in "
@@ -200,7 +200,7 @@ class MixedPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is known tells the evidence of all rows: only their densities do."""
+        """False: the evidence of all rows is the sum of their predictive densities."""
         return False
 
 

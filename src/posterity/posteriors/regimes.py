@@ -14,7 +14,12 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import exactly_mixed
 from posterity.posteriors._runs import Change, median_change, select_runs
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
-from posterity.posteriors.ensemble import VARIES, bayes, clip_log_densities, ranks_of
+from posterity.posteriors.ensemble import (
+    VARIES,
+    clip_log_densities,
+    rank_predictions,
+    update_probabilities,
+)
 from posterity.posteriors.mixed import MixedPosterior, given
 
 Array = NDArray[np.float64]
@@ -45,24 +50,28 @@ class Targets:
         return Targets(count, mean, self.squares + weight * off * (y - mean))
 
     @property
-    def suffice(self) -> bool:
+    def have_variance(self) -> bool:
         """Whether they have a spread that is known."""
         return self.count > ENOUGH_ROWS and self.squares > 0.0
 
     @property
     def residual_df(self) -> float:
         """Degrees of freedom of their spread."""
-        return self.count - 1.0 if self.suffice else ENOUGH_ROWS
+        return self.count - 1.0 if self.have_variance else ENOUGH_ROWS
 
     @property
     def variance(self) -> float:
         """Variance of another one."""
         return (
-            self.squares / self.residual_df * (1.0 + 1.0 / self.count) if self.suffice else np.inf
+            self.squares / self.residual_df * (1.0 + 1.0 / self.count)
+            if self.have_variance
+            else np.inf
         )
 
 
-def like_others(targets: Sequence[Targets], *, counts: bool) -> StudentT | PoissonLogNormal:
+def predict_from_targets(
+    targets: Sequence[Targets], *, counts: bool
+) -> StudentT | PoissonLogNormal:
     """Another target (n,), of which only the mean and the spread of those before it are known."""
     df, mean, variance = np.array([(one.residual_df, one.mean, one.variance) for one in targets]).T
     if not counts:
@@ -106,7 +115,7 @@ class Regimes:
         return len(self.members)
 
     def copy(self) -> Regimes:
-        """The same, to go its own way."""
+        """An independent copy."""
         return replace(self, changes=self.changes.copy())
 
     def begin(self, hazard: float) -> None:
@@ -120,7 +129,7 @@ class Regimes:
     def learn(self, densities: Array, y: float, weight: float) -> None:
         """Weigh the runs by the log densities (k,) that they gave a row, times its weight."""
         with np.errstate(divide="ignore"):
-            self.probability, added = bayes(self.probability, densities)
+            self.probability, added = update_probabilities(self.probability, densities)
         self.log_evidence += added
         self.learned = self.learned + weight
         self.targets = self.targets.with_row(y, weight)
@@ -162,7 +171,7 @@ class RegimesPosterior(MixedPosterior):
         return posterior
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(self, state=self.state.copy())
 
     def copy_from(self, other: Self) -> None:
@@ -185,7 +194,7 @@ class RegimesPosterior(MixedPosterior):
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row.
 
-        Its components are the runs, and a new one in case the world changes right before the row.
+        Its components are the runs, and a new one for the case of a change right before the row.
         """
         rows: tuple[Any, ...] = (X, y, weights, elapsed, *given(offsets))
         try:
@@ -245,7 +254,7 @@ class RegimesPosterior(MixedPosterior):
             # Before its first row a run learns nothing: rows of weight zero are no rows.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
             predictions.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
-        seen = _Seen.of(predictions, targets)
+        seen = RunPredictions.of(predictions, targets)
         densities = weights * seen.densities(y[:, 0])
         shares = np.zeros((n, len(members)))
         for i in range(n):
@@ -272,18 +281,23 @@ class RegimesPosterior(MixedPosterior):
         for i in range(len(y)):
             targets.append(now)
             # Before the first row there is nothing to change.
-            if hazards[i] > 0.0 and seen > 0.0 and (now.suffice or not self._waits):
+            if (
+                hazards[i] > 0.0
+                and seen > 0.0
+                and (now.have_variance or not self._lacks_prediction)
+            ):
                 starts.append(i)
             seen += float(weights[i])
             now = now.with_row(float(y[i]), float(weights[i]))
         return targets, starts
 
     @property
-    def _waits(self) -> bool:
-        """Whether a run that has just begun knows nothing of what it is to predict."""
+    def _lacks_prediction(self) -> bool:
+        """Whether a run that has just begun has an improper prediction."""
         predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
         return bool(
-            (ranks_of(predictive) < VARIES).any() or not np.isfinite(_variance(predictive)).all()
+            (rank_predictions(predictive) < VARIES).any()
+            or not np.isfinite(_variance(predictive)).all()
         )
 
     # ---- reading -------------------------------------------------------------------------------
@@ -297,7 +311,7 @@ class RegimesPosterior(MixedPosterior):
         """The runs and the one to come, and their weights at the next row."""
         state = self.state
         hazard = float(self.strategy.hazards(np.ones(1))[0])
-        if state.seen == 0.0 or (self._waits and not state.targets.suffice):
+        if state.seen == 0.0 or (self._lacks_prediction and not state.targets.have_variance):
             return state.members, state.probability
         weights = np.append(state.probability * (1.0 - hazard), hazard)
         return (*state.members, self.fresh), weights
@@ -314,10 +328,10 @@ class RegimesPosterior(MixedPosterior):
         """
         members, weights = self._next()
         state = self.state
-        if not self._waits and self._proper(self.fresh):
+        if not self._lacks_prediction and self._proper(self.fresh):
             return members, weights
         predictions = [one.predictive(state.last) for one in state.members]
-        unknown = _Seen.of(predictions, [state.targets]).unknown[:, 0]
+        unknown = RunPredictions.of(predictions, [state.targets]).unknown[:, 0]
         enough = ~unknown & (state.learned > self.n_coefficients)
         enough &= [self._proper(one) for one in state.members]
         weights = np.where(enough if enough.any() else True, state.probability, 0.0)
@@ -327,13 +341,15 @@ class RegimesPosterior(MixedPosterior):
         """Distribution of new observations at the rows of ``X``, each as the next row."""
         members, weights = self._next()
         predictions = [one.predictive(X, *given(offsets)) for one in members]
-        seen = _Seen.of(predictions, [self.state.targets] * len(X))
+        seen = RunPredictions.of(predictions, [self.state.targets] * len(X))
         return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations, or of eta, at the rows of ``X``: that of the predictions."""
         members, weights = self._next()
-        seen = _Seen.of([one.predictive(X) for one in members], [self.state.targets] * len(X))
+        seen = RunPredictions.of(
+            [one.predictive(X) for one in members], [self.state.targets] * len(X)
+        )
         others = seen.others
         centre = others.loc if isinstance(others, StudentT) else others.log_mean
         means = np.stack([one.predict_mean(X) for one in members])
@@ -356,7 +372,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the world changed; see :class:`ChangepointPosterior`."""
+        """Rows right before which the regression changed; see :class:`ChangepointPosterior`."""
         last = median_change(self.state.probability, self.state.changes)
         return np.array([] if last is None else last.rows(), dtype=np.int64)
 
@@ -377,7 +393,7 @@ class RegimesPosterior(MixedPosterior):
 
 
 @dataclass(frozen=True)
-class _Seen:
+class RunPredictions:
     """What k runs told of n rows, and what stands for those that know nothing of a row."""
 
     predictions: list[Any]
@@ -385,10 +401,11 @@ class _Seen:
     others: Any
 
     @classmethod
-    def of(cls, predictions: list[Any], targets: Sequence[Targets]) -> _Seen:
-        others = like_others(targets, counts=hasattr(predictions[0], "logpmf"))
+    def of(cls, predictions: list[Any], targets: Sequence[Targets]) -> RunPredictions:
+        """Predictions (k) of n rows, with the targets (n,) that came before each."""
+        others = predict_from_targets(targets, counts=hasattr(predictions[0], "logpmf"))
         unknown = np.stack([_is_uninformative(one, others) for one in predictions])
-        return cls(predictions, unknown & [each.suffice for each in targets], others)
+        return cls(predictions, unknown & [each.have_variance for each in targets], others)
 
     def densities(self, y: Array) -> Array:
         """(k, n) log densities."""
@@ -417,4 +434,4 @@ def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         variance = _variance(predictive)
         loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(predictive, "logpmf")))
-    return loose | (ranks_of(predictive) == 0)
+    return loose | (rank_predictions(predictive) == 0)

@@ -38,7 +38,7 @@ from posterity.posteriors._softmax_prior import ContrastPrior, peak
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import chosen
-from posterity.posteriors.gaussian import LinearPosterior, never_learned
+from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
 # Of the log of the prior's scale, between which the best one is looked for.
 STEP = math.log(4.0)
@@ -48,13 +48,13 @@ AGREE, MOST_TURNS = 3e-2, 20
 
 @dataclass
 class SoftmaxPosterior(SoftmaxReading):
-    """What is known of many classes, and how it is learned.
+    """Posterior of the contrasts of many classes.
 
     Rows ``X`` (n, m) come without the intercept's 1, ``y`` (n, 1) are places of classes, from 0.
     """
 
     def copy(self) -> SoftmaxPosterior:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         twin = copy.copy(self)
         twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
         twin.recent = copy.copy(self.recent)
@@ -86,7 +86,7 @@ class SoftmaxPosterior(SoftmaxReading):
             if self.prior.root.ndim == 3:  # contrasts that had a prior each
                 self.prior = self.prior.scaled(self.prior.scale)
             self.contrasts.add_class(self.prior.center, self.prior)
-        self.start_waiting()
+        self.postpone_prior()
 
     def reorder(self, order: Index) -> None:
         """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
@@ -120,7 +120,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.copy_from(both)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Unlearn rows: what they say in what is known now is taken out.
+        """Unlearn rows: subtract their sites, evaluated at the current posterior.
 
         Exact for rows of a fit, but for what the others would say without them.
         """
@@ -140,12 +140,12 @@ class SoftmaxPosterior(SoftmaxReading):
         together = after.together == learned
         averaged = self.approximation == "moments" if together else self._averages
         if learned - gone <= 1e-12 * gone:
-            after._forget_all()
+            after._reset()
         else:
             try:
                 after.contrasts.unlearn(rows, after.prior, averaged=averaged, together=together)
             except NotInFactorError as error:
-                raise ValueError(never_learned("one of the rows")) from error
+                raise ValueError(explain_never_learned("one of the rows")) from error
             after.prior.remove_scales(rows.X, rows.weights)
             after._count(learned - gone, learned - gone)
             # What the others say was found under this prior, and would but echo it.
@@ -154,8 +154,8 @@ class SoftmaxPosterior(SoftmaxReading):
         after.together = -1.0
         self.copy_from(after)
 
-    def _forget_all(self) -> None:
-        """Know of classes, and of nothing else."""
+    def _reset(self) -> None:
+        """Forget all rows; keep the number of classes."""
         contrasts, offset = self.contrasts, int(self.intercept)
         self.contrasts = Contrasts.before_data(
             contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
@@ -249,7 +249,7 @@ class SoftmaxPosterior(SoftmaxReading):
         """Learn the last rows together, and keep them no longer."""
         if self.recent is not None and self.recent.fresh > 0:
             seen = self.n_observations
-            self._learn_again(self.recent)
+            self._relearn_recent_rows(self.recent)
             self._count(seen)
         self.recent = None
 
@@ -289,7 +289,7 @@ class SoftmaxPosterior(SoftmaxReading):
             if recent is None:
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
             recent = recent.with_rows(rows, averaged=averaged)
-            again = recent.due and self._learn_again(recent)
+            again = recent.due and self._relearn_recent_rows(recent)
             recent = recent.settled() if again else recent
             recent = None if recent.full else recent
         if first and len(rows.X) > 1 and not again:
@@ -306,7 +306,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self._turned()
         self.choose_if_due()
 
-    def _learn_again(self, recent: RecentRows) -> bool:
+    def _relearn_recent_rows(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
         again, now = recent.base.copy(), self.contrasts
         start = now.coordinates(now.joined(self.prior))
@@ -361,18 +361,18 @@ class SoftmaxPosterior(SoftmaxReading):
         return math.exp(peak(log_posterior, math.log(self.prior.scale), STEP))
 
     def _add_scales(self, rows: Rows) -> None:
-        """Take the sizes of the features into account."""
+        """Add the features' mean squares of rows."""
         self.prior = self.prior.copy()
         self.prior.add_scales(rows.X, rows.weights)
         if self.strategy is None and self.n_observations == 0.0:
             self.prior = self.prior.with_centered_intercept()
         elif self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
-            self.start_waiting()
+            self.postpone_prior()
         elif self.waiting:
             self.prior = self.prior.scaled(self.prior.scale)
 
-    def start_waiting(self) -> None:
+    def postpone_prior(self) -> None:
         """Keep the prior until there are as many rows as coefficients.
 
         From fewer that came one by one, each met with the prior before, a scale would be chosen
@@ -418,6 +418,6 @@ class SoftmaxPosterior(SoftmaxReading):
         self.waiting = False
 
     def _chosen(self) -> ContrastPrior:
-        """The one prior that stands for all nodes."""
+        """The prior that represents all nodes."""
         assert self.strategy is not None
         return chosen(self.contrasts, self.prior, self.strategy, self.shapes)

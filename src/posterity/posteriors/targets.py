@@ -71,7 +71,7 @@ class TargetsPosterior:
         return cls(one.for_targets(count), None if names is None else tuple(names))
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return type(self)(self.wide.copy(), self.names)
 
     def copy_from(self, other: Self) -> None:
@@ -130,7 +130,7 @@ class TargetsPosterior:
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
-        """What each target by itself says of each row before it is learned, in stretches."""
+        """Predictions of each target for each row before it is learned, in stretches."""
         after, first = self.copy(), 0
         predictions: list[Distribution] = []
         while first < len(X) or not predictions:
@@ -267,7 +267,7 @@ class TargetsPosterior:
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) of all targets: that of each by itself, and what they say of each other."""
+        """log p(y) of all targets: the sum over targets, and the gain from their dependence."""
         if not self.wide.has_evidence:
             raise AttributeError(
                 "log_evidence_ of several targets is not available under this way to forget: "

@@ -95,7 +95,7 @@ class WindowPosterior(LinearPosterior):
         )
 
     def copy(self) -> Self:
-        """The same knowledge, to go its own way."""
+        """An independent copy."""
         return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
 
     def copy_from(self, other: Self) -> None:
@@ -197,7 +197,7 @@ class WindowPosterior(LinearPosterior):
         return self._but(prior=many.prior, factor=many.factor, kept=nothing)
 
     def of_target(self, target: int | Sequence[int]) -> Self:
-        """What is known of one of the targets, as if it had come alone."""
+        """The posterior of one target alone."""
         one = super().of_target(target)
         some = [target] if isinstance(target, int) else list(target)
         kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, some]))

@@ -11,7 +11,7 @@ from posterity.evaluation import PairedComparison
 from posterity.evaluation.paired_result import p_value_text
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
-from posterity.report.validation import About, how_made, problems, slice_tables
+from posterity.report.validation import About, describe_command, problems, slice_tables
 
 LOSSES = {
     "log_score": "minus the log density of the target, in nats a row",
@@ -58,7 +58,7 @@ def comparison_report(comparison: PairedComparison, about: About) -> str:
     page = Page(about.title)
     page.parts.extend(tag("p", line) for line in in_words(comparison))
     page.section("Which model predicts best?", *_make_ranking(page, comparison))
-    spec, values = _errors(comparison, about.unit)
+    spec, values = _add_errors(comparison, about.unit)
     caption = "Mean absolute error over all rows so far, model by model."
     error_chart = page.chart(spec, caption, _last(comparison, values))
     page.section("Errors along the stream", error_chart)
@@ -76,7 +76,7 @@ def comparison_report(comparison: PairedComparison, about: About) -> str:
     if slices:
         page.section("By slice", *slices)
     page.section("Problems found in the data", problems(about))
-    how_made(page, about)
+    describe_command(page, about)
     return page.html()
 
 
@@ -122,13 +122,13 @@ def _make_ranking(page: Page, comparison: PairedComparison) -> list[Any]:
         "Bands are 95% intervals."
     )
     others = [name for name in comparison.names if name != comparison.best]
-    near = _near(comparison, others)
+    near = _select_near_best(comparison, others)
     if far := [name for name in others if name not in near]:
         caption += f" Too far behind to be drawn: {', '.join(far)}."
     return [best, page.chart(spec, caption, _last(comparison, values))]
 
 
-def _near(comparison: PairedComparison, others: Sequence[str]) -> set[str]:
+def _select_near_best(comparison: PairedComparison, others: Sequence[str]) -> set[str]:
     """Models that are not so far behind the best that nothing could be seen of the others."""
     behind = {name: abs(comparison.between(name, comparison.best).mean) for name in others}
     near: set[str] = set()
@@ -142,7 +142,7 @@ def _near(comparison: PairedComparison, others: Sequence[str]) -> set[str]:
 def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
     best, values = comparison.best, []
     others = [name for name in comparison.names if name != best]
-    near = _near(comparison, others)
+    near = _select_near_best(comparison, others)
     ends: list[float] = [0.0]
     for name in others:
         mean, error = comparison.difference_along(name, best)
@@ -158,7 +158,7 @@ def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts
                 ends += [float(low), float(high)]
     room = 0.25 * (max(ends) - min(ends)) or 1.0
     domain = [min(ends) - room, max(ends) + room]
-    x = _along(comparison)
+    x = _add_curves(comparison)
     y = charts.quantity("value", f"behind {best} (mean loss)", scale={"domain": domain})
     tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("behind by", ",.4~g"),
@@ -179,10 +179,12 @@ def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts
     return charts.chart("Differences of mean loss along the stream", values, layers), values
 
 
-def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, charts.Rows]:
+def _add_errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, charts.Rows]:
     values: charts.Rows = []
     largest: list[float] = []
-    near = _near(comparison, [name for name in comparison.names if name != comparison.best])
+    near = _select_near_best(
+        comparison, [name for name in comparison.names if name != comparison.best]
+    )
     for name, result in comparison.results.items():
         along = result.along
         so_far = np.cumsum(along.mae * along.n_rows) / along.row_end
@@ -198,7 +200,7 @@ def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, chart
     )
     several, domain = list(comparison.names), [0.0, 2.0 * max(largest) or 1.0]
     encoding = {
-        "x": _along(comparison),
+        "x": _add_curves(comparison),
         "y": charts.quantity("value", f"mean absolute error ({unit})", scale={"domain": domain}),
         "color": charts.names("model", several),
         "strokeDash": charts.names("model", several, dashes=True),
@@ -209,7 +211,7 @@ def _errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, chart
     return charts.chart("Mean absolute error so far, by model", values, [layer]), values
 
 
-def _along(comparison: PairedComparison) -> charts.Spec:
+def _add_curves(comparison: PairedComparison) -> charts.Spec:
     scale = {"domain": [0, int(comparison.row_end[-1])], "nice": False}
     return charts.quantity("end", axis=charts.ROWS_AXIS, scale=scale)
 

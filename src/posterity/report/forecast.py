@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from posterity.forecasting import Forecast, Forecaster
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, cards, table, tag
-from posterity.report.validation import About, how_made, problems
+from posterity.report.validation import About, describe_command, problems
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     """
     page = Page(about.title)
     held = _make_past_forecast(forecaster, forecast.horizon)
-    page.parts.append(cards(_cards(forecast, held, about)))
+    page.parts.append(cards(_make_cards(forecast, held, about)))
     drawn = [
         _make_fan(page, forecaster, forecast, number, about.unit)
         for number in range(min(len(forecast.ids), DRAWN))
@@ -58,11 +58,11 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     if len(forecast.ids) > DRAWN:
         drawn.append(tag("p", f"Drawn are the first {DRAWN} of {len(forecast.ids):,} series."))
     page.section("What comes?", *drawn)
-    page.section(f"The sum of all {forecast.horizon} steps", _sums(forecast))
-    page.section("Would it have been right?", *_trial(held, forecast.horizon))
+    page.section(f"The sum of all {forecast.horizon} steps", _list_sums(forecast))
+    page.section("Would it have been right?", *_describe_trial(held, forecast.horizon))
     page.section("What is averaged?", _describe_forms(forecast))
     page.section("Problems found in the data", problems(about))
-    how_made(page, about)
+    describe_command(page, about)
     return page.html()
 
 
@@ -70,7 +70,7 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
 
 
 def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | None:
-    """What was said h rows ago, beside what came; None where there was too little to say it from.
+    """The forecast of h rows ago with the outcomes; None where there were too few rows for one.
 
     Scores (S, h) by name: errors of the forecast, and of the naive one of the last season or value.
     """
@@ -94,7 +94,7 @@ def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | No
     }
 
 
-def _cards(
+def _make_cards(
     forecast: Forecast, held: dict[str, Array] | None, about: About
 ) -> list[tuple[str, str, str]]:
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)
@@ -152,7 +152,7 @@ def _time(time: Any) -> Any:
     return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
 
 
-def _sums(forecast: Forecast) -> Html:
+def _list_sums(forecast: Forecast) -> Html:
     total = forecast.total()
     ends = {level: total.interval(level) for level in LEVELS}
     middle = np.reshape(total.median(), -1)
@@ -165,7 +165,7 @@ def _sums(forecast: Forecast) -> Html:
     return table(("series", "median", *(f"{level:.0%} from, to" for level in LEVELS)), rows)
 
 
-def _trial(held: dict[str, Array] | None, h: int) -> list[Html]:
+def _describe_trial(held: dict[str, Array] | None, h: int) -> list[Html]:
     if held is None:
         said = "Too few rows, or exogenous columns: nothing was held back to try it on."
         return [tag("p", said)]

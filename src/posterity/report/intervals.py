@@ -9,7 +9,7 @@ import numpy as np
 
 from posterity.report import charts
 from posterity.report.page import Page, table, tag
-from posterity.report.validation import About, how_made
+from posterity.report.validation import About, describe_command
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def intervals_report(
         caption = "Each estimate and its interval."
         page.section("Side by side", page.chart(spec, caption, numbers))
     page.section("The numbers", numbers)
-    how_made(page, about)
+    describe_command(page, about)
     return page.html()
 
 

@@ -101,13 +101,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "
     cells = [[str(cell) for cell in row] for row in rows]
     right = [all(_is_number(row[k]) for row in cells) for k in range(len(header))]
     head = tag(
-        "tr", *(_cell("th", cell, r, scope="col") for cell, r in zip(header, right, strict=True))
+        "tr",
+        *(_format_cell("th", cell, r, scope="col") for cell, r in zip(header, right, strict=True)),
     )
     body = [
         tag(
             "tr",
             tag("th", row[0], scope="row"),
-            *(_cell("td", cell, r) for cell, r in zip(row[1:], right[1:], strict=True)),
+            *(_format_cell("td", cell, r) for cell, r in zip(row[1:], right[1:], strict=True)),
         )
         for row in cells
     ]
@@ -117,7 +118,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "
     return tag("div", inner, class_="wide", tabindex="0", role="region", aria_label=label)
 
 
-def _cell(name: str, cell: str, right: bool, **attributes: str) -> Html:
+def _format_cell(name: str, cell: str, right: bool, **attributes: str) -> Html:
     return tag(name, cell, **attributes, **({"class_": "number"} if right else {}))
 
 

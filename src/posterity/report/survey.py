@@ -51,8 +51,8 @@ class Survey:
             self._sum = np.zeros(len(columns))
             self._squares, self._with_y = self._sum.copy(), self._sum.copy()
             self._top, self._bottom = _End(1.0, len(columns)), _End(-1.0, len(columns))
-        self._top.see(columns, self.n_rows)
-        self._bottom.see(columns, self.n_rows)
+        self._top.update(columns, self.n_rows)
+        self._bottom.update(columns, self.n_rows)
         columns -= self._origin[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             self._sum += columns.sum(axis=1)
@@ -81,7 +81,7 @@ class Survey:
             return np.sqrt(np.maximum(self._squares / self.n_rows - mean**2, 0.0))
 
     def problems(self, features: Sequence[str], target: str) -> list[str]:
-        """What should be looked at, in words."""
+        """Problems to look at, in words."""
         if self.n_rows < 2:
             return []
         found = []
@@ -138,7 +138,7 @@ class _End:
         self._side, self.row = side, np.zeros(n, dtype=np.int64)
         self._two = np.full((2, n), -np.inf)
 
-    def see(self, columns: FloatArray, first_row: int) -> None:
+    def update(self, columns: FloatArray, first_row: int) -> None:
         """More rows (p, n), column by column."""
         rows = (columns.argmax if self._side > 0.0 else columns.argmin)(axis=1)
         most = self._side * columns[np.arange(len(columns)), rows]

@@ -112,8 +112,8 @@ def validation_report(
         )
     page = Page(about.title)
     page.parts.append(paragraphs(words.headline(result)))
-    page.parts.append(cards(_cards(result, about)))
-    _errors(page, result, about)
+    page.parts.append(cards(_make_cards(result, about)))
+    _add_errors(page, result, about)
     _judge_calibration(page, result)
     _residuals(page, result, about)
     _drift(page, result)
@@ -126,7 +126,7 @@ def validation_report(
     page.section("Problems found in the data", problems(about, words.caveats(result)))
     scores = table(("score", "value", "what it is"), words.rows(result), "All scores")
     page.section("All scores", scores)
-    how_made(page, about)
+    describe_command(page, about)
     return page.html()
 
 
@@ -136,7 +136,7 @@ def problems(about: About, more: Any = ()) -> Html:
     return bullets(found) if found else tag("p", "No problems found.")
 
 
-def how_made(page: Page, about: About) -> None:
+def describe_command(page: Page, about: About) -> None:
     """What was asked for, and how to do it again."""
     content: list[Any] = []
     if about.command:
@@ -147,7 +147,7 @@ def how_made(page: Page, about: About) -> None:
         page.section("How this page was made", *content)
 
 
-def _cards(result: ValidationResult, about: About) -> list[tuple[str, str, str]]:
+def _make_cards(result: ValidationResult, about: About) -> list[tuple[str, str, str]]:
     best = min(result.baselines.values(), key=lambda each: each.mae, default=None)
     skill = "" if best is None else words.skill_in_words(best.name, best.skill)
     found = [("Mean absolute error", f"{result.mae:.4g}", skill or about.unit)]
@@ -170,7 +170,7 @@ def _cards(result: ValidationResult, about: About) -> list[tuple[str, str, str]]
     return found
 
 
-def _errors(page: Page, result: ValidationResult, about: About) -> None:
+def _add_errors(page: Page, result: ValidationResult, about: About) -> None:
     spec, values = charts.error_along_time(result, about.unit)
     numbers = _numbers(values, ("start", "end", "mae", "max", "so_far"))
     caption = (
@@ -264,7 +264,7 @@ def _drift(page: Page, result: ValidationResult) -> None:
         for each in found
     ]  # fmt: skip
     advice = (
-        "In these rows errors were larger than before, beyond chance. If the world has changed "
+        "In these rows errors were larger than before, beyond chance. If the process has changed "
         "there, a model that forgets may do better: try --forgetting adaptive."
     )
     header = ("rows", "mean error", "before", "times as large")
@@ -361,7 +361,7 @@ def _make_footer(value: float | None) -> str:
 
 def _numbers(values: charts.Rows, columns: Sequence[str]) -> Html:
     header = [HEADINGS.get(column, column) for column in columns]
-    rows = [[_cell(row[column]) for column in columns] for row in values]
+    rows = [[_format_cell(row[column]) for column in columns] for row in values]
     return table(header, rows, "The numbers of this chart")
 
 
@@ -379,7 +379,7 @@ HEADINGS = {
 }
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, int):

@@ -191,11 +191,15 @@ async def _read_body(receive: Receive, largest: int) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise RefusedError(400, "the body ended before its end")
+            raise RefusedError(
+                400, "the connection ended before the whole body had come: send it again"
+            )
         part = message.get("body", b"")
         size += len(part)
         if size > largest:
-            raise RefusedError(413, f"the body is larger than {largest} bytes")
+            raise RefusedError(
+                413, f"the body is larger than {largest} bytes: send fewer rows at a time"
+            )
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
@@ -211,7 +215,7 @@ def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
         at = [found.group(1) if found else "", unknown.group(1) if unknown else ""]
         raise RefusedError(422, said, ".".join(filter(None, at))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError(400, f"the body is no JSON: {error}") from error
+        raise RefusedError(400, f"the body is not valid JSON: {error}") from error
 
 
 def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:

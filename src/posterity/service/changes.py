@@ -11,14 +11,16 @@ from posterity.service.messages import LONGEST_NAME, ExperimentSettings
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
     """Refuse settings that a model which is there can't take over."""
     if before.kind != kind:
-        raise RefusedError(409, f"{before.name!r} is a {before.kind}: take another name", "name")
+        raise RefusedError(409, f"{before.name!r} is a {before.kind}: use another name", "name")
     if kind == "predictor":
-        raise RefusedError(409, f"{before.name!r} is there with other settings: take another name")
+        raise RefusedError(409, f"{before.name!r} exists with other settings: use another name")
     for name in ("features", "model"):
         if getattr(before.settings, name) != getattr(settings, name):
-            raise RefusedError(409, f"{name} can't change: take another name for it", name)
+            raise RefusedError(409, f"{name} can't change: create one with another name", name)
     if getattr(before.settings, "arms", None) != settings.arms:
-        raise RefusedError(409, "arms can't change: take another name for the experiment", "arms")
+        raise RefusedError(
+            409, "the arms of an experiment can't change: create one with another name", "arms"
+        )
 
 
 def check_name(name: str) -> None:
@@ -27,29 +29,32 @@ def check_name(name: str) -> None:
         said = f"the name has {len(name)} characters: {LONGEST_NAME} at most"
         raise RefusedError(422, said, "name")
     if "\0" in name:
-        raise RefusedError(422, "the name holds a character of number 0: leave it out", "name")
+        raise RefusedError(422, "the name contains a NUL character: leave it out", "name")
 
 
 def check_features(settings: Any) -> None:
     """Refuse two features of one name."""
     if len(set(settings.features)) < len(settings.features):
-        raise RefusedError(422, "two features have one name: give each its own", "features")
+        raise RefusedError(422, "two features have the same name: rename one", "features")
 
 
 def check_ranges(settings: ExperimentSettings) -> None:
     """Refuse arms, features and ranges that do not go together."""
     if len(set(settings.arms)) < len(settings.arms):
-        raise RefusedError(422, "two arms have one name: give each its own", "arms")
+        raise RefusedError(422, "two arms have the same name: rename one", "arms")
     check_features(settings)
     for name, (low, high) in settings.ranges.items():
         if name not in settings.features:
-            raise RefusedError(422, f"ranges name {name!r}, which is no feature", f"ranges.{name}")
+            said = f"ranges has {name!r}, which is not a feature: use names of features"
+            raise RefusedError(422, said, f"ranges.{name}")
         if not low < high:
-            raise RefusedError(422, f"the range of {name!r} is empty", f"ranges.{name}")
+            said = f"the range of {name!r} is ({low:g}, {high:g}): the first number must be smaller"
+            raise RefusedError(422, said, f"ranges.{name}")
     for name, seconds in settings.erase_after.items():
         where = f"erase_after.{name}"
         if name not in settings.features:
-            raise RefusedError(422, f"erase_after names {name!r}, which is no feature", where)
+            said = f"erase_after has {name!r}, which is not a feature: use names of features"
+            raise RefusedError(422, said, where)
         if seconds < (settings.horizon or 0.0):
             said = f"{name!r} would be erased before the horizon: give {settings.horizon:g} or more"
             raise RefusedError(422, said, where)

@@ -206,7 +206,11 @@ async def check_health(call: Call) -> Any:
 async def check_readiness(call: Call) -> Any:
     """That it has read its log and can write."""
     if not call.engine.ready:
-        raise RefusedError(503, "not ready: the log is being read, or is away", retry_after=1)
+        raise RefusedError(
+            503,
+            "not ready: the log is being read, or the database can't be reached; try again",
+            retry_after=1,
+        )
     return {"status": "ready"}
 
 

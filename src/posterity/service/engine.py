@@ -155,12 +155,12 @@ class Engine:
     async def submit(self, work: Work) -> Any:
         """Wait until it is done and on the disk."""
         if not self.ready:
-            raise RefusedError(503, "the database is away: try again", retry_after=1)
+            raise RefusedError(503, "the database can't be reached: try again", retry_after=1)
         if not self.learns and work.decides is None:
             said = "this server only decides: send this to the server that learns"
             raise RefusedError(421, said)
         if len(self._queue) >= MOST_WAITING:
-            raise RefusedError(503, "too many requests wait: try again", retry_after=1)
+            raise RefusedError(503, "too many requests are waiting: try again later", retry_after=1)
         self._queue.append(work)
         self._wake.set()
         return await work.answer
@@ -402,7 +402,10 @@ class Engine:
             except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     settle(
-                        work, RefusedError(503, "the database is away: try again", retry_after=1)
+                        work,
+                        RefusedError(
+                            503, "the database can't be reached: try again", retry_after=1
+                        ),
                     )
                 await asyncio.sleep(0.5)
             else:

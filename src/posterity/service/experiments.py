@@ -231,7 +231,9 @@ class Experiment:
         if made["context"] is None or any(
             one["kind"] == "delete" for one in found.events.get(key, [])
         ):
-            raise RefusedError(410, f"decision {key[1]!r} was deleted", "decision_id")
+            raise RefusedError(
+                410, f"decision {key[1]!r} was deleted: make a new one", "decision_id"
+            )
         return made
 
     def _check_event(self, kind: str, asked: Any, before: Sequence[Record], active: bool) -> str:
@@ -274,11 +276,15 @@ class Experiment:
         former, total = happened["former"], happened["total"]
         if former != total:
             if happened["context"] is None:
-                raise RefusedError(410, "what was learned is not known: a decision was deleted")
+                said = (
+                    "a learned decision was deleted with its features, so it can't be learned again"
+                )
+                raise RefusedError(410, said)
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
             if math.isnan(sum(x)):
                 raise RefusedError(
-                    410, "a feature of this decision has expired: nothing more can be learned of it"
+                    410,
+                    "a feature of this decision has expired, so it can't be learned again",
                 )
             try:
                 if former is None:

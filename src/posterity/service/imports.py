@@ -82,7 +82,9 @@ def infer_settings(path: str) -> ExperimentSettings:
         arms.update(row["p"])
         features.update((name, None) for name, _ in named_features(row["context"]))
     if not arms:
-        raise ValueError(f"{path} has no line with _label_cost, so it contains no decisions")
+        raise ValueError(
+            f"{path} has no line with _label_cost, so it contains no decisions: give a dsjson log"
+        )
     return ExperimentSettings(arms=sorted(arms, key=arm_order), features=list(features))
 
 
@@ -96,7 +98,9 @@ def _read(row: dict[str, Any], served: Experiment) -> dict[str, Any]:
     named = list(named_features(row["context"]))
     context = to_vector(named, features, "context") if features else [1.0]
     if not math.isfinite(sum(context) + row["reward"]):
-        raise RefusedError(422, f"decision {row['id']!r} has a number that is not finite")
+        raise RefusedError(
+            422, f"decision {row['id']!r} has a number that is not finite: correct it"
+        )
     return {**row, "context": np.array(context)}
 
 

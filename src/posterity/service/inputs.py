@@ -57,4 +57,4 @@ def _order_values(
             said = f"unknown feature {name!r}: give {', '.join(features)}"
             raise RefusedError(422, said, f"{field}.{name}")
     missing = next(name for name in features if name not in given)
-    raise RefusedError(422, f"feature {missing!r} is missing", f"{field}.{missing}")
+    raise RefusedError(422, f"feature {missing!r} is missing: send a value", f"{field}.{missing}")

@@ -125,7 +125,7 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
     ]
     if len(log) < 2:
         raise RefusedError(
-            409, "fewer than two decisions have rewards: there is nothing to judge by"
+            409, "fewer than two decisions have rewards: send more rewards to compare policies"
         )
     # These policies look at no context: what has expired may be anything.
     contexts = np.nan_to_num(np.stack([np.frombuffer(one["context"]) for one in log]))

@@ -73,7 +73,7 @@ async def rank(call: Any) -> Any:
 def _check(offered: list[str], experiment: Experiment) -> None:
     arms = experiment.settings.arms
     if len(set(offered)) < len(offered):
-        raise RefusedError(422, "two actions have one id: give each its own", "actions")
+        raise RefusedError(422, "two actions have the same id: rename one", "actions")
     for place, name in enumerate(offered):
         if name not in arms:
             said = f"there is no arm {name!r}: arms are {arms}"

@@ -146,7 +146,7 @@ class Predictor:
             if name not in known:
                 raise RefusedError(
                     422,
-                    f"no parameter {name!r}: there are {', '.join(sorted(known))}",
+                    f"there is no parameter {name!r}: give one of {', '.join(sorted(known))}",
                     f"parameters.{name}",
                 )
         return kind(**settings.parameters)
@@ -163,7 +163,7 @@ class Predictor:
         predictive = self._predict_distribution(X)
         if predictive is None:
             raise RefusedError(
-                409, f"{self.name!r} has learned nothing yet: give it a row by learn"
+                409, f"{self.name!r} has learned nothing yet: send rows to learn first"
             )
         return self._describe_rows(predictive)
 

@@ -178,7 +178,7 @@ def _migrate(connection: sql.Connection) -> None:
         sql.text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": LEARNER_LOCK}
     ):
         raise ClaimedError(
-            "another server has this database: stop it first, its tables must change"
+            "another server uses this database, whose tables must change: stop it first"
         )
     for table in (decision, row):
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ADD COLUMN forget FLOAT')

@@ -99,7 +99,7 @@ class Store:
         guard.commit()  # the lock is the connection's, not the transaction's
         if not taken:
             guard.close()
-            raise ClaimedError("another server has this database: stop it first")
+            raise ClaimedError("another server uses this database: stop it first")
         self._guard = guard
 
     def _release(self) -> None:
@@ -134,7 +134,9 @@ class Store:
     def _claimed(self) -> Iterator[sql.Connection]:
         guard = self._guard
         if guard is None or guard.invalidated:  # it would come back without its lock
-            raise ClaimedError("the database was away, and must be claimed again")
+            raise ClaimedError(
+                "the connection to the database was lost, and its lock with it: try again"
+            )
         with guard.begin():
             yield guard
 

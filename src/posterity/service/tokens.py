@@ -95,9 +95,9 @@ class Tokens:
         if known is None or known["revoked"] is not None:
             raise RefusedError(401, "give a token: Authorization: Bearer TOKEN")
         if known["expires"] is not None and known["expires"] <= time.time():
-            raise RefusedError(401, f"the token {known['name']!r} has expired")
+            raise RefusedError(401, f"the token {known['name']!r} has expired: ask for a new one")
         if ROLES.index(known["role"]) < ROLES.index(role):
-            raise RefusedError(403, f"this needs a token of role {role!r}")
+            raise RefusedError(403, f"this needs a token of role {role!r}: use another token")
         if not self._buckets.setdefault(known["hash"], Bucket()).take():
-            raise RefusedError(429, "too many requests: try again", retry_after=1)
+            raise RefusedError(429, "too many requests: try again later", retry_after=1)
         return str(known["name"])
