@@ -143,7 +143,31 @@ PYTHON = {
     "posterity.save(LINEAR, '/no/such/folder/m.posterity')": "/no/such/folder",
     "load_rides().head()": None,
     "clone(LINEAR).fit(X, Y)": None,
-    "make_pipeline(StandardScaler(), LINEAR).fit(X, Y).predict(X, return_std=True)": None,
+    "make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, Y).predict(X, return_std=True)": None,
+    # shapes and types
+    "BayesianLinearRegression().fit(X.to_dict('records'), Y)": "pandas.DataFrame(X)",
+    "BayesianLinearRegression().fit(X.to_dict('list'), Y)": "pandas.DataFrame(X)",
+    "BayesianLinearRegression().fit('age ~ size', X)": "X is the text",
+    "BayesianLinearRegression().fit(X, 'age')": "give the targets, as table['age']",
+    "BayesianLinearRegression().fit(X, Y, sample_weight='size')": "X['size']",
+    "BayesianLinearRegression().fit(X.assign(n=pandas.array([1, None] * 60, 'Int64')), Y)": "'n'",
+    "BayesianLinearRegression().fit(X.assign(b=X['age'] > 0), Y).summary()": None,
+    "BayesianLinearRegression().fit(X, Y.to_frame('y')).predict(X)": None,
+    "BayesianLinearRegression().fit(X[:1], Y[:1]).predict_interval(X[:1])": None,
+    "BayesianLinearRegression().fit(X, np.ones(N)).predict_interval(X[:2])": None,
+    "BayesianLogisticRegression().fit(X, ['yes'] * N)": "all labels are 'yes'",
+    # other names
+    "LINEAR.plot()": "posterity.plots.plot_coefficients(model)",
+    "LINEAR.save('m')": "posterity.save(model, path)",
+    "LINEAR.get_feature_names_out()": "feature_names_in_",
+    "LINEAR.sigma_": "noise_precision_ ** -0.5",
+    "LINEAR.predict_quantiles(X, [0.1, 0.9])": "ppf",
+    "LINEAR.predict_distribution(X).quantile(0.9)": "ppf",
+    "LINEAR.posterior_.sample(10)": "rvs(size)",
+    "LINEAR.weightz_": "weightz_",
+    "posterity.evaluate(LINEAR, X, Y)": "posterity.evaluation.progressive_validation",
+    "BayesianPoissonRegression(prior={'intercept': Normal(1, 1)}).fit(X, COUNTS)": None,
+    "make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, Y)[-1].summary()": None,
 }
 
 

@@ -83,7 +83,13 @@ def __getattr__(name: str) -> object:
         warnings.warn(f"{name} is called {now} now", FutureWarning, stacklevel=2)
         return __getattr__(now)
     if name not in _HOMES:
-        raise AttributeError(f"module 'posterity' has no attribute {name!r}")
+        here = {
+            "evaluate": "posterity.evaluation.progressive_validation(model, X, y)",
+            "compare": "posterity.evaluation.compare(models, X, y)",
+            "plot": "the functions of posterity.plots",
+        }.get(name)
+        instead = "" if here is None else f": use {here}"
+        raise AttributeError(f"module 'posterity' has no attribute {name!r}{instead}")
     # First and from here, where the call stack is shallow: CPython 3.11 imports scikit-learn's
     # thousand modules up to a tenth slower from a few calls deeper.
     from importlib import import_module

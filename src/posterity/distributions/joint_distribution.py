@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
+from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.row_distribution import RowDistribution
 
 Index = int | slice | Sequence[int] | np.ndarray
@@ -20,10 +21,22 @@ Index = int | slice | Sequence[int] | np.ndarray
 SHOWN = 6
 
 
+# What one may look for, and what there is.
+HERE = {
+    "hdi": "interval(level), which is central",
+    "plot": "posterity.plots.plot_coefficients(model)",
+    "quantile": "marginal().ppf(0.9)",
+    "sample": "rvs(size)",
+}
+
+
 class JointDistribution:
     """Distribution of p coefficients; see :class:`MultivariateNormal` and its siblings."""
 
     names: tuple[str, ...] | None
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse_guess(self, name, HERE)
 
     # ---- what families say of themselves ----
 

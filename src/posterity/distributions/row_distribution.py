@@ -9,6 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.guesses import refuse_guess
+
+# What one may look for, and what there is.
+HERE = {
+    "hdi": "interval(level), which is central",
+    "quantile": "ppf(0.9)",
+    "quantiles": "ppf([0.1, 0.9])",
+    "sample": "rvs((size, n)), for n rows",
+}
 
 
 class RowDistribution:
@@ -22,6 +31,9 @@ class RowDistribution:
 
     # Why a flat row can't be drawn from.
     _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse_guess(self, name, HERE)
 
     # ---- rows ----
 

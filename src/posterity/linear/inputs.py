@@ -174,6 +174,11 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,), or None for ones."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, str):
+        raise TypeError(
+            f"sample_weight is the text {sample_weight!r}: give the numbers, as "
+            f"X[{sample_weight!r}]"
+        )
     weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n, weights)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
+from posterity.distributions.guesses import refuse_guess
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -19,6 +20,19 @@ Posterior = TypeVar("Posterior")
 
 # Attributes that share memory with the factor.
 SHARED = ("_row_path", "_learn_lean", "_predict_lean")
+
+
+# What one may look for, and what there is.
+HERE = {
+    "bic_": "log_evidence_, in which the prior is integrated over",
+    "credible_interval": "posterior_.interval(0.95), or predict_interval(X)",
+    "get_feature_names_out": "feature_names_in_, or posterior_.names with the intercept",
+    "plot": "posterity.plots.plot_coefficients(model), or another of posterity.plots",
+    "predict_quantiles": "predict_distribution(X).ppf(0.9), or predict_interval(X)",
+    "save": "posterity.save(model, path)",
+    "sigma_": "noise_precision_ ** -0.5, the noise's standard deviation",
+    "update": "partial_fit(X, y), or learn_one(x, y)",
+}
 
 
 class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
@@ -32,6 +46,9 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
 
     # The class attribute stands in for a fresh model's.
     _posterior_or_none: Posterior | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse_guess(self, name, HERE)
 
     @property
     def _posterior(self) -> Posterior:
