@@ -219,6 +219,7 @@ COMMANDS = {
     "summary m.posterity": "see posterity --help",
     "forecast small.csv --target y --horizon 3": None,
     "fit small.csv --target y": "--output",
+    "fit small.csv --target y --output small.csv": "the table itself",
     "fitt small.csv": "Did you mean 'fit'",
     "fit windows.csv --target y --output w.posterity": None,
     "fit mark.csv --target y --output w.posterity": None,
@@ -248,6 +249,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     table.round(2).to_csv(place / "european.csv", index=False, sep=";", decimal=",")
     dates = pandas.date_range("2021-04-20", periods=200).strftime("%m/%d/%y")
     table.assign(when=dates).to_csv(place / "dates.csv", index=False)
+    small = (place / "small.csv").read_bytes()
+    (place / "bom.csv").write_bytes(b"\xef\xbb\xbf" + small)
+    (place / "windows.csv").write_bytes(small.replace(b"\n", b"\r\n"))
+    (place / "latin.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
+    (place / "empty.csv").write_bytes(b"")
+    table.to_csv(place / "small.csv.gz", index=False)
+    table[["y"]].to_csv(place / "onecol.csv", index=False)
     (place / "empty").mkdir()
     text = table.to_csv(index=False)
     (place / "windows.csv").write_text(text.replace("\n", "\r\n"), newline="")

@@ -41,7 +41,7 @@ class FitSettings(WideSettings):
 
 def fit(settings: FitSettings) -> None:
     """Learn a table."""
-    check_place(settings.output)
+    check_place(settings.output, settings.file)
     learner = make_model(settings)
     if settings.log_target:
         check_log_target(learner)
@@ -168,7 +168,7 @@ def _read(model: str, file: str, output: str | None) -> ModelFile:
     if model == STANDARD_INPUT and output is None:
         raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
     kept = read_model(model, file)
-    check_place(output or model)
+    check_place(output or model, file)
     return kept
 
 

@@ -133,8 +133,12 @@ def _stamp(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def check_place(path: str) -> None:
-    """Raise, before any work, where a file can't be written."""
+def check_place(path: str, table: str | None = None) -> None:
+    """Raise, before any work, where a file can't be written, or is the table that is read."""
+    if table is not None and os.path.realpath(path) == os.path.realpath(table):
+        raise ValueError(
+            f"--output is the table itself, {table}, and would replace it: give another"
+        )
     if Path(path).is_dir():
         raise ValueError(f"{path} is a folder: give --output a file in it")
     if not Path(path).absolute().parent.is_dir():
