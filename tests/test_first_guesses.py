@@ -46,7 +46,9 @@ from posterity.calibration import Conformal
 from posterity.distributions import Normal
 from posterity.generalized import VaryingFeatures
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 """
 PYTHON = {
     # what was learned
@@ -144,6 +146,9 @@ PYTHON = {
     "load_rides().head()": None,
     "clone(LINEAR).fit(X, Y)": None,
     "make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, Y).predict(X, return_std=True)": None,
+    "cross_val_score(make_pipeline(StandardScaler(), clone(LINEAR)), X, Y)": None,
+    "GridSearchCV(clone(LINEAR), {'prior_precision': ['auto', 1.0]}).fit(X, Y).predict(X)": None,
+    "cross_val_predict(LABELS, X, YES, method='predict_proba')": None,
     # shapes and types
     "BayesianLinearRegression().fit(X.to_dict('records'), Y)": "pandas.DataFrame(X)",
     "BayesianLinearRegression().fit(X.to_dict('list'), Y)": "pandas.DataFrame(X)",

@@ -199,6 +199,14 @@ class LearnedNoise:
         self, mean: Array, leverage: Array, residual_df: ArrayLike, residual: ArrayLike
     ) -> StudentT:
         """t with 2 shape_n degrees of freedom, scale^2 = (rate_n / shape_n)(1 + h)."""
+        given: tuple[Any, Any] = residual_df, residual
+        if isinstance(given[0], float) and isinstance(given[1], float):
+            known, rate = given[0] + 2.0 * self.shape, given[1] + 2.0 * self.rate
+            if known > 0.0 and rate > 0.0:  # nothing is 0 / 0, and no array is made of two numbers
+                leverage += 1.0
+                leverage *= rate
+                leverage /= known
+                return StudentT(known, mean, np.sqrt(leverage, out=leverage))
         # 2 shape_n; not proper yet: 0 degrees of freedom and infinite scale.
         df = np.asarray(residual_df)
         df += 2.0 * self.shape
