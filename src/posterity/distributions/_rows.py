@@ -42,7 +42,10 @@ def rowwise(
     """
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
     size = math.prod(shape)
-    flat = [o if o.ndim == 0 else np.broadcast_to(o, shape).reshape(-1) for o in operands]
+    flat = [
+        o if o.ndim == 0 or o.shape == (size,) else np.broadcast_to(o, shape).reshape(-1)
+        for o in operands
+    ]
     results = [np.empty(size) for _ in range(outputs)]
     # Infinite scales, scales of zero and targets far away are legal: their limits are written out.
     with np.errstate(all="ignore"):

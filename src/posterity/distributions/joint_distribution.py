@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,8 +35,10 @@ class JointDistribution:
 
     names: tuple[str, ...] | None
 
-    def __getattr__(self, name: str) -> Any:
-        return refuse_guess(self, name, HERE)
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, HERE)
 
     # ---- what families say of themselves ----
 

@@ -49,7 +49,10 @@ class LocationScale(RowDistribution):
         """The parameters of some rows; a parameter that all rows share stays one number."""
         shape = self.shape
         parameters = (*self._shape_parameters(), self.loc, self.scale)
-        return tuple(p if p.ndim == 0 else np.broadcast_to(p, shape)[index] for p in parameters)
+        return tuple(
+            p if p.ndim == 0 else (p if p.shape == shape else np.broadcast_to(p, shape))[index]
+            for p in parameters
+        )
 
     # ---- rows ----
 
@@ -57,7 +60,10 @@ class LocationScale(RowDistribution):
     def shape(self) -> tuple[int, ...]:
         """Shape of the rows: (n,), or () for a single distribution."""
         parameters = (*self._shape_parameters(), self.loc, self.scale)
-        return np.broadcast_shapes(*(p.shape for p in parameters))
+        shapes = {p.shape for p in parameters if p.ndim}
+        if len(shapes) == 1:  # as of predictions
+            return shapes.pop()
+        return np.broadcast_shapes(*shapes)
 
     def _rows(self, index: Any) -> Self:
         return type(self)(*self._take(index))

@@ -102,8 +102,8 @@ def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tup
     """
     if weights.ndim == 1:
         weights = weights[:, None]
-    mean = np.sum(weights * location, axis=0)
-    square = np.sum(weights * (np.square(scale) + np.square(location - mean)), axis=0)
+    mean = (weights * location).sum(axis=0)
+    square = (weights * (np.square(scale) + np.square(location - mean))).sum(axis=0)
     return mean, np.sqrt(square)
 
 

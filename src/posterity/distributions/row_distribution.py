@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,8 +32,10 @@ class RowDistribution:
     # Why a flat row can't be drawn from.
     _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
 
-    def __getattr__(self, name: str) -> Any:
-        return refuse_guess(self, name, HERE)
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, HERE)
 
     # ---- rows ----
 

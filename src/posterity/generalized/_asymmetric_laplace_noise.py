@@ -166,7 +166,8 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         That is the density of the errors at 0 (Powell 1991), seen through a normal kernel as wide
         as Hall and Sheather's (1988) window of quantiles. How they lie around a tail's quantile the
         width of all of them does not say: so the mean density is that of the rows in the window
-        (Siddiqui 1960), with what a few rows can know of it.
+        (Siddiqui 1960), with what a few rows can know of it. Where the prior keeps all rows away
+        from 0, they do not tell: it is then the likelihood's own, q (1 - q).
         """
         q, n = self.quantile, rows.total
         z = float(ndtri(q))
@@ -177,12 +178,16 @@ class AsymmetricLaplaceNoise(WorkingNoise):
             * (1.5 * height / (2.0 * z * z + 1.0)) ** (1.0 / 3.0)
         )
         low, high = max(q - reach, 0.5 / n), min(q + reach, 1.0 - 0.5 / n)
+        if low >= high:
+            return np.full(len(e), self.widening)
         ends = rows.quantiles(e, np.array([low, high]))
         gap = max(float(ends[1] - ends[0]), LEAST_SPREAD * (high - low))
         # The standard deviation of a uniform window that reaches so far on each side.
         width = gap / math.sqrt(12.0)
         kernel = np.exp(-0.5 * np.square(e / width) - LOG_ROOT_2PI) / width
         mean = float(rows.weights @ kernel) / n
+        if mean == 0.0:
+            return np.full(len(e), self.widening)
         # Half a window's gap comes from so few rows that it is known as a variance is.
         free = max(n * (high - low), 1.0)
         certain = Z_95 / float(stdtrit(max(free - 1.0, 1.0), 0.975))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,8 +47,10 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     # The class attribute stands in for a fresh model's.
     _posterior_or_none: Posterior | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return refuse_guess(self, name, HERE)
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, HERE)
 
     @property
     def _posterior(self) -> Posterior:

@@ -469,7 +469,7 @@ class LinearPosterior:
     @property
     def residual(self) -> float:
         """Residual sum of squares, prior penalty included."""
-        return float(self.factor.residual()[0, 0])
+        return float(self.factor.residual_root[0, 0]) ** 2
 
     @property
     def noise_precision(self) -> float:
