@@ -356,6 +356,7 @@ class Classifier(GeneralizedModel):
         self._posterior_or_none = copy.deepcopy(self._posterior_or_none)
         if len(met) == 2:
             self._flipped = bool(met[1] == before[0])
+            self._check_prior_of_order()
             return
         _many.check_growth(len(met), self._n_columns + int(self.fit_intercept))
         if many is None:
@@ -371,6 +372,17 @@ class Classifier(GeneralizedModel):
         many.add_classes(len(met))
         many.reorder(np.argsort(order))
         self._posterior_or_none = cast(Any, many)
+
+    def _check_prior_of_order(self) -> None:
+        """Refuse a prior mean, which is of the second class, where the first came as the second."""
+        mean, _, (of_intercept, _) = self._beliefs()
+        if self._flipped and (np.any(mean) or of_intercept):
+            first, second = self.classes_.tolist()
+            raise ValueError(
+                f"the prior mean is of the log odds of {second!r}, which came before {first!r} was "
+                "known: name both classes in the first call, as in "
+                f"partial_fit(X, y, classes=[{first!r}, {second!r}])"
+            )
 
     def _take_over(self, fresh: Self) -> Self:
         super()._take_over(fresh)

@@ -45,7 +45,7 @@ def read_rows(
     if y is None:
         raise ValueError("This model requires y to be passed, but the target y is None")
     if isinstance(y, str):
-        raise TypeError(f"y is the text {y!r}: give the targets themselves, as in X.pop({y!r})")
+        raise TypeError(f"y is the text {y!r}: give the targets, as table[{y!r}]")
     X = _read_features(model, X, reset=reset, columns=columns)
     if has_columns(model, y, reset=reset):
         y = read_targets(model, y, reset=reset)
