@@ -61,7 +61,7 @@ def test_what_is_refused_changes_nothing() -> None:
     model = BayesianFactorizationMachine(1).fit(X, y)
     before = model.predict(X)
     refused: list[tuple[Any, Any, str]] = [
-        ([[0, 0, 0]], [1.0], "X has 3 columns, but the model has learned 2"),
+        ([[0, 0, 0]], [1.0], "X has 3 features, but BayesianFactorizationMachine is expecting 2"),
         ([[0, 0]], [np.nan], "y is nan in row 0"),
         ([[0, 0]], [1.0, 2.0], "y has shape"),
         ([["new", None]], [1.0], "the keys are|missing"),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 
 from posterity.distributions.categorical import Categorical, positions
 from posterity.factorization.inputs import make_row
@@ -21,6 +22,7 @@ from posterity.kernel import mix_labels
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
 
+_MANY = "Only binary classification is supported. The type of the target is multiclass: "
 _ALL = np.ones((1, 1))
 
 
@@ -169,15 +171,21 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
 
     # ---- inner -----------------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
         labels = read_labels(y)
         met = join_classes(self.__dict__.get("classes_"), classes, labels)
         if len(met) == 1 and met.dtype.kind in "biu" and met[0] in (0, 1):
             met = np.array([0, 1], dtype=met.dtype)
         if len(met) != 2:
+            kind = "" if len(met) < 2 else _MANY  # in the words of scikit-learn's checks
             raise ValueError(
-                f"the labels are {met[:4].tolist()}, but this model takes two classes: where one "
-                "is still to come, name both in partial_fit(X, y, classes=[...])"
+                f"{kind}the labels are {met[:4].tolist()}, but this model takes two classes: where "
+                "one is still to come, name both in partial_fit(X, y, classes=[...])"
             )
         return positions(met, labels)[0].astype(np.float64), {"classes_": met}
 

@@ -18,21 +18,38 @@ Codes = NDArray[np.intp]
 def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
     """The columns of a frame or of mappings, by ``names`` where these are known, or of an array."""
     if hasattr(X, "columns") or hasattr(X, "column_names"):
-        own = [str(name) for name in getattr(X, "column_names", getattr(X, "columns", []))]
-        wanted = own if names is None else list(names)
+        columns = getattr(X, "column_names", getattr(X, "columns", []))
+        own = {str(name): name for name in columns}
+        wanted = list(own) if names is None else list(names)
         if missing := [name for name in wanted if name not in own]:
             raise ValueError(f"X lacks the column {missing[0]!r}, which the model has learned from")
-        return [X[name] for name in wanted], wanted
+        return [X[own[name]] for name in wanted], wanted
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix: give a column of levels for each side instead")
+    if hasattr(X, "__array__"):
+        X = np.asarray(X)
     if not isinstance(X, np.ndarray):
         X = list(X)
         if len(X) and isinstance(X[0], Mapping):
             return _read_mappings(X, list(X[0]) if names is None else list(names))
         X = _make_table(X)
-    if X.ndim != 2 or X.shape[1] == 0:
+    if np.iscomplexobj(X):
+        raise ValueError("Complex data not supported: give levels or real numbers")
+    if X.ndim != 2:
         raise ValueError(
-            f"X has shape {X.shape}: expected (n, sides), a column of levels for each side"
+            f"X has shape {X.shape}: expected (n, sides), a column of levels for each side. "
+            "Reshape your data, as by X.reshape(1, -1) if this is one row"
+        )
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required: give a column "
+            "of levels for each side"
+        )
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise ValueError(
+            f"X contains NaN or infinity: {X[row, column]} in row {row} of column {column}; give a "
+            "level or a number in each place"
         )
     return [X[:, column] for column in range(X.shape[1])], None
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d
 
 from posterity.distributions import Normal, StudentT
 from posterity.factorization.inputs import make_row, read_numbers
@@ -174,7 +175,9 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
             raise ValueError(f"noise_precision is {precision!r}: it must be positive and finite")
 
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
-        return read_numbers(y, "y").copy(), {}
+        if y is None:
+            raise ValueError("This model requires y to be passed, but the target y is None")
+        return read_numbers(column_or_1d(y, warn=True), "y").copy(), {}
 
     def _target(self, y: Any) -> float | None:
         return float(y) if isinstance(y, float | int) and isfinite(y) else None

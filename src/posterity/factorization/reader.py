@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Tags
 
 from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
@@ -138,6 +139,12 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
 
     # ---- inner -----------------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        tags.input_tags.sparse = False
+        return tags
+
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else list(names)
@@ -150,7 +157,8 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         columns, _ = read_columns(X, self._names())
         if len(columns) != self.n_features_in_:
             raise ValueError(
-                f"X has {len(columns)} columns, but the model has learned {self.n_features_in_}"
+                f"X has {len(columns)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input: give a column of levels for each side"
             )
         return columns, self._labels()
 

@@ -195,7 +195,8 @@ class _Numbers:
     """Places of whole numbers. What equals one, as 2.0 or True do, is taken for it."""
 
     def __init__(self, labels: Labels) -> None:
-        self._table = KeyTable(np.asarray(labels, dtype=np.int64))
+        # Labels of a mapped file can't be written to, and the table asks for memory that can.
+        self._table = KeyTable(np.require(labels, np.int64, ["C", "W"]))
 
     @property
     def labels(self) -> NDArray[np.int64]:
