@@ -50,11 +50,12 @@ class Point:
     def units(self, lower: Lower) -> Array:
         """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
 
-        From the expected curvature. Of many columns each entry by itself.
+        From the expected curvature: (e, e) for e entries. Of many columns each entry is taken by
+        itself: (e,).
         """
         said = self._compute_curvature(lower)
         if said.ndim == 1:
-            return np.diag(1.0 / np.sqrt(said + self.prior.curvature_of_shape(lower)))
+            return np.asarray(1.0 / np.sqrt(said + self.prior.curvature_of_shape(lower)))
         values, directions = np.linalg.eigh(said + self.prior.curvature(self.root, lower))
         return np.asarray(directions / np.sqrt(np.maximum(values, 1.0)))
 
@@ -74,7 +75,8 @@ class Point:
 
     def compute_spread(self, lower: Lower) -> Array:
         """(p,) variances of the logarithms of D along its root's columns (Laplace's formula)."""
-        variances = 2.0 * np.sum(self.units(lower) ** 2, axis=1)
+        squares = np.square(self.units(lower))
+        variances = 2.0 * (squares if squares.ndim == 1 else squares.sum(axis=1))
         return 4.0 * variances[lower[0] == lower[1]]
 
     def _compute_curvature(self, lower: Lower) -> Array:
@@ -136,10 +138,10 @@ def _run_fisher_scoring(
         best = best.turned()
         unit = best.units(lower)
         entries = 2.0 * best.slope[lower]
-        steps = -unit.T @ entries
+        steps = -_multiply(unit.T, entries)
         if np.abs(steps).max(initial=0.0) <= tolerance:
             return best, True
-        entries = unit @ steps
+        entries = _multiply(unit, steps)
         entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
         point = _evaluate_root(task, best.root @ _build_factor(entries, lower))
         if point is None or not point.value < best.value:
@@ -155,7 +157,7 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
     found = [start]
 
     def deviance(steps: Array) -> tuple[float, Array]:
-        K = _build_factor(unit @ steps, lower)
+        K = _build_factor(_multiply(unit, steps), lower)
         point = _evaluate_root(task, start.root @ K)
         if point is None:
             return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
@@ -163,7 +165,7 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
         by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
-        return point.value, unit.T @ by_entry
+        return point.value, _multiply(unit.T, by_entry)
 
     minimize(
         deviance,
@@ -173,6 +175,11 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
         options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
     )
     return found[0]
+
+
+def _multiply(unit: Array, entries: Array) -> Array:
+    """A matrix (e, e), or the diagonal (e,) of one, times entries (e,)."""
+    return np.asarray(unit * entries if unit.ndim == 1 else unit @ entries)
 
 
 def _evaluate_root(task: Deviance, root: Array) -> Point | None:
