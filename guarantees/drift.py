@@ -9,7 +9,7 @@ import numpy as np
 
 from guarantees.check import Check
 from posterity import BayesianLinearRegression
-from posterity.forgetting import Adaptive, Exponential, Stabilized
+from posterity.forgetting import Adaptive, Directional, Exponential, Stabilized
 
 Array = np.ndarray
 N = 1000
@@ -64,7 +64,7 @@ def held(rng: np.random.Generator, *, world: World) -> tuple[int, int]:
 
 
 def faded(
-    rng: np.random.Generator, *, p: int, n: int, forgetting: Exponential | Stabilized, of: str
+    rng: np.random.Generator, *, p: int, n: int, forgetting: Exponential | Stabilized | Directional, of: str
 ) -> tuple[int, int]:
     """Means or targets of 50 new rows, held after a stream in which nothing changed."""
     X = rng.normal(size=(n + 50, p))
@@ -106,6 +106,8 @@ def checks() -> list[Check]:
             (Exponential(0.98), 60, 300),
             (Stabilized(0.95), 60, 300),
             (Exponential(0.99), 200, 100),
+            (Directional(0.95), 20, 300),
+            (Directional(0.95), 60, 300),
         )
         for of in ("mean", "observation")
     ]

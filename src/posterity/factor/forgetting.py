@@ -43,8 +43,13 @@ def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array
 
 
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
-    """Discount, before each row, what is known beyond the prior of the row's own direction."""
-    return _learn(factor, rows, discounts, kernel.learn_directional, (discounts, prior.triangle))
+    """Discount, before each row, what is known beyond the prior of the row's own direction.
+
+    Rows that were needed to determine directions of a flat prior tell nothing of the noise: their
+    count, one for each direction, does not fade with what is known of the noise.
+    """
+    arguments, spent = (discounts, prior.triangle), factor.rank - prior.rank
+    return _learn(factor, rows, discounts, kernel.learn_directional, arguments, spent=spent)
 
 
 def learn_random_walk(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
@@ -126,12 +131,26 @@ def _learn(
     learn: Callable[..., Told],
     arguments: tuple[Array, ...],
     seen: float | None = None,
+    spent: int | None = None,
 ) -> Before:
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_ones(rows.X, rows.intercept)
     before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
-    counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
+    if spent is None:
+        counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
+    else:
+        counts = _count_beyond_spent(factor.count, rows, discounts, spent, before[1])
     factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
     return Before(*before, counts[:-1])
+
+
+def _count_beyond_spent(
+    count: float, rows: Rows, discounts: Array, spent: int, leverage: Array
+) -> Array:
+    """(n + 1,) sums of weights, of which those spent on flat directions do not fade."""
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    spends = np.isinf(leverage) & (weights > 0.0)
+    beyond = kernel.fading_counts(count - spent, len(rows), weights - spends, discounts)
+    return np.asarray(beyond + spent + np.concatenate([[0.0], np.cumsum(spends)]))

@@ -71,7 +71,10 @@ cdef class ForgettingPath(RowPath):
 
 
 cdef class DirectionalPath(ForgettingPath):
-    """Before a row, what is known beyond ``prior`` of its own direction is multiplied by ``discount``."""
+    """Before a row, what is known beyond ``prior`` of its own direction is multiplied by ``discount``.
+
+    So is the count of rows, but for one of each direction that is flat under the prior and no more.
+    """
 
     cdef double[::1] work
 
@@ -81,11 +84,14 @@ cdef class DirectionalPath(ForgettingPath):
         self.work = _aligned(4 * self.shape.ld)
 
     cdef void _forget(self) noexcept:
+        cdef Py_ssize_t j, spent = 0
         if self.discount < 1.0:
+            for j in range(self.shape.p):
+                spent += self.triangle[j, j] != 0.0 and self.prior[j, j] == 0.0
             memcpy(&self.work[0], &self.buffer[0], self.shape.ld * sizeof(double))
             pk_fade_along(&self.triangle[0, 0], &self.prior[0, 0], &self.work[0], self.discount, &self.work[self.shape.ld],
                           self.shape)
-            self.counts[0] *= self.discount
+            self.counts[0] = spent + self.discount * (self.counts[0] - spent)
 
 
 cdef class WanderingPath(ForgettingPath):
