@@ -9,7 +9,7 @@ import numpy as np
 
 from guarantees.check import Check
 from posterity import BayesianLinearRegression
-from posterity.forgetting import Adaptive, Directional, Exponential, Stabilized
+from posterity.forgetting import Adaptive, Directional, Exponential, Forgetting, Stabilized
 
 Array = np.ndarray
 N = 1000
@@ -64,7 +64,7 @@ def held(rng: np.random.Generator, *, world: World) -> tuple[int, int]:
 
 
 def faded(
-    rng: np.random.Generator, *, p: int, n: int, forgetting: Exponential | Stabilized | Directional, of: str
+    rng: np.random.Generator, *, p: int, n: int, forgetting: Forgetting, of: str
 ) -> tuple[int, int]:
     """Means or targets of 50 new rows, held after a stream in which nothing changed."""
     X = rng.normal(size=(n + 50, p))

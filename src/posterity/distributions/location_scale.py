@@ -6,10 +6,11 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from posterity.distributions._family import StandardFamily
 from posterity.distributions._limits import is_flat, is_ordinary, settle
-from posterity.distributions._rows import FloatArray, rowwise
+from posterity.distributions._rows import FloatArray, as_floats, rowwise
 from posterity.distributions.row_distribution import RowDistribution
 
 
@@ -79,6 +80,18 @@ class LocationScale(RowDistribution):
 
     def _flat(self) -> Any:
         return is_flat(self.scale, self._shape_parameters())
+
+    def widen(self, variance: ArrayLike) -> Self:
+        """The same with ``variance`` (n,) added to each squared scale.
+
+        Examples
+        --------
+        >>> from posterity.distributions import Normal
+        >>> Normal([0.0, 1.0], [3.0, 1.0]).widen([16.0, 0.0]).std()
+        array([5., 1.])
+        """
+        scale = np.sqrt(np.square(self.scale) + as_floats(variance))
+        return type(self)(*(*self._shape_parameters(), self.loc, scale))
 
     # ---- moments ----
 

@@ -123,6 +123,18 @@ class Mixture(RowDistribution):
         columns = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in columns]
         return cls(components, np.concatenate(columns, axis=-1))
 
+    def widen(self, variance: ArrayLike) -> Self:
+        """The same with ``variance`` (n,) added to each component's squared scale.
+
+        Examples
+        --------
+        >>> from posterity.distributions import Mixture, Normal
+        >>> mixture = Mixture([Normal([0.0], 3.0), Normal([0.0], 0.0)], [0.5, 0.5])
+        >>> mixture.widen([16.0]).components[0].std()
+        array([5.])
+        """
+        return type(self)([one.widen(variance) for one in self.components], self.weights)
+
     # ---- rows ----
 
     @property

@@ -165,7 +165,7 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
         by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
-        return point.value, _multiply(unit.T, by_entry)
+        return point.value, _multiply(unit.T, np.asarray(by_entry))
 
     minimize(
         deviance,

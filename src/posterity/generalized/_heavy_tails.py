@@ -286,6 +286,10 @@ class HeavyTailedPosterior(LinearPosterior):
         """(m,) which coefficients wait for a row that tells of them."""
         return self.state.inner.never_varied()
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        return self.state.inner.unseen_effects(X)
+
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
         tally, spread = self.state.tally, self.state.spread

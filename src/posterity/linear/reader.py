@@ -274,15 +274,33 @@ class LinearReader(LinearModel):
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at the rows of ``X``."""
         posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
-        return posterior.project(rows, shift)
+        return self._project(posterior, self._posterior, rows, shift)
+
+    def _project(
+        self, joint: Any, posterior: Any, rows: Array, shift: Array | float
+    ) -> RowDistribution:
+        """Distribution of the linear predictor at rows of all columns, intercept included."""
+        projected = joint.project(rows, shift)
+        effects = posterior.unseen_effects(rows[:, self._offset :])
+        if effects is None:
+            return projected
+        return projected.widen((effects * effects).sum(axis=1))
 
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
         posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
-        draws = posterior.rvs(size, random_state=np.random.default_rng(rng)) @ rows.T + shift
-        return draws if draws.ndim == 2 else np.swapaxes(draws, 1, 2)
+        rng = np.random.default_rng(rng)
+        draws = posterior.rvs(size, random_state=rng) @ rows.T + shift
+        several = draws.ndim > 2
+        draws = np.swapaxes(draws, 1, 2) if several else draws[:, :, None]
+        known: Any = self._posterior
+        for place, one in enumerate(known.each if several else (known,)):
+            effects = one.unseen_effects(rows[:, self._offset :])
+            if effects is not None:
+                draws[:, :, place] += (effects @ rng.standard_normal((effects.shape[1], size))).T
+        return draws if several else draws[:, :, 0]
 
     def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
         """Columns of ``X``, after any 1, and what is added to eta."""

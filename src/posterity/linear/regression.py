@@ -240,7 +240,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         """
         if of == "mean" and hasattr(self, "n_targets_"):
             rows, _ = self._predicted_rows(X, None)
-            each = (one.project(rows) for one in self._joint().each)  # type: ignore[union-attr]
+            joints: Any = self._joint()
+            pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
+            each = (self._project(*pair, rows, 0.0) for pair in pairs)
             return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
         return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
 

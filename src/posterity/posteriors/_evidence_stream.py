@@ -34,7 +34,7 @@ from posterity.posteriors._turns import (
     turns_around,
     waiting,
 )
-from posterity.posteriors._unseen import added_variance
+from posterity.posteriors._unseen import FirstMoves, find_first_moves
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -388,10 +388,15 @@ class NodesStream:
 
     def unseen(self, nodes: Nodes, X: Array) -> Array | None:
         """(K, n) what features that were constant until now add to the variance of rows."""
+        moves = self.first_moves(nodes, X)
+        return None if moves is None else moves.added(len(X))
+
+    def first_moves(self, nodes: Nodes, X: Array) -> FirstMoves | None:
+        """Where in these rows features vary that were constant until now."""
         if not nodes.choice.pinned.any():
             return None
         state, mean = self.state, self.chooser.mean
-        added = added_variance(
+        moves = find_first_moves(
             nodes,
             state.data.factor,
             state.scales,
@@ -400,8 +405,9 @@ class NodesStream:
             mean=mean,
             intercept=self.chooser.intercept,
         )
-        in_own_units = added is not None and X.shape[1] > len(mean)
-        return added * np.square(X[:, 0]) if in_own_units else added
+        if moves is None or X.shape[1] == len(mean):
+            return moves
+        return moves.scaled(X[:, 0])  # rows in units of their own noise
 
     def features(self, X: Array) -> Array:
         """The features of rows, which may bring a first column, the 1 in their own units."""

@@ -92,7 +92,9 @@ class Nodes:
 
     def _together(self, predictions: list[Distribution], added: Array | None) -> Distribution:
         if added is not None:
-            predictions = [widened(one, more) for one, more in zip(predictions, added, strict=True)]
+            # A noise that is not known yet has no units.
+            more = np.where(added > 0.0, added, 0.0)
+            predictions = [one.widen(each) for one, each in zip(predictions, more, strict=True)]
         return predictions[0] if self.alone else joined(predictions, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
@@ -130,15 +132,6 @@ class FreshNodes:
         """Mean of [intercept, coefficients]."""
         each = self.choice.coefficients
         return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
-
-
-def widened(predictive: Distribution, variance: Array) -> Distribution:
-    """The same with so much (n,) added to each squared scale."""
-    more = np.where(variance > 0.0, variance, 0.0)  # a noise that is not known yet has none
-    scale = np.sqrt(np.square(predictive.scale) + more)
-    if isinstance(predictive, StudentT):
-        return StudentT(predictive.df, predictive.loc, scale)
-    return Normal(predictive.loc, scale)
 
 
 def joined(predictions: Sequence[Distribution], weights: Array) -> Distribution:

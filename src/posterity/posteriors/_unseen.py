@@ -10,8 +10,12 @@ the move is taken to be as large, for its kind, as that of the average feature.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit
 
 from posterity.evidence import RunningScales
@@ -27,7 +31,40 @@ ALIKE = 1e-6
 LARGEST = 1e4
 
 
-def added_variance(
+@dataclass(frozen=True)
+class FirstMoves:
+    """Where features that were constant until now vary: k places (row, column) of n rows.
+
+    ``steps`` (k,) are the moves, with their sign, and ``variances`` (K, k) what each adds to the
+    variance of its row under each of K nodes, in units of the noise's.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    steps: Array
+    variances: Array
+
+    def added(self, n: int) -> Array:
+        """(K, n) what all moves of a row add to its variance."""
+        added = np.zeros((len(self.variances), n))
+        np.add.at(added.T, self.rows, self.variances.T)
+        return added
+
+    def scaled(self, rows: Array) -> FirstMoves:
+        """The same for rows each of which is multiplied by a number (n,)."""
+        factor = np.square(rows[self.rows])
+        return FirstMoves(self.rows, self.columns, self.steps, self.variances * factor)
+
+    def effects(self, units: Array, shape: tuple[int, int]) -> Any:
+        """Sparse (n, m) sd of what each coefficient does to each row, with the sign of its move.
+
+        ``units`` (K,) are the nodes' noise variances, each times the node's weight.
+        """
+        sds = np.sign(self.steps) * np.sqrt(units @ self.variances)
+        return csr_array((sds, (self.rows, self.columns)), shape=shape)
+
+
+def find_first_moves(
     nodes: Nodes,
     data: Factor,
     scales: RunningScales | None,
@@ -36,33 +73,31 @@ def added_variance(
     *,
     mean: Array,
     intercept: bool,
-) -> Array | None:
-    """(K, n) what features that were constant until now add to each node's variance of a row.
-
-    In units of the noise's variance; None where all is as it was.
-    """
+) -> FirstMoves | None:
+    """Where features that were constant until now vary; None where all is as it was."""
     pinned = nodes.choice.pinned
     features, constants = still
     features, constants = features[pinned[features]], constants[pinned[features]]
     moves = moved(X[:, features], constants)
     if not moves.any():
         return None
-    steps = np.abs(X[:, features] - constants)
+    rows, columns = np.nonzero(moves)
+    steps = X[rows, features[columns]] - constants[columns]
     means, whole = _moments(data, scales, intercept=intercept)
     means, whole = np.abs(means[~pinned]), whole[~pinned]
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.where(means > 0.0, whole / means, 0.0)  # the other value, if one is 0
     energies = _compute_mean_squares(nodes, mean, pinned, intercept=intercept)
     usual = energies * (whole - np.square(means) if intercept else whole)
-    added = np.zeros((len(energies), len(X)))
-    for row, column in zip(*np.nonzero(moves), strict=True):
-        step = steps[row, column]
+    lengths, which = np.unique(np.abs(steps), return_inverse=True)
+    variances = np.empty((len(energies), len(lengths)))
+    for place, step in enumerate(lengths):
         like = np.abs(sizes - step) <= ALIKE * step
         known = step**2 * energies[:, like] if like.any() else usual
         some = known.shape[1]
         more = known.mean(axis=1) if some else 1.0 / nodes.choice.ratios
-        added[:, row] += np.minimum(more * _inflate_for_few_rows(max(some, 1)), LARGEST)
-    return added
+        variances[:, place] = np.minimum(more * _inflate_for_few_rows(max(some, 1)), LARGEST)
+    return FirstMoves(rows, features[columns], steps, variances[:, which])
 
 
 def _compute_mean_squares(

@@ -180,6 +180,10 @@ class DispersedPosterior(LinearPosterior):
         """(m,) which coefficients wait for a row that tells of them."""
         return self.counts.never_varied()
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        return self.counts.unseen_effects(X)
+
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
         return self.counts.joint(names)

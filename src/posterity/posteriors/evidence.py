@@ -334,6 +334,20 @@ class EvidencePosterior(LinearPosterior):
         held: NDArray[np.bool_] = self.prior_precision >= 0.5 * PINNED * np.square(root).sum(axis=0)
         return held
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+
+        As other features like them do: the variance is averaged over the nodes.
+        """
+        nodes = self.nodes
+        moves = self.stream.first_moves(nodes, X)
+        if moves is None:
+            return None
+        precisions = np.array([node.noise_precision for node in nodes.posteriors])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            units = np.where(precisions > 0.0, nodes.weights / precisions, 0.0)
+        return moves.effects(units, (len(X), len(self.mean)))
+
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
         self.state.data.keep(rows, n_gone)

@@ -176,8 +176,10 @@ class FadingPosterior(LinearPosterior):
         nothing = np.zeros(len(rows))
         self.learn_each(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
         if self.strategy.by_direction and len(rows) > 1:
-            left = (self.factor.count / count) ** (1.0 / len(rows)) if count > 0.0 else 1.0
-            self.factor.commit(self.factor.triangle, left * count, seen)
+            spent = self.factor.rank - self.prior.rank  # does not fade
+            left = (self.factor.count - spent) / (count - spent) if count > spent else 1.0
+            count = spent + left ** (1.0 / len(rows)) * (count - spent)
+            self.factor.commit(self.factor.triangle, count, seen)
 
     def discounts(self, elapsed: Array) -> Array | None:
         """What is left of all that was known after each time (n,); None if no number tells."""

@@ -345,6 +345,13 @@ class LinearPosterior:
         """(m,) which coefficients wait, under a learned prior, for a row that tells of them."""
         return np.zeros(self.n_features, dtype=bool)
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+
+        Under a learned prior; None where no such feature moves, or all are known of.
+        """
+        return None
+
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Know what is left of the rows, without the prior, once so many were unlearned."""
         left = self.prior.copy()

@@ -285,6 +285,10 @@ class GeneralizedPosterior(LinearPosterior):
         """(m,) which coefficients wait for a row that tells of them."""
         return self.inner.never_varied()
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        return self.inner.unseen_effects(X)
+
     def rows_alone(self) -> LinearPosterior:
         """A copy of what the rows say."""
         return self.inner.rows_alone()

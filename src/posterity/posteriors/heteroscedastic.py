@@ -223,6 +223,10 @@ class HeteroscedasticPosterior(LinearPosterior):
         """(m,) which coefficients wait for a row that tells of them."""
         return self.mean.never_varied()
 
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        return self.mean.unseen_effects(X)
+
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients], given the log variance's."""
         return self.mean.joint(names)

@@ -149,6 +149,17 @@ class MixedPosterior(LinearPosterior):
             ends.append(np.stack(both, axis=-1))
         return np.concatenate(ends)
 
+    def never_varied(self) -> NDArray[np.bool_]:
+        """(m,) which coefficients wait, in the best member, for a row that tells of them."""
+        return np.asarray(self.best.never_varied())
+
+    def unseen_effects(self, X: Array) -> Any:
+        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+
+        As the best member has them.
+        """
+        return self.best.unseen_effects(X)
+
     def rows_alone(self) -> NoReturn:
         """Refuse: several members have several posteriors of the rows."""
         raise ValueError(
