@@ -270,7 +270,7 @@ def test_how_rows_are_handed_over_does_not_matter(
 @pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
 def test_the_first_rows_are_fitted_nearly_as_if_at_once(likelihood: str) -> None:
     """Where a fit is due; roughly, as more rows follow, and rather too wide than too narrow."""
-    X, y, _, _ = stream(8, 43)
+    X, y, _, _ = stream(8, 46)
     whole = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
     parts = BayesianRobustRegression(likelihood=likelihood)
     parts.partial_fit(X[:20], y[:20]).partial_fit(X[20:], y[20:])

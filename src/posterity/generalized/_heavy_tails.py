@@ -468,10 +468,11 @@ class HeavyTailedPosterior(LinearPosterior):
     def _set_due(self) -> None:
         n, start = self.state.clock, self._n_start
         if n < start:
-            # What flat directions take says nothing: half as many more of the rows beyond, or a
-            # fourth where they are few for each coefficient.
-            beyond = max(n - self.fresh.n_flat, 0)
-            share = 4 if n < ROWS_A_COEFFICIENT * self.n_coefficients else 2
+            # What flat directions take says nothing: half as many more of the rows beyond, a fourth
+            # where they are few for each coefficient, and less where noise and line can hardly be
+            # told apart: there rows that are learned in order are believed too much.
+            beyond, p = max(n - self.fresh.n_flat, 0), self.n_coefficients
+            share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
             due = self.fresh.n_flat + beyond + max(1, beyond // share)
             self.state.due = due if due < NEARLY * start else start
         else:

@@ -69,7 +69,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
 
     What ``partial_fit``, ``predict_then_learn`` and ``learn_one`` learn is weighed once, in order;
     but the first 64 rows (4 a coefficient, if that is more) are kept and fitted anew, roughly,
-    whenever half as many more have come, so that an early outlier does no lasting harm.
+    whenever half as many more have come, and more often while there are fewer than 4 rows a
+    coefficient, so that an early outlier does no lasting harm.
     These 64 take about a millisecond each, others some ten microseconds. ``unlearn`` takes out what
     a row says now, given all others; while all rows are kept it fits the others anew. Under
     ``forgetting`` the rows of ``fit``, too, count by their age.
