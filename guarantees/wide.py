@@ -28,7 +28,8 @@ SETTINGS: dict[str, tuple[int, int, int, float, float]] = {
     "30 rows of 5 users and 4 items": (30, 5, 4, 1.0, 0.0),
 }
 LOWEST = {
-    "diagonal": (DiagonalLogisticRegression, (0.93, 0.93, 0.85, 0.75, 0.92)),
+    "diagonal, fit": (DiagonalLogisticRegression, (0.93, 0.92, 0.91, 0.82, 0.92)),
+    "diagonal, one pass": (DiagonalLogisticRegression, (0.93, 0.93, 0.85, 0.72, 0.92)),
     "sparse": (SparseLogisticRegression, (0.93, 0.93, 0.92, 0.88, 0.92)),
     "factorization machine": (BayesianFactorizationClassifier, (0.93, 0.92, 0.89, 0.88, 0.93)),
 }
@@ -62,7 +63,7 @@ def observations(rng: np.random.Generator, *, n: int) -> tuple[int, int]:
 
 
 def meetings(
-    rng: np.random.Generator, *, kind: Any, setting: tuple[int, int, int, float, float]
+    rng: np.random.Generator, *, kind: Any, setting: tuple[int, int, int, float, float], fit: bool
 ) -> tuple[int, int]:
     """Intervals of the probabilities of 500 new rows of users and items."""
     n, users, items, size, intercept = setting
@@ -71,7 +72,12 @@ def meetings(
     truth = expit(intercept + eta)
     y = (rng.random(n) < truth[:n]).astype(int)
     how = {"rank": 2} if kind is BayesianFactorizationClassifier else ALL_LEVELS
-    low, high = kind(**how).partial_fit(X[:n], y, classes=[0, 1]).predict_interval(X[n:]).T
+    model = kind(**how)
+    if fit and 0 < y.sum() < n:
+        model.fit(X[:n], y)
+    else:
+        model.partial_fit(X[:n], y, classes=[0, 1])
+    low, high = model.predict_interval(X[n:]).T
     return int(np.sum((low <= truth[n:]) & (truth[n:] <= high))), 500
 
 
@@ -85,7 +91,7 @@ def checks() -> list[Check]:
             PROBABILITIES,
             f"{name}: {setting}",
             0.95,
-            partial(meetings, kind=kind, setting=numbers),
+            partial(meetings, kind=kind, setting=numbers, fit=name.endswith("fit")),
             20,
             least,
             0.985,

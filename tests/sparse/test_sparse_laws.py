@@ -101,7 +101,7 @@ def test_labels_and_counts_of_one_feature_a_row(
     rng = np.random.default_rng(0)
     X = np.eye(5)[rng.integers(0, 5, 80)]
     y = rng.integers(0, 2, 80)
-    one = ours(prior_precision=0.7, fit_intercept=False).fit(sparse.csr_array(X), y)
+    one = ours(prior_precision=0.7, fit_intercept=False).partial_fit(sparse.csr_array(X), y)
     other = full(prior_precision=0.7, fit_intercept=False, approximation="moments")
     other.predict_then_learn(X, y)
     np.testing.assert_allclose(one.coef_, np.ravel(other.coef_), rtol=1e-9)
@@ -136,6 +136,7 @@ def test_kinds_of_rows_agree(kind: Any, interactions: Any) -> None:
     alike(model, kind(interactions=interactions).fit(named, y), X, named)
     hashed = kind(interactions=interactions, hash_size=2**24).fit(X, y)
     alike(model, hashed, X, rows)
+    model = kind(interactions=interactions).partial_fit(X, y)  # in one pass
     one_by_one = kind(interactions=interactions)
     for row, target in zip(rows, y, strict=True):
         one_by_one.learn_one(row, target)
@@ -351,7 +352,7 @@ def test_labels_may_come_in_any_order() -> None:
     other = DiagonalLogisticRegression()
     for row, label in zip(rows[1:] + rows[:1], ["y", "x", "y", "x"], strict=True):
         other.learn_one(row, label)  # the second class comes first
-    again = DiagonalLogisticRegression().fit(rows[1:] + rows[:1], ["y", "x", "y", "x"])
+    again = DiagonalLogisticRegression().partial_fit(rows[1:] + rows[:1], ["y", "x", "y", "x"])
     alike(other, again, rows)
     assert one.classes_.tolist() == other.classes_.tolist() == ["x", "y"]
     assert other.predict_one(["a"]) == other.predict([["a"]])[0] == "x"

@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 
 from posterity.kernel import MEMBERS, DiagonalState
 from posterity.likelihoods import Likelihood
+from posterity.posteriors._diagonal_sweeps import (
+    MOST_ENTRIES,
+    ColumnPriors,
+    Messages,
+    make_blocks,
+    propagate_messages,
+)
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -17,6 +24,8 @@ Numbers = NDArray[np.int32]
 BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
+# Hypotheses of all scales together once rows were revisited, in standard deviations of the log.
+PLACES = np.array([-1.5, -0.5, 0.5, 1.5])
 # What a scale is known to before any row, in rows that tell of it fully.
 PRIOR_INFORMATION = 0.5
 
@@ -144,6 +153,46 @@ class DiagonalPosterior:
         self.shape, self.faded = state.shape, state.faded
         self._count(np.ones(len(y)) if weights is None else weights, discounts)
         return before
+
+    def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+        """Visit rows that were learned in one pass, and no others, until their messages settle.
+
+        Of labels and counts, in place; where rows fade or are too many one pass has to do.
+        Hypotheses are then those of all columns' scales together, around the most probable ones.
+        """
+        entries = len(rows.features) + self.intercept * len(rows)
+        if self.likelihood.is_noise or self.clocks is not None or entries > MOST_ENTRIES:
+            return
+        blocks, active = make_blocks(rows, y, weights, intercept=self.intercept)
+        begun = self._get_column_priors(active), self._get_messages(active)
+        found = propagate_messages(self.likelihood, blocks, *begun)
+        if found is not None:
+            self._set_messages(active, *found)
+
+    def _get_column_priors(self, active: NDArray[np.intp]) -> ColumnPriors:
+        """Those of the hypotheses, averaged in logarithms."""
+        logs = np.log(np.maximum(self.precision[:, : self.members], np.finfo(float).tiny))
+        columns = np.arange(len(self.precision))
+        learned = (columns > 0) & (self.squares[:, 1] > 0.0) & self.learns
+        owners, precisions = self.owners[active], np.exp(logs @ self.weights)
+        return ColumnPriors(owners, self._compute_mean_squares(), precisions, learned)
+
+    def _get_messages(self, active: NDArray[np.intp]) -> Messages:
+        """What rows have said, under the most probable hypothesis."""
+        best = int(np.argmax(self.scores[: self.members]))
+        beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[active, :, best]
+        return Messages(beliefs[:, 0], beliefs[:, 1])
+
+    def _set_messages(self, active: NDArray[np.intp], priors: ColumnPriors, said: Messages) -> None:
+        learned = priors.learned
+        self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(said, axis=1)[:, :, None]
+        information = priors.compute_information(said)
+        sd = min(1.0, float(np.sum(information[learned])) ** -0.5) if learned.any() else 0.0
+        hypotheses = [priors.scale(sd * place) for place in PLACES[: self.members]]
+        for member, one in enumerate(hypotheses):
+            self.precision[learned, member] = one.precisions[learned]
+            self.scores[member] = one.compute_log_evidence(said)
+        self.information[learned] = information[learned, None]
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""

@@ -124,6 +124,9 @@ class SparsePosterior:
             updated._find_pattern(updated._precision_matrix_of_data())
         vars(self).update(vars(updated))
 
+    def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+        """Nothing: rows that come together are learned together."""
+
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self.squares[columns] += other.squares

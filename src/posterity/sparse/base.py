@@ -66,6 +66,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
     ) -> Self:
         """Forget everything and learn these rows, in one pass, in their order.
 
+        Rows of labels and counts are then visited again until they agree (expectation propagation:
+        Minka 2001), where nothing is forgotten and they have at most two million entries.
+
         Parameters
         ----------
         X : sparse matrix (n, m), data frame, list of mappings, list of lists of tokens, or array
@@ -91,7 +94,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """
         refuse_no_weight(sample_weight)
         fresh = self._fresh()
-        fresh._learn(X, y, sample_weight, times)
+        fresh._learn(X, y, sample_weight, times, revisit=True)
         self._take_over(fresh)
         return self
 
@@ -298,6 +301,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         times: ArrayLike | None,
         *,
         predict: bool = False,
+        revisit: bool = False,
     ) -> Any:
         """Check everything, then number features and learn."""
         n, read = self._read(X)
@@ -317,6 +321,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         rows = model._grown(n, read)
         model.__dict__.update(met)
         before = model._posterior.learn(rows, targets, weights, discounts, predict=predict)
+        if revisit:
+            model._posterior.revisit(rows, targets, weights)
         model._now = now
         if first:
             self._take_over(model)

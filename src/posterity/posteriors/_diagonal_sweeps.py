@@ -1,0 +1,198 @@
+"""Rows of a diagonal model that are there together: visited again until their messages settle.
+
+One pass weighs a row by what was known when it came. Here each row's message to each of its weights
+is found given all other rows (expectation propagation: Minka 2001), a block of rows at once. The
+prior scale of each column is the most probable one given these messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods import Likelihood
+from posterity.posteriors._site_rows import find_sites
+
+Array = NDArray[np.float64]
+
+MOST_SWEEPS, BLOCKS = 30, 16
+# Entries of rows, beyond which one pass has to do.
+MOST_ENTRIES = 2_000_000
+# How much of a step is made, at first and at least, and the change of a mean, in standard
+# deviations, and of a log precision that is none.
+STEP, LEAST_STEP, SETTLED = 0.7, 0.05, 2e-2
+# The log of a column's precision, relative to its values, is believed to be Normal about 0.
+LOG_PRECISION_SD = 1.5
+NEWTON_STEPS, LONGEST_STEP = 4, 1.0
+
+
+class Messages(NamedTuple):
+    """What is said of weights, precision and shift: by each entry of rows, or in all (P,)."""
+
+    precision: Array
+    shift: Array
+
+
+@dataclass(frozen=True)
+class Block:
+    """Active features of some rows: row, feature and value of each entry, targets and weights."""
+
+    rows: NDArray[np.intp]
+    features: NDArray[np.intp]
+    values: Array
+    y: Array
+    weights: Array
+
+    def sum_rows(self, values: Array) -> Array:
+        """(n,) sums of the entries' values."""
+        return _sum_by(self.rows, values, len(self.y))
+
+    def sum_features(self, messages: Messages, n_features: int) -> Messages:
+        """(P,) sums of the entries' messages."""
+        return Messages(*(_sum_by(self.features, one, n_features) for one in messages))
+
+
+@dataclass(frozen=True)
+class ColumnPriors:
+    """Prior precisions of P weights: by the column of each, relative to its values' mean square.
+
+    ``learned`` (columns,) are those that follow from the messages.
+    """
+
+    owners: NDArray[np.int32]
+    squares: Array
+    precisions: Array
+    learned: NDArray[np.bool_]
+
+    @property
+    def of_weights(self) -> Array:
+        """(P,) prior precisions."""
+        return np.asarray((self.precisions * self.squares)[self.owners])
+
+    def choose(self, said: Messages) -> ColumnPriors:
+        """The most probable ones given what rows say of the weights, by Newton's method."""
+        one, count = self, len(self.precisions)
+        for _ in range(NEWTON_STEPS):
+            prior, logs = one.of_weights, np.log(np.where(self.learned, one.precisions, 1.0))
+            share = said.precision / (prior + said.precision)
+            energy = prior * np.square(said.shift / (prior + said.precision))
+            slope = _sum_by(self.owners, 0.5 * (share - energy), count)
+            step = (slope - logs / LOG_PRECISION_SD**2) / (
+                one.compute_information(said) + 1.0 / LOG_PRECISION_SD**2
+            )
+            step = np.where(self.learned, np.clip(step, -LONGEST_STEP, LONGEST_STEP), 0.0)
+            one = replace(one, precisions=one.precisions * np.exp(step))
+        return one
+
+    def compute_information(self, said: Messages) -> Array:
+        """(columns,) what messages tell of the log of each column's precision."""
+        share = said.precision / (self.of_weights + said.precision)
+        return _sum_by(self.owners, 0.5 * np.square(share), len(self.precisions))
+
+    def compute_log_evidence(self, said: Messages) -> float:
+        """Log probability of the messages under these precisions, and of these."""
+        prior = self.of_weights
+        gain = np.log1p(said.precision / np.where(prior > 0.0, prior, 1.0))
+        gain = np.where(self.learned[self.owners], gain, 0.0)
+        energy = np.square(said.shift) / np.maximum(prior + said.precision, 1e-300)
+        believed = np.square(np.log(self.precisions[self.learned]) / LOG_PRECISION_SD)
+        return 0.5 * float(np.sum(energy - gain) - np.sum(believed))
+
+    def scale(self, log_factor: float) -> ColumnPriors:
+        """All that are learned, times the same factor."""
+        factors = np.where(self.learned, np.exp(log_factor), 1.0)
+        return replace(self, precisions=self.precisions * factors)
+
+
+def make_blocks(
+    rows: Any, y: Array, weights: Array | None, *, intercept: bool
+) -> tuple[Sequence[Block], NDArray[np.intp]]:
+    """Every so many-th of the rows in one block, those without weight in none.
+
+    The intercept is feature 0 of each row. Features are numbered anew; also returned are those
+    that rows have, as they were numbered before.
+    """
+    g = np.ones(len(y)) if weights is None else weights
+    number = np.flatnonzero(g > 0.0)
+    place = np.full(len(y), -1)
+    place[number] = np.arange(len(number))
+    row = place[np.repeat(np.arange(len(y)), np.diff(rows.starts))]
+    features = rows.features[rows.starts[0] : rows.starts[-1]].astype(np.intp)
+    values = np.ones(len(features)) if rows.values is None else rows.values
+    if intercept:
+        row = np.concatenate([row, np.arange(len(number))])
+        features = np.concatenate([features, np.zeros(len(number), dtype=np.intp)])
+        values = np.concatenate([values, np.ones(len(number))])
+    active, features = np.unique(features, return_inverse=True)
+    count = min(BLOCKS, len(number))
+    blocks = []
+    for first in range(count):
+        some = (row >= 0) & (row % count == first)
+        own = number[first::count]
+        blocks.append(Block(row[some] // count, features[some], values[some], y[own], g[own]))
+    return blocks, active
+
+
+def propagate_messages(
+    likelihood: Likelihood, blocks: Sequence[Block], priors: ColumnPriors, said: Messages
+) -> tuple[ColumnPriors, Messages] | None:
+    """Priors and messages of all rows (P,), from the sums that one pass has found.
+
+    Each row is taken to have brought an equal part of these. ``None`` where means are not finite.
+    """
+    n_features = len(priors.owners)
+    counts = sum(np.bincount(one.features, minlength=n_features) for one in blocks)
+    part = Messages(*(each / np.maximum(counts, 1) for each in said))
+    messages = [Messages(*(each[one.features] for each in part)) for one in blocks]
+    step, last = STEP, np.inf
+    for _ in range(MOST_SWEEPS):
+        prior = priors.of_weights
+        mean = said.shift / np.maximum(prior + said.precision, 1e-300)
+        for place, block in enumerate(blocks):
+            old = messages[place]
+            new = _find_messages(likelihood, block, prior, said, old)
+            moves = Messages(*(step * (b - a) for a, b in zip(old, new, strict=True)))
+            messages[place] = Messages(*(a + b for a, b in zip(old, moves, strict=True)))
+            added = block.sum_features(moves, n_features)
+            said = Messages(*(a + b for a, b in zip(said, added, strict=True)))
+        chosen = priors.choose(said)
+        total = np.maximum(prior + said.precision, 1e-300)
+        moved = np.abs((said.shift / total - mean) * np.sqrt(total)).max(initial=0.0)
+        changed = np.abs(np.log(chosen.precisions / priors.precisions)[priors.learned])
+        change, priors = float(max(moved, changed.max(initial=0.0))), chosen
+        if not np.isfinite(change):
+            return None
+        if change < SETTLED:
+            break
+        if change > last:
+            step = max(0.7 * step, LEAST_STEP)
+        last = change
+    return priors, said
+
+
+def _find_messages(
+    likelihood: Likelihood, block: Block, prior: Array, said: Messages, own: Messages
+) -> Messages:
+    """Each entry's message, given all other rows."""
+    x, features, row = block.values, block.features, block.rows
+    left = (prior + said.precision)[features] - own.precision
+    variance = 1.0 / np.maximum(left, 1e-300)
+    cavity = variance * (said.shift[features] - own.shift)
+    each = np.square(x) * variance
+    mean, spread = block.sum_rows(x * cavity), block.sum_rows(each)
+    sites = find_sites(likelihood, "moments", block.y, mean, spread, block.weights)
+    precision, off = sites.precision[row], (sites.target - mean)[row]
+    precision = precision / (1.0 + precision * np.maximum(spread[row] - each, 0.0))
+    return Messages(np.square(x) * precision, x * precision * (off + x * cavity))
+
+
+def _sum_by(places: NDArray[Any], values: Array, n: int) -> Array:
+    """(n,) sums of the values at each place."""
+    return np.asarray(np.bincount(places, values, n), dtype=np.float64)
+
+
+__all__ = ["MOST_ENTRIES", "ColumnPriors", "Messages", "make_blocks", "propagate_messages"]
