@@ -72,7 +72,7 @@ def test_slopes_are_those_of_the_value(noise: Noise, strength: float) -> None:
     root = 0.7 * np.eye(3) + 0.1
     point = task.at(root)
     assert point.value == pytest.approx(task.value(root))
-    assert point.turned().root @ point.turned().root.T == pytest.approx(root @ root.T)
+    assert point.diagonalize().root @ point.diagonalize().root.T == pytest.approx(root @ root.T)
 
     def value(entries: np.ndarray) -> float:
         K = np.eye(3)
@@ -86,6 +86,6 @@ def test_slopes_are_those_of_the_value(noise: Noise, strength: float) -> None:
 def test_many_columns_end_at_a_maximum_too() -> None:
     task = task_of(1, 40, 150, 90, NOISES[0])
     best = search(task, 40, 0.05, task.frame.scale, 0.01).root
-    point = task.at(best).turned()
-    steps = point.units(np.tril_indices(40)).T @ point.slope[np.tril_indices(40)]
+    point = task.at(best).diagonalize()
+    steps = point.units(np.tril_indices(40)) * point.slope[np.tril_indices(40)]
     assert np.abs(steps).max() < 0.05

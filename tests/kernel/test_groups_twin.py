@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from posterity import kernel
 from posterity.factor.grouped import GroupBank
-from posterity.factor.grouped_rows import GroupedRows, numbered, sorted_rows
+from posterity.factor.grouped_rows import GroupedRows, number_keys, sorted_rows
 from posterity.factor.packed import packed, unpacked
 from posterity.kernel import groups_twin
 
@@ -62,7 +62,7 @@ def test_numbering_keys(keys: list[int]) -> None:
 def test_numbering_many_keys_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = 10**12 * np.random.default_rng(0).integers(0, 5000, size=400_000)
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "3")
-    numbers, distinct = numbered(keys)
+    numbers, distinct = number_keys(keys)
     assert np.array_equal(distinct[numbers], keys)
     assert np.array_equal(distinct, groups_twin.number_keys(keys)[1])
     order = sorted_rows(numbers, np.arange(5000))

@@ -45,7 +45,7 @@ def started(
     else:
         belief = GaussianPrior(0.0, precision)
         inner = LinearPosterior.before_data(belief, noise, n_features, intercept=intercept)
-    return GeneralizedPosterior.around(inner, likelihood or Bernoulli(), approximation)  # type: ignore[arg-type]
+    return GeneralizedPosterior.wrap(inner, likelihood or Bernoulli(), approximation)  # type: ignore[arg-type]
 
 
 def labels(seed: int, n: int, m: int, size: float = 0.5) -> tuple[Array, Array]:

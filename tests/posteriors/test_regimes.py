@@ -78,7 +78,7 @@ SLOW: dict[str, tuple[Callable[[], Any], Any]] = {
 
 def both(noise: Noise, strategy: Changepoint) -> tuple[ChangepointPosterior, RegimesPosterior]:
     fresh = LinearPosterior.before_data(GaussianPrior(0.3, 0.7), noise, 2, intercept=False)
-    return ChangepointPosterior.around(fresh, strategy), RegimesPosterior.around(fresh, strategy)
+    return ChangepointPosterior.wrap(fresh, strategy), RegimesPosterior.wrap(fresh, strategy)
 
 
 @pytest.mark.parametrize("noise", [KnownNoise(2.0), LearnedNoise(1.5, 0.8)])

@@ -74,7 +74,7 @@ def merge_results(results: Sequence[ValidationResult | Refused | None], first: i
     return _merge_results(results, first, merged_results)
 
 
-def numbered(results: Sequence[Any], first: int) -> list[Any]:
+def name_partitions(results: Sequence[Any], first: int) -> list[Any]:
     """The same, but that what was refused says in which partition, the first being ``first``."""
     return [
         Refused(f"partition {first + place}: {one.message}") if isinstance(one, Refused) else one
@@ -108,7 +108,9 @@ def _merge_results(
 ) -> Any:
     """What was told, together; the first refusal, if there is one; None, if nothing was told."""
     some = [
-        one for one in (results if first is None else numbered(results, first)) if one is not None
+        one
+        for one in (results if first is None else name_partitions(results, first))
+        if one is not None
     ]
     refused = next((one for one in some if isinstance(one, Refused)), None)
     if refused is not None or not some:
@@ -135,7 +137,7 @@ __all__ = [
     "learn",
     "merge_models",
     "merge_results",
-    "numbered",
+    "name_partitions",
     "prediction_rows",
     "score",
     "survey",

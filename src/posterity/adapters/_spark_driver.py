@@ -18,7 +18,7 @@ def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
     task = planned(model, frame, columns)
     functions = needed("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
-    results = mapped(frame, used, partial(tasks.learn, task), tasks.RESULT)
+    results = map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT)
     branch = (functions.col("part") % core.BRANCHES).alias("branch")
     contents = collected(results.groupBy(branch).applyInArrow(tasks.merge, tasks.RESULT))
     return core.merged([content for _, content in contents]) if contents else None
@@ -35,7 +35,7 @@ def planned(model: Any, frame: Any, columns: Columns) -> Task:
     schema = types.to_arrow_schema(frame.schema)
     asked, surveys = core.questions(model, schema, columns), []
     if asked.columns:
-        found = mapped(frame, asked.columns, partial(tasks.survey, asked), tasks.RESULT)
+        found = map_partitions(frame, asked.columns, partial(tasks.survey, asked), tasks.RESULT)
         surveys = [content.decode() for _, content in collected(found)]
     return core.plan(model, schema, columns, surveys)
 
@@ -49,7 +49,7 @@ def collected(frame: Any) -> list[tuple[int, bytes]]:
     return [(row.part, bytes(row.told)) for row in rows]
 
 
-def mapped(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
+def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
     """What ``work`` makes of the record batches of each partition, these columns alone."""
     rows = plainly_named(frame, names)
     return rows.mapInArrow(partial(tasks.renamed, work, tuple(names)), schema)
@@ -62,4 +62,4 @@ def plainly_named(frame: Any, names: Sequence[str]) -> Any:
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
 
 
-__all__ = ["collected", "content_of", "mapped", "plainly_named", "planned"]
+__all__ = ["collected", "content_of", "map_partitions", "plainly_named", "planned"]

@@ -307,7 +307,7 @@ def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
     asked, surveys = core.questions(model, rows.schema, columns), []
     if asked.columns:
         answers = dask.compute(*rows.each(asked.columns, partial(tasks.survey, asked)))
-        surveys = [_check(text) for text in tasks.numbered(answers, 0)]
+        surveys = [_check(text) for text in tasks.name_partitions(answers, 0)]
     return _Planned(model, rows, core.plan(model, rows.schema, columns, surveys))
 
 

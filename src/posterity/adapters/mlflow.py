@@ -24,7 +24,7 @@ FILE_NAME = "model.posterity"
 LEVEL = 0.95
 
 
-class Served:
+class ServedModel:
     """The model that MLflow calls: it returns predictions as a table."""
 
     def __init__(self, model: Any) -> None:
@@ -107,9 +107,9 @@ def load_model(model_uri: str) -> Any:
     return files.load(folder / flavor["data"])
 
 
-def _load_pyfunc(path: str) -> Served:
+def _load_pyfunc(path: str) -> ServedModel:
     """MLflow's entry: the name is part of its protocol."""
-    return Served(files.load(path))
+    return ServedModel(files.load(path))
 
 
 @contextmanager

@@ -23,7 +23,13 @@ from posterity.adapters import _partitions as core
 from posterity.adapters import _spark_tasks as tasks
 from posterity.adapters._extras import needed
 from posterity.adapters._partitions import ColumnChoice, Columns
-from posterity.adapters._spark_driver import collected, content_of, mapped, plainly_named, planned
+from posterity.adapters._spark_driver import (
+    collected,
+    content_of,
+    map_partitions,
+    plainly_named,
+    planned,
+)
 from posterity.adapters._spark_streams import MicroBatches
 from posterity.evaluation import ValidationResult
 from posterity.evaluation import merged as merged_results
@@ -170,13 +176,15 @@ def evaluate(
         )
     task = planned(model, frame, Columns(target=target, **columns))
     used = task.columns(frame.columns)
-    contents = dict(collected(mapped(frame, used, partial(tasks.learn, task), tasks.RESULT)))
+    contents = dict(
+        collected(map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT))
+    )
     places = range(max(contents, default=-1) + 1)
     begun = core.starts(model, task, [contents.get(place) for place in places])
     begun_with = {place: content for place, content in enumerate(begun) if place in contents}
     counts = {place: _n_rows(content) for place, content in contents.items()}
     scored = partial(tasks.score, task, begun_with, tuple(intervals))
-    partition_scores = mapped(frame, used, scored, tasks.RESULT)
+    partition_scores = map_partitions(frame, used, scored, tasks.RESULT)
     results = []
     # Pickled by this very package on the executors, which run its code anyway.
     for place, content in collected(partition_scores):
@@ -246,7 +254,7 @@ def predict(
     schema = spark_types.StructType([*frame.schema.fields, *added.fields])
     settings = {**asked, "missing": missing}
     predicted = partial(tasks.predict, files.dumps(model), settings)
-    return mapped(frame, frame.columns, predicted, schema)
+    return map_partitions(frame, frame.columns, predicted, schema)
 
 
 def fit_by_key(

@@ -26,7 +26,7 @@ from posterity.averaging.members import (
     evidence_terms,
     fresh,
     get_final_step,
-    known_rows,
+    rank_known_rows,
     transformed,
 )
 from posterity.distributions import Mixture
@@ -292,7 +292,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             getattr(get_final_step(model), method)(transformed(model, points.of(model)))
             for model in self.models_
         ]
-        ranks = np.stack([known_rows(distribution) for distribution in predictions], axis=1)
+        ranks = np.stack([rank_known_rows(distribution) for distribution in predictions], axis=1)
         return Mixture.of(
             predictions, ensemble.weights_at(ranks) if not ranks.all() else ensemble.weights
         )

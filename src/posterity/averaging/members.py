@@ -215,10 +215,10 @@ class MemberPredictions:
     @classmethod
     def of(cls, distribution: Any, y: Array) -> MemberPredictions:
         """Densities (n,) at ``y``, and where the prediction was not flat."""
-        return cls(distribution, distribution.logpdf(y), known_rows(distribution))
+        return cls(distribution, distribution.logpdf(y), rank_known_rows(distribution))
 
 
-def known_rows(distribution: Any) -> Ranks:
+def rank_known_rows(distribution: Any) -> Ranks:
     """Ranks (n,) of a model in an ensemble: 1 where it knows something, 0 where it is flat."""
     return (~distribution.is_flat()).astype(np.uint8)
 

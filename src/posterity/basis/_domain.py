@@ -64,7 +64,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             outside the domain and ``outside`` is ``"raise"``; the message names row and feature.
         """
         check_is_fitted(self, "domain_")
-        return self._columns_at(self._read(X, reset=False))
+        return self._compute_columns(self._read(X, reset=False))
 
     def transform_row(self, x: Array) -> Array:
         """Columns (m,) at one row (d,) of finite numbers, as :meth:`transform` makes them, sooner.
@@ -77,9 +77,9 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> basis.transform_row(np.array([3.0]))
         array([3., 9.])
         """
-        return self._columns_at(x[None])[0]
+        return self._compute_columns(x[None])[0]
 
-    def _columns_at(self, X: Array) -> Array:
+    def _compute_columns(self, X: Array) -> Array:
         """Columns (n, m) at rows (n, d) that were checked to be finite."""
         if self.outside == "clip":
             X = np.clip(X, self.domain_[:, 0], self.domain_[:, 1])

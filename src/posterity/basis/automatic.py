@@ -145,7 +145,7 @@ class AutoBasis(DomainTransformer):
         lines = self._scaled(X)
         parts = [lines]
         if self._curved:
-            parts.append(self._spline._columns_at(X))
+            parts.append(self._spline._compute_columns(X))
         if self._multiplied:
             first, second = np.triu_indices(X.shape[1])
             inside = np.clip(lines, -1.0, 1.0)

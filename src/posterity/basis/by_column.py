@@ -171,7 +171,7 @@ def _columns(basis: Any, X: Array) -> Array:
     if basis is None:
         return X
     if isinstance(basis, DomainTransformer):
-        return basis._columns_at(X)
+        return basis._compute_columns(X)
     values = basis.transform(X)
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 

@@ -41,7 +41,7 @@ class Point:
     residual_df: float
     prior: CovariancePrior
 
-    def turned(self) -> Point:
+    def diagonalize(self) -> Point:
         """The same D, with a root in which what the groups say together is diagonal."""
         basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
         slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
@@ -135,7 +135,7 @@ def _run_fisher_scoring(
     from the best one in these.
     """
     for _ in range(MOST_STEPS):
-        best = best.turned()
+        best = best.diagonalize()
         unit = best.units(lower)
         entries = 2.0 * best.slope[lower]
         steps = -_multiply(unit.T, entries)
@@ -152,7 +152,7 @@ def _run_fisher_scoring(
 
 def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
     """The best D by its slopes alone, in the same units around ``start``."""
-    start = start.turned()
+    start = start.diagonalize()
     unit = start.units(lower)
     found = [start]
 

@@ -31,7 +31,7 @@ from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import Point, search, search_from
 from posterity.evidence.columns import PINNED
 from posterity.factor import Factor
-from posterity.factor.grouped import whitened
+from posterity.factor.grouped import whiten_groups
 from posterity.factor.parallel import blas_threads
 from posterity.noise import KnownNoise, Noise
 
@@ -127,7 +127,7 @@ def learned(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
     with blas_threads(p * (p + 1) // 2):
-        best = _find_covariance(frame, noise, means, residual_df, tolerance).turned()
+        best = _find_covariance(frame, noise, means, residual_df, tolerance).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
@@ -325,7 +325,7 @@ class _MeansRegression:
     """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
 
     def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
-        white, log_determinants = whitened(root, frame.rows)
+        white, log_determinants = whiten_groups(root, frame.rows)
         g, h, _ = white.shape
         self.W = white[:, :, :-1]
         target = white[:, :, -1] - self.W[:, :, ~free] @ mean[~free]

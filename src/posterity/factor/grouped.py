@@ -47,7 +47,7 @@ class GroupBank:
     ...     np.arange(2),
     ... )
     >>> bank.learn(rows)
-    >>> bank.count.tolist(), solved(bank.packed, 1).ravel().round(9).tolist()
+    >>> bank.count.tolist(), solve_groups(bank.packed, 1).ravel().round(9).tolist()
     ([1.0, 2.0], [5.0, 3.0])
     """
 
@@ -338,12 +338,12 @@ def predicted(
     return mean, leverage
 
 
-def solved(posteriors: Array, p: int) -> Array:
+def solve_groups(posteriors: Array, p: int) -> Array:
     """(n, p) coefficients of packed triangles; 0 where they are not determined."""
     return kernel.solve_groups(posteriors, p)
 
 
-def whitened(root: Array, rows: Array) -> tuple[Array, Array]:
+def whiten_groups(root: Array, rows: Array) -> tuple[Array, Array]:
     """Rows (g, h, p + 1) of each group, its coefficients integrated under a prior.
 
     The prior has the root ``root`` (p, p), upper triangular. Returns [W, o] (g, h, p + 1), where
@@ -351,7 +351,7 @@ def whitened(root: Array, rows: Array) -> tuple[Array, Array]:
 
     Examples
     --------
-    >>> white, log_determinants = whitened(np.array([[1.0]]), np.array([[[2.0, 6.0]]]))
+    >>> white, log_determinants = whiten_groups(np.array([[1.0]]), np.array([[[2.0, 6.0]]]))
     >>> (white[0, 0] / white[0, 0, 0]).round(12).tolist()
     [1.0, 3.0]
     >>> float(np.exp(log_determinants[0]).round(9))
@@ -376,4 +376,11 @@ def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
     return longer
 
 
-__all__ = ["BankImage", "GroupBank", "NotInGroupError", "predicted", "solved", "whitened"]
+__all__ = [
+    "BankImage",
+    "GroupBank",
+    "NotInGroupError",
+    "predicted",
+    "solve_groups",
+    "whiten_groups",
+]

@@ -73,7 +73,7 @@ def check_together(X: Array, y: Array, weights: Array | None) -> None:
 def sorted_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
     """Rows sorted by group."""
     parts = partitions(len(numbers), 4)
-    numbered = list(range(len(parts)))
+    places = list(range(len(parts)))
     counts = np.empty((len(parts), len(slots)), dtype=np.intp)
 
     def count(number: int, part: slice) -> None:
@@ -82,18 +82,18 @@ def sorted_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
     def place(number: int, part: slice) -> None:
         order.place(numbers, part.start, part.stop, number)
 
-    run_together(count, numbered, parts)
+    run_together(count, places, parts)
     order = kernel.SortedRows(counts, slots)
-    run_together(place, numbered, parts)
+    run_together(place, places, parts)
     return order
 
 
-def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def number_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Number keys (n,) by first appearance; also the distinct ones.
 
     Examples
     --------
-    >>> numbers, distinct = numbered(np.array([7, 3, 7]))
+    >>> numbers, distinct = number_keys(np.array([7, 3, 7]))
     >>> numbers.tolist(), distinct.tolist()
     ([0, 1, 0], [7, 3])
     """
@@ -129,4 +129,4 @@ def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tup
     return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
-__all__ = ["GroupedRows", "check_together", "numbered", "shares", "sorted_rows"]
+__all__ = ["GroupedRows", "check_together", "number_keys", "shares", "sorted_rows"]

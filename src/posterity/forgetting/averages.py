@@ -99,7 +99,7 @@ class Adaptive:
             Stabilized(discount).begin(member)
             for discount, member in zip(discounts, members, strict=True)
         ]
-        return kind.around(runs, tuple(self.persistence), self.outer_persistence)
+        return kind.wrap(runs, tuple(self.persistence), self.outer_persistence)
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Changepoint:
         """Return a posterior that restarts after changes of the data."""
         banked = posterior.one_triangle
         if banked is not None:  # all runs are triangles in one bank
-            return ChangepointPosterior.around(banked, self)
-        return RegimesPosterior.around(posterior, self)
+            return ChangepointPosterior.wrap(banked, self)
+        return RegimesPosterior.wrap(posterior, self)
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
         """What a forecaster's forms remember: all, or as much as regimes usually last, or less."""

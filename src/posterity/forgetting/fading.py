@@ -69,7 +69,7 @@ class _Discounted:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.made(lambda data: FadingPosterior.around(data, self))
+        return posterior.made(lambda data: FadingPosterior.wrap(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -224,7 +224,7 @@ class Smoothing:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.made(lambda data: FadingPosterior.around(data, self))
+        return posterior.made(lambda data: FadingPosterior.wrap(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -287,7 +287,7 @@ class RandomWalk:
         def random_walk(data: LinearPosterior) -> LinearPosterior:
             # Rows are in noise-relative units: a known precision turns variances into those.
             walk = RandomWalk(tuple(steps / data.noise.prior_unit))
-            return FadingPosterior.around(data, walk)
+            return FadingPosterior.wrap(data, walk)
 
         return posterior.made(random_walk)
 

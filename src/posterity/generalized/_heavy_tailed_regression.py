@@ -43,7 +43,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
         inner = super()._before_data().single()
-        return self._kind.around(inner, self._working_noise(), scale)
+        return self._kind.wrap(inner, self._working_noise(), scale)
 
     takes_targets: ClassVar[bool] = False
     _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior

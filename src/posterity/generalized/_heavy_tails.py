@@ -66,7 +66,7 @@ class HeavyTailedPosterior(LinearPosterior):
     state: HeavyTailsState = field(repr=False)
 
     @classmethod
-    def around(
+    def wrap(
         cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
     ) -> Self:
         """Take over what a posterior that has seen nothing believes, relative to the noise."""
@@ -83,7 +83,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def copy(self) -> Self:
         """An independent copy."""
-        return self._but(state=self.state.copy())
+        return self._copy_with(state=self.state.copy())
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
@@ -92,7 +92,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return self.around(self.fresh.made(change), self.likelihood, self.state.tally.known_scale)
+        return self.wrap(self.fresh.made(change), self.likelihood, self.state.tally.known_scale)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead = self.copy()
         state = ahead.state
         if state.kept is None and len(X):
-            state.begin_sequence()
+            state.learn_in_order_from_now()
         if state.clock == 0:
             elapsed = np.where(np.cumsum(g > 0.0) - (g > 0.0) == 0, 0.0, elapsed)
         predictions: list[RowPredictions] = []
@@ -156,7 +156,7 @@ class HeavyTailedPosterior(LinearPosterior):
             )
         if state.seen - gone <= 1e-12 * gone:
             tally = state.tally
-            ahead = self.around(self.fresh, self.likelihood, tally.known_scale)
+            ahead = self.wrap(self.fresh, self.likelihood, tally.known_scale)
         elif state.kept is not None:
             left = without(state.kept, rows)
             ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
@@ -199,7 +199,7 @@ class HeavyTailedPosterior(LinearPosterior):
         else:
             both.inner.merge(its.inner.with_noise(both.inner.noise))
             both.tally.merge(its.tally)
-            both.begin_sequence()
+            both.learn_in_order_from_now()
         both.log_predictive, both.seen = both.log_predictive + its.log_predictive, seen
         ahead._set_due()
         self.copy_from(ahead)
@@ -458,7 +458,7 @@ class HeavyTailedPosterior(LinearPosterior):
             return
         if state.kept is not None and state.clock >= self._n_start:
             state.settle(self._fit_mode(state.kept, WarmStart(), in_order=True))
-            state.begin_sequence()
+            state.learn_in_order_from_now()
         elif state.kept is not None:
             state.settle(self._fit_mode(state.kept, state.begun))
         elif self.fresh.learns_prior:  # with the noise of today

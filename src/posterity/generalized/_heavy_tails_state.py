@@ -63,6 +63,6 @@ class HeavyTailsState:
             scale = found.mode.scale if found.spread is None else found.spread.scale
             tally.settle(found.rows, found.mode, scale)
 
-    def begin_sequence(self) -> None:
+    def learn_in_order_from_now(self) -> None:
         """From now on rows are learned in order."""
         self.kept, self.spread, self.begun = None, None, WarmStart()

@@ -61,7 +61,7 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
         wider = np.exp(0.25 * polygamma(1, 0.5 * np.asarray(df)))
         return super().predictive(mean, leverage, scale * wider, df)
 
-    def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
+    def approximate_sites(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         error = rows.y - fit
         # The weight that has the same pull at the fit; as much information as they have in all.

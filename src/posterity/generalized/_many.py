@@ -101,7 +101,7 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
     or minus that. The features' means and squares are those of the site rows.
     """
-    data, statistics = posterior.rows_alone(), posterior.statistics
+    data, statistics = posterior.without_prior(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
     recast = data.recast(size * np.eye(fresh.n_coefficients))
     (part,) = fresh.contrasts.parts

@@ -61,7 +61,7 @@ class MatchedNoise(WorkingNoise):
         """Its scale where the noise is normal, of standard deviation 1."""
         return 1.0 / self.core_ratio
 
-    def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
+    def approximate_sites(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         raise NotImplementedError
 
@@ -142,7 +142,9 @@ class MatchedNoise(WorkingNoise):
         all_honest = np.ones(len(rows.y), dtype=bool)
         if not honest.all():
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
-        return all_honest, self.around(rows.only(all_honest), fit[all_honest], best.scale)
+        return all_honest, self.approximate_sites(
+            rows.only(all_honest), fit[all_honest], best.scale
+        )
 
     def _find_local_modes(
         self, rows: Rows, prior: Factor, known: float | None, last: Start
@@ -155,7 +157,7 @@ class MatchedNoise(WorkingNoise):
                 gross += self._fit_without_outliers(rows, prior, seen_from, last)
         all_ = np.ones(len(rows.y), dtype=bool)
         if last.rough and len(starts) == 1 and not gross:
-            return [LocalMode(0.0, all_, self.around(rows, *starts[0]))]
+            return [LocalMode(0.0, all_, self.approximate_sites(rows, *starts[0]))]
         first = self._climb(rows, all_, prior, known, *starts[0], last)
         others = [self._climb(rows, all_, prior, known, *at, last, first) for at in starts[1:]]
         return [LocalMode(one.log_evidence, all_, one) for one in (first, *others)] + gross
@@ -189,7 +191,7 @@ class MatchedNoise(WorkingNoise):
         unlike: Fit | None = None,
     ) -> Fit:
         some = rows.only(honest)
-        start = self.around(some, fit[honest], scale)
+        start = self.approximate_sites(some, fit[honest], scale)
         matcher = self._make_matcher(some, prior, last)
         rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
         return matcher.climb(

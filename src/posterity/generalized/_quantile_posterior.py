@@ -47,7 +47,7 @@ class QuantilePosterior(HeavyTailedPosterior):
 
     def copy(self) -> Self:
         """An independent copy."""
-        return super().copy()._but(design=self.design.copy())
+        return super().copy()._copy_with(design=self.design.copy())
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
@@ -56,7 +56,7 @@ class QuantilePosterior(HeavyTailedPosterior):
 
     def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return super().made(change)._but(design=change(self.design))
+        return super().made(change)._copy_with(design=change(self.design))
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]

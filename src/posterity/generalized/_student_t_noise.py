@@ -87,7 +87,7 @@ class StudentTNoise(MatchedNoise):
         """Standard deviation of the noise's core, over its scale."""
         return compute_t_core(self.df)
 
-    def around(self, rows: Rows, fit: Array, scale: float) -> Sites:
+    def approximate_sites(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         error = rows.y - fit
         u = self._compute_weight(error, np.zeros(1), np.array([scale]))

@@ -88,7 +88,7 @@ def take_out(
         if not np.isfinite(leverage).all():
             raise ValueError(explain_never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
         weight, target, error, before, said = _make_site_rows(site, y, mean[:, 0], leverage, g)
-        left = inner.rows_alone().factor
+        left = inner.without_prior().factor
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             gone = X, target[:, None], weight * g
             rounding = AGREED if together else NEAR

@@ -80,7 +80,7 @@ class GeneralizedModel(LinearEstimator):
         approximation = "moments" if self.approximation == "auto" else self.approximation
         likelihood = self._likelihood()
         keeps = self._keeps_start and not likelihood.is_noise
-        return GeneralizedPosterior.around(inner, likelihood, approximation, keeps_start=keeps)
+        return GeneralizedPosterior.wrap(inner, likelihood, approximation, keeps_start=keeps)
 
     def _tell(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))

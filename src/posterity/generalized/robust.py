@@ -142,7 +142,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         """
         if outliers or of != "observation":
             return np.stack(asked(self, X, of, {}).interval(level), axis=1)
-        columns = self._columns_at(X)
+        columns = self._transform_rows(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return np.stack(predictive.interval(level), axis=1)
 
@@ -207,7 +207,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         spread = 2.0 if self.likelihood == "laplace" else self.df / (self.df - 2.0)
         return self._eta_draws(X, size, rng, None), np.full(size, spread * self.noise_scale_**2)
 
-    def _columns_at(self, X: Any) -> Array:
+    def _transform_rows(self, X: Any) -> Array:
         self._posterior  # noqa: B018 - not fitted comes first
         return self._columns(read_points(self, X))
 

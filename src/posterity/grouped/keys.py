@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor.grouped_rows import numbered
+from posterity.factor.grouped_rows import number_keys
 
 Numbers = NDArray[np.int32]
 Labels = list[Any] | NDArray[np.int64]
@@ -51,7 +51,7 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
     for column in read[1:]:
         _check_lengths(numbers, column.numbers)
         pairs = numbers.astype(np.int64) * len(column.labels) + column.numbers
-        numbers, distinct = numbered(pairs)
+        numbers, distinct = number_keys(pairs)
         together = len(distinct)
     rows = _find_first_rows(numbers, together)
     parts = [listed(chosen(c.labels, c.numbers[rows])) for c in read]
@@ -110,7 +110,7 @@ def _from_numpy(values: NDArray[Any], name: str) -> Keys:
 
 
 def _number_values(values: NDArray[np.int64], kind: str) -> Keys:
-    numbers, distinct = numbered(np.ascontiguousarray(values))
+    numbers, distinct = number_keys(np.ascontiguousarray(values))
     return Keys(numbers, distinct, (kind,))
 
 
@@ -146,7 +146,7 @@ def _from_polars(column: Any, name: str) -> Keys:
         column = column.cast(sys.modules["polars"].Categorical)
     if str(column.dtype).startswith(("Categorical", "Enum")):
         codes = column.to_physical().to_numpy()
-        numbers, distinct = numbered(codes.astype(np.int64))
+        numbers, distinct = number_keys(codes.astype(np.int64))
         labels = column.gather(_find_first_rows(numbers, len(distinct))).to_list()
         return _number_by_appearance(numbers, labels, name)
     return _from_objects(column.to_list(), name)
@@ -171,13 +171,13 @@ def _from_objects(values: list[Any], name: str) -> Keys:
 
 def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
     """Number codes by first appearance; labels as they are kept."""
-    numbers, distinct = numbered(codes.astype(np.int64))
+    numbers, distinct = number_keys(codes.astype(np.int64))
     labels = [labels[code] for code in distinct.tolist()]
     labels = [_to_python_scalar(label) for label in labels]
     kind = _get_kind(labels)
     if kind == "dates":
         stamps = np.array([_to_microseconds(label) for label in labels], dtype=np.int64)
-        again, distinct = numbered(stamps)  # two time zones may mean one moment
+        again, distinct = number_keys(stamps)  # two time zones may mean one moment
         return Keys(again[numbers], distinct, (kind,))
     return Keys(numbers, labels, (kind,))
 

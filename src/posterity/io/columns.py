@@ -144,7 +144,7 @@ def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
         return Categories(name, tuple(map(str, given)), how.drop_first)
     values = first.column(name)
     levels = _levels(name, values, numbers=name in how.categories)
-    holes = (MISSING,) if how.holes and has_holes(values) and MISSING not in levels else ()
+    holes = (MISSING,) if how.holes and has_missing(values) and MISSING not in levels else ()
     return Categories(name, (*levels, *holes), how.drop_first)
 
 
@@ -239,7 +239,7 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     return Categories.of_part(*dated, levels, drop_first=False)
 
 
-def has_holes(values: Any) -> bool:
+def has_missing(values: Any) -> bool:
     """Whether a value of an Arrow array is missing."""
     codes, words = encode_text(values)
     return bool((codes == len(words)).any())

@@ -87,7 +87,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     @property
     def posterior_(self) -> Joint:
         """Joint posterior of [intercept, coefficients]; unknown where a feature never varied."""
-        joint, waits = self._joint(), self._waiting()
+        joint, waits = self._joint(), self._never_varied()
         return joint.without_knowledge(waits) if waits.any() else joint
 
     def _joint(self) -> Joint:
@@ -197,7 +197,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         """What exp(coefficient) is called, where it means something."""
         return ""
 
-    def _waiting(self) -> NDArray[np.bool_]:
+    def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
 
@@ -242,7 +242,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         if hasattr(self, "n_targets_"):
             one = cast(LinearPosterior, self._posterior_or_none)
             names = getattr(self, "target_names_", None)
-            many = TargetsPosterior.around(one, self.n_targets_, names)
+            many = TargetsPosterior.wrap(one, self.n_targets_, names)
             self._posterior_or_none = cast(Any, many)
 
     def _expect_missing(self) -> None:

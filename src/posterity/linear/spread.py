@@ -60,6 +60,6 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
         spread = forgetting.begin(spread)
     spread.inner.state.scales = ReachingScales.before_data(len(inner.mean))
     if isinstance(forgetting, Changepoint):
-        return forgetting.begin(HeteroscedasticPosterior.around(fresh, spread))
+        return forgetting.begin(HeteroscedasticPosterior.wrap(fresh, spread))
     mean = fresh if forgetting is None else forgetting.begin(fresh)
-    return HeteroscedasticPosterior.around(mean, spread)
+    return HeteroscedasticPosterior.wrap(mean, spread)

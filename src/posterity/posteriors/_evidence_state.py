@@ -67,5 +67,7 @@ class EvidenceState:
         if stream is not None and self.shared is not None:
             (node,) = stream.posteriors
             self.shared.copy_from(node.factor)
-            stream = Nodes(stream.choice, (node._but(factor=self.shared),), stream.log_weights)
+            stream = Nodes(
+                stream.choice, (node._copy_with(factor=self.shared),), stream.log_weights
+            )
         self.stream = stream

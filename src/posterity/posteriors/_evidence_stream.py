@@ -27,12 +27,12 @@ from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import Nodes, predicted
 from posterity.posteriors._turns import (
-    Waiting,
-    last_turn,
-    moved,
-    rows_until,
-    turns_around,
-    waiting,
+    ConstantFeatures,
+    count_rows_until,
+    find_constant_features,
+    find_last_turn,
+    find_turns_around,
+    have_moved,
 )
 from posterity.posteriors._unseen import FirstMoves, find_first_moves
 from posterity.posteriors.gaussian import LinearPosterior
@@ -123,7 +123,7 @@ class NodesStream:
         path = state.data.row_path(names)
         if not self.learns_lean:
             return path
-        path.go_together(None, state.clock, self.waiting)
+        path.go_together(None, state.clock, self.find_constant_features)
 
         def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
             nodes = self.ahead()
@@ -138,7 +138,9 @@ class NodesStream:
         state = self.state
         (node,) = self.current().posteriors
         node.learn_alongside(path, names)
-        path.go_together(state.data.row_path(names), state.clock, self.waiting, state)
+        path.go_together(
+            state.data.row_path(names), state.clock, self.find_constant_features, state
+        )
 
     def as_member(self) -> FadingMember:
         """What an average learns of it row by row: the node that predicts, and the data."""
@@ -146,14 +148,14 @@ class NodesStream:
         ready = nodes.alone and not nodes.choice.pinned.any()
 
         def next_turn(rows: int) -> int:
-            return turns_around(rows, p, forgets=True)[1]
+            return find_turns_around(rows, p, forgets=True)[1]
 
         behind = LearnedPrior(state.data.as_member(), state, nodes, next_turn, ready)
         return behind.before(nodes.posteriors[0].as_member())
 
     def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
-        """What a lean path needs when the schedule turns after so many rows, as in turned."""
-        due = turns_around(rows, self._p, forgets=self.forgets)[1]
+        """What a lean path needs when the schedule turns after so many rows, as in begin_turn."""
+        due = find_turns_around(rows, self._p, forgets=self.forgets)[1]
         if self.forgets:
             return None, None, due
         turn = Factor(self._p)
@@ -276,16 +278,16 @@ class NodesStream:
             state.scales.learn(self.features(X), weights)
         state.clock[0] += counted(weights, len(X))
         if state.clock[0] >= state.clock[1]:
-            self.turned()
+            self.begin_turn()
 
     def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Where the stretch of rows that starts at ``first`` ends: the schedule turns there."""
         rest = None if weights is None else weights[first:]
         left = int(self.state.clock[1] - self.state.clock[0])
-        stop = first + rows_until(len(X) - first, rest, left)
+        stop = first + count_rows_until(len(X) - first, rest, left)
         if choice.pinned.any():
-            features, constants = self.waiting()
-            moves = moved(self.features(X[first:stop])[:, features], constants).any(axis=1)
+            features, constants = self.find_constant_features()
+            moves = have_moved(self.features(X[first:stop])[:, features], constants).any(axis=1)
             if weights is not None:
                 moves &= weights[first:stop] > 0.0
             if moves.any():
@@ -301,9 +303,11 @@ class NodesStream:
         """Let the data learn rows at once, and keep them as they were at the last turn."""
         state, n_more = self.state, counted(weights, len(X))
         rows = int(state.clock[0]) + n_more
-        last, due = turns_around(rows, self._p, forgets=False)
-        still = self.waiting() if state.clock[0] or not self.chooser.intercept else None
-        first = last_turn(self.features(X), weights, state.clock, last, still)
+        last, due = find_turns_around(rows, self._p, forgets=False)
+        still = (
+            self.find_constant_features() if state.clock[0] or not self.chooser.intercept else None
+        )
+        first = find_last_turn(self.features(X), weights, state.clock, last, still)
         data, turn = state.data.copy(), state.turn
         for part in (slice(0, first), slice(first, len(X))):
             some = None if weights is None else weights[part]
@@ -321,12 +325,12 @@ class NodesStream:
 
     # ---- the schedule --------------------------------------------------------------------------
 
-    def turned(self) -> None:
+    def begin_turn(self) -> None:
         """The schedule turns: from now on the nodes rest on the data as they are."""
         state = self.state
         state.turn = state.data.factor.copy() if not self.forgets else None
         state.stream = state.fresh = None
-        due = turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
+        due = find_turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
         state.clock[1] = NEVER if self.rests else due
 
     def choose_later(self) -> None:
@@ -346,7 +350,7 @@ class NodesStream:
 
     def begin_anew(self) -> None:
         """After rows were unlearned or merged: both what is read and the nodes rest on all."""
-        self.turned()
+        self.begin_turn()
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -377,14 +381,16 @@ class NodesStream:
             return n
         rest = None if weights is None else weights[first:]
         left = max(int(self.state.clock[1] - self.state.clock[0]), 1)
-        return first + rows_until(n - first, rest, left)
+        return first + count_rows_until(n - first, rest, left)
 
     # ---- features that were constant -----------------------------------------------------------
 
-    def waiting(self) -> Waiting:
+    def find_constant_features(self) -> ConstantFeatures:
         """Features that have not varied, and their values."""
         state = self.state
-        return waiting(state.data.factor, state.scales, intercept=self.chooser.intercept)
+        return find_constant_features(
+            state.data.factor, state.scales, intercept=self.chooser.intercept
+        )
 
     def unseen(self, nodes: Nodes, X: Array) -> Array | None:
         """(K, n) what features that were constant until now add to the variance of rows."""
@@ -400,7 +406,7 @@ class NodesStream:
             nodes,
             state.data.factor,
             state.scales,
-            self.waiting(),
+            self.find_constant_features(),
             self.features(X),
             mean=mean,
             intercept=self.chooser.intercept,
@@ -432,7 +438,7 @@ class TargetsStream(NodesStream):
         """The lean path of the data's factor."""
         path = self.state.data.row_path(names)
         if self.learns_lean:
-            path.go_together(None, self.state.clock, self.waiting)
+            path.go_together(None, self.state.clock, self.find_constant_features)
         return path
 
 

@@ -147,7 +147,7 @@ def joined(predictions: Sequence[Distribution], weights: Array) -> Distribution:
     return StudentT(first.df, loc, scale) if isinstance(first, StudentT) else Normal(loc, scale)
 
 
-def one_after_another(parts: Sequence[Distribution]) -> Distribution:
+def concatenate_rows(parts: Sequence[Distribution]) -> Distribution:
     """The rows of all parts; a Normal among Student-t distributions has infinitely many df."""
     if len(parts) == 1:
         return parts[0]
@@ -180,4 +180,4 @@ def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) ->
     prior = belief.factor(n_features, intercept=data.intercept)
     factor = prior.copy()
     factor.merge(data.factor)
-    return data.copy()._but(belief=belief, noise=choice.noise, prior=prior, factor=factor)
+    return data.copy()._copy_with(belief=belief, noise=choice.noise, prior=prior, factor=factor)

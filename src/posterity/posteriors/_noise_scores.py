@@ -11,7 +11,7 @@ from scipy.special import digamma, ndtri, polygamma
 
 from posterity.distributions import Mixture, Normal, StudentT
 from posterity.noise import Distribution, Predictive
-from posterity.posteriors._nodes import one_after_another
+from posterity.posteriors._nodes import concatenate_rows
 
 Array = NDArray[np.float64]
 
@@ -75,9 +75,9 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
         return parts[0]
     mixtures = [part for part in parts if isinstance(part, Mixture)]
     if not mixtures:
-        return one_after_another(cast(Sequence[Distribution], parts))
+        return concatenate_rows(cast(Sequence[Distribution], parts))
     members = zip(*(part.components for part in mixtures), strict=True)
-    components = [one_after_another(cast(Any, some)) for some in members]
+    components = [concatenate_rows(cast(Any, some)) for some in members]
     weights = [
         np.broadcast_to(part.weights, (*part.shape, len(part.components))) for part in mixtures
     ]

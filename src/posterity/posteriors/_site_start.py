@@ -90,7 +90,7 @@ def enough(n_coefficients: int) -> int:
     return max(ROWS, ROWS_A_COEFFICIENT * n_coefficients)
 
 
-def rows_until(weights: NDArray[np.float64], left: int) -> int:
+def count_rows_until(weights: NDArray[np.float64], left: int) -> int:
     """How many rows come until so many of them have weighed something."""
     counted = np.cumsum(weights > 0.0)
     return min(int(np.searchsorted(counted, max(left, 1))) + 1, len(weights))

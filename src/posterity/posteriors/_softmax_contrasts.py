@@ -204,9 +204,9 @@ class Contrasts:
         """
         reached = True
         if len(rows.X) == 1:
-            around = self._around_one(rows, prior, averaged=averaged)
+            around = self._place_around_one_row(rows, prior, averaged=averaged)
         else:
-            around, reached = self._around(rows, prior, start, averaged=averaged)
+            around, reached = self._find_mode_of_rows(rows, prior, start, averaged=averaged)
         self._append(rows, around)
         return reached
 
@@ -239,13 +239,15 @@ class Contrasts:
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
 
-    def _around_one(self, rows: Rows, prior: ContrastPrior, *, averaged: bool) -> LabelPoints:
+    def _place_around_one_row(
+        self, rows: Rows, prior: ContrastPrior, *, averaged: bool
+    ) -> LabelPoints:
         mean, covariance = self.moments(rows.X, self.joined(prior))
         linear_moments = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
         row = rows.labels, float(rows.weights[0])
         return place_around_row(row, mean[0], linear_moments, self.basis, averaged=averaged)
 
-    def _around(
+    def _find_mode_of_rows(
         self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
     ) -> tuple[LabelPoints, bool]:
         """The mode of rows that come together, and whether it was reached."""

@@ -97,7 +97,7 @@ class LabelLikelihood:
         cls, labels: Index, place: Array, basis: Array, moved: Array | None = None
     ) -> LabelLikelihood:
         """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
-        log_probabilities = log_softmax(_around(place, moved) @ basis.T)
+        log_probabilities = log_softmax(_place_around(place, moved) @ basis.T)
         value = np.mean(log_probabilities[np.arange(len(labels)), :, labels], axis=1)
         return cls(labels, value, np.exp(log_probabilities, out=log_probabilities))
 
@@ -138,14 +138,14 @@ class LabelLikelihood:
 
 def log_likelihood(labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Array:
     """(n,) the log likelihood of :class:`LabelLikelihood` alone."""
-    eta = _around(place, moved) @ basis.T
+    eta = _place_around(place, moved) @ basis.T
     eta -= eta.max(axis=-1, keepdims=True)
     said = eta[np.arange(len(labels)), :, labels]
     result: Array = np.mean(said - np.log(np.sum(np.exp(eta, out=eta), axis=-1)), axis=1)
     return result
 
 
-def _around(place: Array, moved: Array | None) -> Array:
+def _place_around(place: Array, moved: Array | None) -> Array:
     around = place[:, None]
     return around if moved is None else np.concatenate([around + moved, around - moved], axis=1)
 

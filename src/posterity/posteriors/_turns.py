@@ -17,7 +17,7 @@ from posterity.evidence.columns import mean_squares
 from posterity.factor import Factor
 
 Array = NDArray[np.float64]
-Waiting = tuple[NDArray[np.intp], Array]
+ConstantFeatures = tuple[NDArray[np.intp], Array]
 
 # Choosing costs about 30 p^3: where rows are forgotten, so many lie between two turns in the end.
 LONGEST_STRETCH = 4096
@@ -27,12 +27,12 @@ SAME = 1e-9
 FIRST_CHUNK = 64
 
 
-def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
+def find_turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
     """The last turn at or before this number of rows (0: none yet), and the next one after it.
 
     Examples
     --------
-    >>> [turns_around(rows, 2, forgets=False) for rows in (0, 1, 5, 20)]
+    >>> [find_turns_around(rows, 2, forgets=False) for rows in (0, 1, 5, 20)]
     [(0, 1), (1, 2), (5, 6), (17, 25)]
     """
     longest = max(LONGEST_STRETCH, ROWS_A_COEFFICIENT * p) if forgets else math.inf
@@ -46,7 +46,9 @@ def turns_around(rows: int, p: int, *, forgets: bool) -> tuple[int, int]:
     return last, turn
 
 
-def waiting(data: Factor, scales: RunningScales | None, *, intercept: bool) -> Waiting:
+def find_constant_features(
+    data: Factor, scales: RunningScales | None, *, intercept: bool
+) -> ConstantFeatures:
     """Features that have not varied, and their values: the mean, or 0 without an intercept.
 
     Before the first row there is no value yet that an intercept could stand for.
@@ -64,19 +66,19 @@ def waiting(data: Factor, scales: RunningScales | None, *, intercept: bool) -> W
     return features, constants[features]
 
 
-def moved(X: Array, constants: Array) -> NDArray[np.bool_]:
+def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
     """(n, k) where the features ``X`` (n, k) are not what they have been."""
     with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
         return np.abs(X - constants) > SAME * np.abs(constants)
 
 
-def find_last_first_variation(X: Array, weights: Array | None, still: Waiting) -> int:
+def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFeatures) -> int:
     """Rows until the last of the features that waited varies for the first time; 0: none does."""
     features, constants = still
     first, size, found = 0, FIRST_CHUNK, 0
     while first < len(X) and len(features):
         part = slice(first, first + size)
-        moves = moved(X[part][:, features], constants)
+        moves = have_moved(X[part][:, features], constants)
         if weights is not None:
             moves &= weights[part, None] > 0.0
         began = moves.any(axis=0)
@@ -87,7 +89,7 @@ def find_last_first_variation(X: Array, weights: Array | None, still: Waiting) -
     return found
 
 
-def rows_until(n: int, weights: Array | None, count: int) -> int:
+def count_rows_until(n: int, weights: Array | None, count: int) -> int:
     """How many of ``n`` rows there are until so many of them weigh something; n, if too few do."""
     if weights is None:
         return min(count, n)
@@ -95,8 +97,12 @@ def rows_until(n: int, weights: Array | None, count: int) -> int:
     return min(int(np.searchsorted(counted, count)) + 1, n)
 
 
-def last_turn(
-    X: Array, weights: Array | None, clock: NDArray[np.int64], last: int, still: Waiting | None
+def find_last_turn(
+    X: Array,
+    weights: Array | None,
+    clock: NDArray[np.int64],
+    last: int,
+    still: ConstantFeatures | None,
 ) -> int:
     """Rows of a batch until the schedule has its last turn in it; 0: none.
 
@@ -104,7 +110,7 @@ def last_turn(
     Without ``still`` nothing was learned yet, and the first row tells what is constant.
     """
     before = int(clock[0])
-    scheduled = rows_until(len(X), weights, last - before) if last > before else 0
+    scheduled = count_rows_until(len(X), weights, last - before) if last > before else 0
     if still is None:
         counted = np.ones(len(X), bool) if weights is None else weights > 0.0
         if not counted.any():

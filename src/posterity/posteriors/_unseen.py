@@ -21,7 +21,7 @@ from scipy.special import ndtri, stdtrit
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
 from posterity.posteriors._nodes import Nodes
-from posterity.posteriors._turns import Waiting, moved
+from posterity.posteriors._turns import ConstantFeatures, have_moved
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def find_first_moves(
     nodes: Nodes,
     data: Factor,
     scales: RunningScales | None,
-    still: Waiting,
+    still: ConstantFeatures,
     X: Array,
     *,
     mean: Array,
@@ -78,7 +78,7 @@ def find_first_moves(
     pinned = nodes.choice.pinned
     features, constants = still
     features, constants = features[pinned[features]], constants[pinned[features]]
-    moves = moved(X[:, features], constants)
+    moves = have_moved(X[:, features], constants)
     if not moves.any():
         return None
     rows, columns = np.nonzero(moves)

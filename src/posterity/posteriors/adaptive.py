@@ -35,11 +35,11 @@ class AdaptivePosterior(AveragedPosterior):
     noises: tuple[NoiseMemories, ...] = field(default=(), repr=False)
 
     @classmethod
-    def around(
+    def wrap(
         cls, runs: Sequence[Any], persistence: tuple[float, ...], outer_persistence: float
     ) -> Self:
         """Average over ``runs``, which have seen nothing and predict in units of the noise."""
-        average = super().around(runs, persistence, outer_persistence)
+        average = super().wrap(runs, persistence, outer_persistence)
         return replace(average, noises=tuple(NoiseMemories() for _ in runs))
 
     def copy(self) -> Self:

@@ -63,7 +63,7 @@ class AveragedPosterior(MixedPosterior):
     expert_weights: TwoLevelWeights = field(repr=False)
 
     @classmethod
-    def around(
+    def wrap(
         cls, runs: Sequence[Any], persistence: tuple[float, ...], outer_persistence: float
     ) -> Self:
         """Average over ``runs``, which have seen nothing."""

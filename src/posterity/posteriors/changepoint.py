@@ -142,7 +142,7 @@ class ChangepointPosterior(LinearPosterior):
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
-    def around(cls, posterior: LinearPosterior, strategy: ChangeStrategy) -> Self:
+    def wrap(cls, posterior: LinearPosterior, strategy: ChangeStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         runs = Runs.before_data(posterior.prior, strategy.max_runs + 1)
         return cls(

@@ -38,7 +38,7 @@ class DispersedPosterior(LinearPosterior):
     spread: Dispersion
 
     @classmethod
-    def around(cls, counts: Any) -> Self:
+    def wrap(cls, counts: Any) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         spread = Dispersion()
         spread.settle()
@@ -48,7 +48,7 @@ class DispersedPosterior(LinearPosterior):
     def copy(self) -> Self:
         """An independent copy."""
         counts = self.counts.copy()
-        return self._but(factor=counts.factor, counts=counts, spread=self.spread.copy())
+        return self._copy_with(factor=counts.factor, counts=counts, spread=self.spread.copy())
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""

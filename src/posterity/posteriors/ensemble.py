@@ -81,7 +81,7 @@ class Ensemble:
         ``scores`` (k,) or (n, k) stand for the present ones.
         """
         scores = self.persistence * self.scores if scores is None else scores
-        return shares(self.log_prior + self._waiting(ranks), scores)
+        return shares(self.log_prior + self._mask_lower_ranks(ranks), scores)
 
     def update(
         self, densities: Array, ranks: Ranks, sample_weight: Array | None = None
@@ -92,7 +92,7 @@ class Ensemble:
         ensemble after them. A row of weight zero is no row: it takes no time. Rows that nobody may
         judge are not judged.
         """
-        waiting = self._waiting(ranks)
+        waiting = self._mask_lower_ranks(ranks)
         densities = clip_log_densities(densities)
         worst = np.where(waiting == 0.0, densities, math.inf).min(axis=1, keepdims=True)
         densities = np.where(waiting == 0.0, densities, worst)
@@ -116,7 +116,7 @@ class Ensemble:
         log_evidence = self.log_evidence + float(added.sum())
         return weights, added, replace(self, scores=sums[-1], log_evidence=log_evidence)
 
-    def _waiting(self, ranks: Ranks) -> Array:
+    def _mask_lower_ranks(self, ranks: Ranks) -> Array:
         """Zeros (n, k) where a hypothesis may count and -inf where it waits."""
         known = np.where(self.log_prior > -math.inf, ranks.astype(np.int16), -1)
         return np.where(known == known.max(axis=-1, keepdims=True), 0.0, -math.inf)

@@ -27,7 +27,7 @@ from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, counted
-from posterity.posteriors._nodes import FreshNodes, Nodes, one_after_another
+from posterity.posteriors._nodes import FreshNodes, Nodes, concatenate_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -82,7 +82,7 @@ class EvidencePosterior(LinearPosterior):
     def copy(self) -> Self:
         """The same knowledge, to go its own way."""
         state = self.state.copy()
-        return self._but(factor=state.data.factor, state=state)
+        return self._copy_with(factor=state.data.factor, state=state)
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
@@ -105,13 +105,13 @@ class EvidencePosterior(LinearPosterior):
         That is when rows are appended together, when the noise is another one, and where a feature
         that was constant begins to vary.
         """
-        return self.for_sites()._but(rests=True).with_noise(self.noise)
+        return self.for_sites()._copy_with(rests=True).with_noise(self.noise)
 
     def with_noise(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise: its prior is chosen anew."""
         state = self.state.copy()
         state.data = state.data.with_noise(noise)
-        twin = self._but(noise=noise, factor=state.data.factor, state=state)
+        twin = self._copy_with(noise=noise, factor=state.data.factor, state=state)
         twin.stream.choose_later()
         return twin
 
@@ -145,7 +145,7 @@ class EvidencePosterior(LinearPosterior):
         """The data of so many targets, each of which chooses a prior of its own when it is read."""
         state = self.state.copy()
         state.data = state.data.for_targets(count)
-        return self._but(prior=state.data.prior, factor=state.data.factor, state=state)
+        return self._copy_with(prior=state.data.prior, factor=state.data.factor, state=state)
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """What is known of one of the targets, or of some, as if they had come alone."""
@@ -154,11 +154,11 @@ class EvidencePosterior(LinearPosterior):
         turn = None if state.turn is None else of_target(state.turn, target)
         data = state.data.of_target(target)
         own = EvidenceState(data, scales=scales, clock=state.clock.copy(), turn=turn)
-        return self._but(prior=data.prior, factor=data.factor, state=own)
+        return self._copy_with(prior=data.prior, factor=data.factor, state=own)
 
     def settled(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
-        return self._but(strategy=self.stream.settled(ahead=stream))
+        return self._copy_with(strategy=self.stream.settled(ahead=stream))
 
     def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
         """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
@@ -269,7 +269,7 @@ class EvidencePosterior(LinearPosterior):
         except BaseException:
             self.copy_from(before)
             raise
-        together = one_after_another(predictions)
+        together = concatenate_rows(predictions)
         if not self.has_evidence:
             counted = together.logpdf(y[:, 0])
             self.state.tally += float(np.sum(counted if weights is None else weights * counted))
@@ -324,13 +324,13 @@ class EvidencePosterior(LinearPosterior):
         """The data's posterior."""
         return self.state.data
 
-    def rows_alone(self) -> LinearPosterior:
+    def without_prior(self) -> LinearPosterior:
         """A copy of the data."""
-        return self.state.data.rows_alone()
+        return self.state.data.without_prior()
 
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait: they are held by a precision that nothing else has."""
-        root = self.rows_alone().factor.root[:, int(self.intercept) :]
+        root = self.without_prior().factor.root[:, int(self.intercept) :]
         held: NDArray[np.bool_] = self.prior_precision >= 0.5 * PINNED * np.square(root).sum(axis=0)
         return held
 

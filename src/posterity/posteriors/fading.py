@@ -56,7 +56,7 @@ class FadingPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
 
     @classmethod
-    def around(cls, posterior: LinearPosterior, strategy: Fading) -> Self:
+    def wrap(cls, posterior: LinearPosterior, strategy: Fading) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         return cls(
             posterior.belief,
@@ -78,7 +78,7 @@ class FadingPosterior(LinearPosterior):
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """The posterior of one target alone."""
-        return super().of_target(target)._but(tally=self.tally.copy())
+        return super().of_target(target)._copy_with(tally=self.tally.copy())
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]

@@ -57,9 +57,9 @@ class LinearPosterior:
 
     def copy(self) -> Self:
         """An independent copy."""
-        return self._but(factor=self.factor.copy())
+        return self._copy_with(factor=self.factor.copy())
 
-    def _but(self, **changes: object) -> Self:
+    def _copy_with(self, **changes: object) -> Self:
         """The same with these fields changed: dataclasses.replace, made for every row."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, **changes)
@@ -91,7 +91,7 @@ class LinearPosterior:
 
     def with_noise(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise."""
-        return self.copy()._but(noise=noise)
+        return self.copy()._copy_with(noise=noise)
 
     def rest_on(self, precision: Array) -> None:
         """Nothing: only a prior that is learned could be another one."""
@@ -105,7 +105,7 @@ class LinearPosterior:
 
         Where the prior is learned, ``weak`` asks for one that hardly knows anything instead.
         """
-        return self._but(factor=self.factor.copy(), noise=self.noise.unit)
+        return self._copy_with(factor=self.factor.copy(), noise=self.noise.unit)
 
     def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
         """What ``read`` reads of it: of an ensemble, the weighted average over its members."""
@@ -131,11 +131,13 @@ class LinearPosterior:
         It only learns: what is read of it is read target by target, or by who knows of them all.
         """
         prior = for_targets(self.prior, count)
-        return self._but(prior=prior, factor=prior.copy())
+        return self._copy_with(prior=prior, factor=prior.copy())
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """What is known of one of the targets, or of some, as if they had come alone."""
-        return self._but(prior=of_target(self.prior, target), factor=of_target(self.factor, target))
+        return self._copy_with(
+            prior=of_target(self.prior, target), factor=of_target(self.factor, target)
+        )
 
     def settled(self, *, stream: bool) -> LinearPosterior:
         """The same, with what all targets have to choose together chosen."""
@@ -201,18 +203,18 @@ class LinearPosterior:
         factor = self.factor.copy()
         factor.append(x, np.array([[target]]), np.array([precision]))
         factor.commit(factor.triangle, self.factor.count, self.factor.seen)
-        return self._but(factor=factor)
+        return self._copy_with(factor=factor)
 
     def recast(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
         prior = Factor(matrix.shape[1])
-        return self._but(intercept=False, prior=prior, factor=recast(self.factor, matrix))
+        return self._copy_with(intercept=False, prior=prior, factor=recast(self.factor, matrix))
 
     def counted(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
         factor = self.factor.copy()
         factor.commit(factor.triangle, effective, seen)
-        return self._but(factor=factor)
+        return self._copy_with(factor=factor)
 
     @property
     def keeps_prior(self) -> bool:
@@ -321,7 +323,7 @@ class LinearPosterior:
         """The posterior that holds the rows: the data's, where the prior is learned."""
         return self
 
-    def rows_alone(self) -> LinearPosterior:
+    def without_prior(self) -> LinearPosterior:
         """A copy that knows what the rows say, and what is left of a prior that fades with them."""
         rows = self.copy()
         if self.keeps_prior:
@@ -335,7 +337,7 @@ class LinearPosterior:
         """
         if not self.intercept:
             return np.full(self.n_features, np.nan)
-        root = self.rows_alone().factor.root
+        root = self.without_prior().factor.root
         with np.errstate(divide="ignore", invalid="ignore"):
             sums = root[0, 1:] / root[0, 0]
             squares = np.square(root[:, 1:]).sum(axis=0) / np.square(root[0, 0])

@@ -21,7 +21,7 @@ from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import Learned, joined, learn_rows
-from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, enough, rows_until
+from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until, enough
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
@@ -82,7 +82,7 @@ class GeneralizedPosterior(LinearPosterior):
     >>> inner = LinearPosterior.before_data(
     ...     GaussianPrior(0.0, 0.1), KnownNoise(1.0), 1, intercept=False
     ... )
-    >>> posterior = GeneralizedPosterior.around(inner, Bernoulli(), "moments")
+    >>> posterior = GeneralizedPosterior.wrap(inner, Bernoulli(), "moments")
     >>> posterior.fit(np.ones((3, 1)), np.ones((3, 1)), None, np.zeros(3))
     >>> posterior.predictive(np.array([[10.0]])).mean().round(2)
     array([0.96])
@@ -95,7 +95,7 @@ class GeneralizedPosterior(LinearPosterior):
     keeps_start: bool = False
 
     @classmethod
-    def around(
+    def wrap(
         cls,
         inner: LinearPosterior,
         likelihood: Likelihood,
@@ -147,7 +147,7 @@ class GeneralizedPosterior(LinearPosterior):
         return self._with(self.inner.made(change), SiteStatistics())
 
     def _with(self, inner: LinearPosterior, statistics: SiteStatistics) -> Self:
-        return self._but(factor=inner.factor, inner=inner, statistics=statistics)
+        return self._copy_with(factor=inner.factor, inner=inner, statistics=statistics)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class GeneralizedPosterior(LinearPosterior):
             return
         together = statistics.together == statistics.seen
         left, precision, logs = remove_sites(
-            self.inner.rows_alone().factor,
+            self.inner.without_prior().factor,
             self.inner.central(),
             SiteModel(self.likelihood, self._way_of(together)),
             rows,
@@ -289,9 +289,9 @@ class GeneralizedPosterior(LinearPosterior):
         """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
         return self.inner.unseen_effects(X)
 
-    def rows_alone(self) -> LinearPosterior:
+    def without_prior(self) -> LinearPosterior:
         """A copy of what the rows say."""
-        return self.inner.rows_alone()
+        return self.inner.without_prior()
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ class GeneralizedPosterior(LinearPosterior):
             start, n = trial.statistics.start, len(rows) - first
             if trial.starts:
                 left = 1 if start is None else start.left(self.n_coefficients)
-                n = rows_until(rows.weights[first:], left)
+                n = count_rows_until(rows.weights[first:], left)
             starts, part = trial.starts, rows[first : first + n]
             learned.append(trial._learn_each(part))
             if starts:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
-from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solved
+from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solve_groups
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
 from posterity.kernel import ArmsPath, GroupPath
@@ -284,7 +284,7 @@ class GroupedPosterior:
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
         bank = self.bank
-        return solved(bank.posteriors(self.exact().prior.priors), bank.n_coefficients)
+        return solve_groups(bank.posteriors(self.exact().prior.priors), bank.n_coefficients)
 
     @property
     def log_evidence(self) -> float:

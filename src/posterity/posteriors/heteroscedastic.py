@@ -85,7 +85,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
-    def around(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
+    def wrap(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
         """Take over what two posteriors believe that have seen nothing."""
         m = mean.n_coefficients - int(mean.intercept)
         nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
@@ -108,7 +108,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     def copy(self) -> Self:
         """An independent copy."""
         mean = self.mean.copy()
-        return self._but(
+        return self._copy_with(
             factor=mean.factor,
             mean=mean,
             spread=self.spread.copy(),
@@ -167,7 +167,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             trial.mean.keep(Factor(trial.mean.n_coefficients), int(trial.statistics.clock[0]))
             trial.spread.keep(Factor(trial.spread.n_coefficients), int(trial.statistics.clock[0]))
             trial.spread.statistics.copy_from(SiteStatistics())
-            trial = self.around(trial.mean, trial.spread)
+            trial = self.wrap(trial.mean, trial.spread)
         else:
             trial._remove_rows(X, y, g)
             predictions = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
@@ -452,4 +452,4 @@ class HeteroscedasticPosterior(LinearPosterior):
 
 def make_noise_posterior(inner: LinearPosterior) -> GeneralizedPosterior:
     """A posterior of the log precision, before any data, around one of known noise."""
-    return GeneralizedPosterior.around(inner, LogPrecision(), "moments")
+    return GeneralizedPosterior.wrap(inner, LogPrecision(), "moments")

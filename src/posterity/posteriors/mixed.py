@@ -160,7 +160,7 @@ class MixedPosterior(LinearPosterior):
         """
         return self.best.unseen_effects(X)
 
-    def rows_alone(self) -> NoReturn:
+    def without_prior(self) -> NoReturn:
         """Refuse: several members have several posteriors of the rows."""
         raise ValueError(
             "a third class is new, and this way to forget supports only two classes: use one "

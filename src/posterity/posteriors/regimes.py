@@ -163,7 +163,7 @@ class RegimesPosterior(MixedPosterior):
     state: Regimes = field(repr=False)
 
     @classmethod
-    def around(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
+    def wrap(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         make: Any = cls  # whose fields are not its parent's
         fresh = fresh.single()
@@ -180,7 +180,7 @@ class RegimesPosterior(MixedPosterior):
 
     def wrapped(self, change: Callable[[Any], Any]) -> Self:
         """Each run begins as what ``change`` makes of it; nothing was learned yet."""
-        return self.around(change(self.fresh), self.strategy)
+        return self.wrap(change(self.fresh), self.strategy)
 
     # ---- learning ------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from posterity.factor import Factor
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._dependence import followed, log_dependence
-from posterity.posteriors._nodes import one_after_another
+from posterity.posteriors._nodes import concatenate_rows
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.gaussian import NO_CHANGES, LinearPosterior
 
@@ -66,7 +66,7 @@ class TargetsPosterior:
     lacks_targets: ClassVar[bool] = False
 
     @classmethod
-    def around(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
+    def wrap(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
         """What believes of each target what ``one`` does, which has seen nothing."""
         return cls(one.for_targets(count), None if names is None else tuple(names))
 
@@ -151,7 +151,7 @@ class TargetsPosterior:
             after.append(*rows)
             first = part.stop
         self.copy_from(after)
-        return one_after_another(predictions)
+        return concatenate_rows(predictions)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""

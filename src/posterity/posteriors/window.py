@@ -80,7 +80,7 @@ class WindowPosterior(LinearPosterior):
         return window_path(self.factor, *kept, size, duration, self.intercept, names)
 
     @classmethod
-    def around(cls, posterior: LinearPosterior, strategy: WindowStrategy) -> Self:
+    def wrap(cls, posterior: LinearPosterior, strategy: WindowStrategy) -> Self:
         """Take over what a posterior that has seen nothing believes."""
         n_features = posterior.n_coefficients - int(posterior.intercept)
         nothing = KeptRows(np.empty((0, n_features)), np.empty((0, 1)), np.empty(0), np.empty(0))
@@ -161,7 +161,7 @@ class WindowPosterior(LinearPosterior):
         X = self.kept.X
         if self.intercept:
             X = np.column_stack([np.ones(len(X)), X])
-        return super().recast(matrix)._but(kept=replace(self.kept, X=X @ matrix))
+        return super().recast(matrix)._copy_with(kept=replace(self.kept, X=X @ matrix))
 
     def counted(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
@@ -174,7 +174,7 @@ class WindowPosterior(LinearPosterior):
             np.full(len(size), each),
             self.kept.times[there],
         )
-        return super().counted(effective, seen)._but(kept=kept)
+        return super().counted(effective, seen)._copy_with(kept=kept)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""
@@ -194,14 +194,14 @@ class WindowPosterior(LinearPosterior):
         """What learns rows of so many targets, each believed to be as this one."""
         many = super().for_targets(count)
         nothing = replace(self.kept, y=np.empty((0, count)))
-        return self._but(prior=many.prior, factor=many.factor, kept=nothing)
+        return self._copy_with(prior=many.prior, factor=many.factor, kept=nothing)
 
     def of_target(self, target: int | Sequence[int]) -> Self:
         """The posterior of one target alone."""
         one = super().of_target(target)
         some = [target] if isinstance(target, int) else list(target)
         kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, some]))
-        return self._but(prior=one.prior, factor=one.factor, kept=kept)
+        return self._copy_with(prior=one.prior, factor=one.factor, kept=kept)
 
     def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row as the window slides; returns what was known of each before it."""

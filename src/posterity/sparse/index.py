@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import murmurhash3_32
 
-from posterity.factor.grouped_rows import numbered
+from posterity.factor.grouped_rows import number_keys
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import Keys, listed
 from posterity.sparse.parts import Part
@@ -143,13 +143,13 @@ class FeatureIndex:
         if self.hashed is not None:
             return _mixed(codes, self.hashed)
         known = (low >= 0) & (high >= 0)
-        places, distinct = numbered(np.where(known, codes, 0))
+        places, distinct = number_keys(np.where(known, codes, 0))
         found = self._placed(self.pairs, Keys(places, distinct, ("numbers",)), new)
         return np.where(known, found[places], np.int32(-1))
 
     def pair_columns_of(self, low: Numbers, high: Numbers, *, new: bool) -> Numbers:
         """The columns that pairs of columns are, -1 where not known."""
-        places, codes = numbered(low.astype(np.int64) << SHIFT | high)
+        places, codes = number_keys(low.astype(np.int64) << SHIFT | high)
         pairs = [(code >> SHIFT, code & (2**SHIFT - 1)) for code in codes.tolist()]
         found = [self.column(pair, new=new) for pair in pairs]
         return np.array(found, dtype=np.int32)[places]
