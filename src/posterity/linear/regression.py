@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from posterity.basis.contract import Bases
+from posterity.distributions._limits import interval_ends
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
 from posterity.linear.base import Means, Precisions, Priors
@@ -241,8 +242,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if of == "mean" and hasattr(self, "n_targets_"):
             rows, _ = self._predicted_rows(X, None)
             each = (one.project(rows) for one in self._joint().each)  # type: ignore[union-attr]
-            return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
-        return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
+            return np.stack([interval_ends(one, level) for one in each], axis=1)
+        return interval_ends(asked(self, X, of, {}), level)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:
         """Distribution of each row's target given all other rows, in closed form.
