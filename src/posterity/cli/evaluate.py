@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
-from posterity.cli.models import build, parse_one
+from posterity.cli.models import COUNTS, build, parse_one
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
@@ -201,7 +201,10 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     if page is not None:
         html = validation_report(
             result,
-            about(settings, table, survey),
+            replace(
+                about(settings, table, survey),
+                log_target=settings.log_target or type(model).__name__ in COUNTS,
+            ),
             model=model,
             features=table.feature_names,
             spread=survey.spread,
@@ -303,6 +306,12 @@ def nothing_left(file: str, table: TableStream) -> ValueError:
     n = table.n_rows_read
     if n <= table.n_before:
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
+    empty = [column for column, holes in table.n_left_out.items() if holes == n]
+    if empty:
+        return ValueError(
+            f"{file} has no value in any row of {', '.join(map(repr, empty))}: leave such columns "
+            "out by --drop"
+        )
     return ValueError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
         f"holes in {_count(n, 'row')}: {counted(table.n_left_out)}): leave such columns out by "

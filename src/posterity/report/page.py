@@ -40,7 +40,7 @@ caption { text-align: left; color: #444; padding-bottom: .25rem; min-width: 16re
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left;
   vertical-align: top; overflow-wrap: break-word; }
 thead th { vertical-align: bottom; }
-.number { text-align: right; }
+.number { text-align: right; white-space: nowrap; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; }
 figure .chart { width: 100%; min-height: 200px; }
@@ -48,6 +48,7 @@ figcaption { color: #444; font-size: .95rem; max-width: 46rem; }
 code { background: #f2f2f2; padding: .15rem .35rem; border-radius: 4px; white-space: pre-wrap; }
 summary { cursor: pointer; color: #00507d; }
 :focus-visible { outline: 3px solid #d55e00; outline-offset: 2px; }
+@media (max-width: 34rem) { th, td { padding-right: .5rem; font-size: .8rem; } }
 @media (prefers-color-scheme: dark) { :root { color-scheme: dark; }
   body { color: #e6e6e6; background: #161616; }
   .chart svg { filter: invert(.92) hue-rotate(180deg); }

@@ -37,9 +37,17 @@ def headline(result: ValidationResult) -> str:
         if n_scored:
             lines.append(
                 f"{100 * level:g}% intervals held {100 * share:.1f}% of the targets: "
-                f"{verdict(level, share, n_scored)}."
+                f"{judge(result, level)}."
             )
     return "\n".join(lines)
+
+
+def judge(result: ValidationResult, level: float) -> str:
+    """Say whether the coverage at a level is what was promised, where intervals have a width."""
+    n_scored = result.n_rows - result.n_unscored
+    if 2 * result.n_certain > n_scored:
+        return "most predictions were certain, and their intervals are points"
+    return verdict(level, result.coverage[level], n_scored)
 
 
 def verdict(level: float, share: float, n_scored: int) -> str:
@@ -76,9 +84,14 @@ def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
     for name, baseline in result.baselines.items():
         said = f"its error: {baseline.mae:.5g}"
         if baseline.n_scored:
-            crps, gain = 100 * baseline.skill_crps, baseline.log_score_gain
-            said += f"; CRPS {crps:.1f}%, {gain:+.2f} nats"
-        yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", said
+            crps, gain = percent(baseline.skill_crps), baseline.log_score_gain
+            said += f"; CRPS {crps}, {gain:+.2f} nats"
+        yield f"skill over {name}", percent(baseline.skill), said
+
+
+def percent(value: float) -> str:
+    """A share in percent; "none" where there is nothing to divide by."""
+    return "none" if np.isnan(value) else f"{100 * value:.1f}%"
 
 
 def slices(found: Slices) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -142,7 +155,7 @@ def shape_in_words(result: ValidationResult) -> str:
     """Say what the PIT shows: too narrow, too wide, too low, too high, or about right."""
     pit = result.pit
     if pit is None or not pit.n_rows:
-        return "The predictions have no distribution to judge."
+        return "Predictions of counts or points are judged by their intervals alone."
     noise = max(0.01, 2.0 * (0.25 / pit.n_rows) ** 0.5)
     half, most = pit.coverage([0.5, 0.94]) - (0.5, 0.94)
     wide_level = max(result.coverage, default=0.0)
