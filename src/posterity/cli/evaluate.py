@@ -301,21 +301,17 @@ def notes(
         )
 
 
-def nothing_left(file: str, table: TableStream) -> ValueError:
-    """What to say where no row is left to work on."""
+def nothing_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
+    """What to say where no row is left to work on; what has no value has no mean to learn."""
     n = table.n_rows_read
     if n <= table.n_before:
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
-    empty = [column for column, holes in table.n_left_out.items() if holes == n]
-    if empty:
-        return ValueError(
-            f"{file} has no value in any row of {', '.join(map(repr, empty))}: leave such columns "
-            "out by --drop"
-        )
+    holes = table.n_left_out
+    is_empty = learning and any(holes[column] == n for column in table.feature_names)
     return ValueError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
-        f"holes in {_count(n, 'row')}: {counted(table.n_left_out)}): leave such columns out by "
-        "--drop, or fill them in by --missing level or mean"
+        f"holes in {_count(n, 'row')}: {counted(holes)}): leave such columns out by --drop"
+        f"{'' if is_empty else ', or fill them in by --missing level or mean'}"
     )
 
 

@@ -122,6 +122,12 @@ class StepsAhead(StepDistribution):
                 columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
         return columns
 
+    def to_frame(self, levels: Sequence[float] = (0.8, 0.95)) -> Any:
+        """The same as a pandas data frame, which needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.to_columns(levels))
+
 
 @dataclass(frozen=True, eq=False)
 class Forecast(StepsAhead):

@@ -24,12 +24,27 @@ SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
 # What one may look for, and what there is.
 HERE = {
+    "aic": "log_evidence_, or leave_one_out(X, y).logpdf(y).sum()",
+    "alpha_": "noise_precision_; the precision of the coefficients is prior_precision_",
+    "bic": "log_evidence_, in which the prior is integrated over",
+    "bse": "posterior_.std(), or summary()",
     "bic_": "log_evidence_, in which the prior is integrated over",
     "credible_interval": "posterior_.interval(0.95), or predict_interval(X)",
+    "conf_int": "posterior_.interval(0.95), or summary()",
+    "copy": "copy.deepcopy(model), or sklearn.base.clone(model) for one that has learned nothing",
+    "fittedvalues": "predict(X)",
+    "get_prediction": "predict_interval(X), with of='mean' for the expected value",
     "get_feature_names_out": "feature_names_in_, or posterior_.names with the intercept",
+    "lambda_": "prior_precision_; the precision of the noise is noise_precision_",
+    "loo": "leave_one_out(X, y).logpdf(y).sum()",
+    "params": "coef_ and intercept_, or summary()",
     "plot": "posterity.plots.plot_coefficients(model), or another of posterity.plots",
     "predict_quantiles": "predict_distribution(X).ppf(0.9), or predict_interval(X)",
+    "pvalues": "posterior_.probability('age > 0'), or summary()",
+    "resid": "y - predict(X)",
+    "rsquared": "score(X, y), or sample_r2(X)",
     "save": "posterity.save(model, path)",
+    "scores_": "log_evidence_",
     "sigma_": "noise_precision_ ** -0.5, the noise's standard deviation",
     "update": "partial_fit(X, y), or learn_one(x, y)",
 }

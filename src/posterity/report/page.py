@@ -40,7 +40,8 @@ caption { text-align: left; color: #444; padding-bottom: .25rem; min-width: 16re
 th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left;
   vertical-align: top; overflow-wrap: break-word; }
 thead th { vertical-align: bottom; }
-.number { text-align: right; white-space: nowrap; }
+.number { text-align: right; }
+td.number { white-space: nowrap; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; }
 figure .chart { width: 100%; min-height: 200px; }
@@ -100,7 +101,7 @@ def tag(name: str, *content: Any, **attributes: Any) -> Html:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
     """A table whose first column names its rows; columns of numbers are set flush right."""
     cells = [[str(cell) for cell in row] for row in rows]
-    right = [all(_is_number(row[k]) for row in cells) for k in range(len(header))]
+    right = [k > 0 and all(_is_number(row[k]) for row in cells) for k in range(len(header))]
     head = tag(
         "tr",
         *(_format_cell("th", cell, r, scope="col") for cell, r in zip(header, right, strict=True)),
