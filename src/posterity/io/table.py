@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -359,6 +359,8 @@ def open_table(
     reading = Reading(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
+    if dates not in get_args(Dates):
+        raise ValueError(f"dates is {dates!r}: it must be one of {', '.join(get_args(Dates))}")
     how = Encoding(
         drop_first=drop_first,
         dates=dates,

@@ -25,7 +25,7 @@ SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 # What one may look for, and what there is.
 HERE = {
     "aic": "log_evidence_, or leave_one_out(X, y).logpdf(y).sum()",
-    "alpha_": "noise_precision_; the precision of the coefficients is prior_precision_",
+    "alpha_": "noise_precision_",
     "bic": "log_evidence_, in which the prior is integrated over",
     "bse": "posterior_.std(), or summary()",
     "bic_": "log_evidence_, in which the prior is integrated over",
@@ -35,7 +35,7 @@ HERE = {
     "fittedvalues": "predict(X)",
     "get_prediction": "predict_interval(X), with of='mean' for the expected value",
     "get_feature_names_out": "feature_names_in_, or posterior_.names with the intercept",
-    "lambda_": "prior_precision_; the precision of the noise is noise_precision_",
+    "lambda_": "prior_precision_ * noise_precision_",
     "loo": "leave_one_out(X, y).logpdf(y).sum()",
     "params": "coef_ and intercept_, or summary()",
     "plot": "posterity.plots.plot_coefficients(model), or another of posterity.plots",

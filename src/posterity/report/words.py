@@ -10,6 +10,8 @@ from posterity.evaluation import Slices, ValidationResult
 
 # A row leads the squared error of so many rows when it has such a share of it.
 FEW, LEADS = 50, 0.2
+# So little error is left only where the features tell the target.
+TOLD = 0.999
 
 
 def headline(result: ValidationResult) -> str:
@@ -125,6 +127,12 @@ def caveats(result: ValidationResult) -> Iterator[str]:
                 f"Row {worst.row:,} alone makes {100 * share:.0f}% of the squared error: its "
                 f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
             )
+    mean = result.baselines.get("mean so far")
+    if mean is not None and result.n_rows >= FEW and mean.skill > TOLD:
+        yield (
+            "Predictions are almost exact: does a feature hold the target, or do several add up to "
+            "it? If so, leave them out."
+        )
     if result.n_unscored:
         yield (
             f"The first predictions know too little to have a width: {_rows(result.n_unscored)} "
