@@ -90,6 +90,8 @@ def __getattr__(name: str) -> object:
             "dump": "posterity.save(model, path)",
             "LinearRegression": "posterity.BayesianLinearRegression",
             "BayesianRidge": "posterity.BayesianLinearRegression",
+            "OLS": "posterity.BayesianLinearRegression(prior_precision=0.0)",
+            "Logit": "posterity.BayesianLogisticRegression(prior_precision=0.0)",
             "LogisticRegression": "posterity.BayesianLogisticRegression",
             "PoissonRegressor": "posterity.BayesianPoissonRegression",
             "Spline": "posterity.basis.Spline",

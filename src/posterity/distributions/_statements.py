@@ -50,7 +50,8 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
 
 def _suggest(statement: str, names: Collection[str]) -> str:
     """The name that the first unknown word may be."""
-    found = (did_you_mean(word, names) for word in re.split(r"[<>=*+\s]+", statement) if word)
+    words = [word for word in re.split(r"[<>=*+\s]+", statement) if word not in names]
+    found = (did_you_mean(word, names) for word in words)
     return next((hint for hint in found if hint), "")
 
 
