@@ -157,7 +157,35 @@ PYTHON = {
     "BayesianLinearRegression().fit(X, Y.to_frame('y')).predict(X)": None,
     "BayesianLinearRegression().fit(X[:1], Y[:1]).predict_interval(X[:1])": None,
     "BayesianLinearRegression().fit(X, np.ones(N)).predict_interval(X[:2])": None,
+    # several levels at once, and misspelt names
+    "LINEAR.predict_interval(X, level=(0.5, 0.9))": "give one level, as in 0.95",
+    "POISSON.predict_interval(X, level=[80, 95])": "give one level, as in 0.95",
+    "LABELS.predict_interval(X, level=[0.5, 0.9])": "give one level, as in 0.95",
+    "ROBUST.predict_interval(X, level=[0.5, 0.9])": "give one level, as in 0.95",
+    "Conformal(clone(LINEAR)).fit(X, Y).predict_interval(X, [0.5, 0.9])": "give one level",
+    "Forecaster().fit(Y).forecast(2).interval([80, 95])": "give one level, as in 0.95",
+    "LINEAR.posterior_['sise']": "did you mean 'size'?",
+    "LINEAR.posterior_.probability('sise > 0')": "did you mean 'size'?",
+    "BayesianLinearRegression(prior_mean={'Age': 1.0}).fit(X, Y)": "did you mean 'age'?",
+    "BayesianLinearRegression(basis='splines').fit(X, Y)": "posterity.basis.Spline()",
+    "BayesianLinearRegression(basis=Spline(knots=5)).fit(X, Y)": "give n_knots",
+    "BayesianLinearRegression(forgetting='adaptve').fit(X, Y)": "as in Adaptive()",
+    "BayesianLinearRegression(prior_precision='flat').fit(X, Y)": "(0.0 is flat)",
+    "BayesianLinearRegression(prior_precision=None).fit(X, Y)": "give 0.0 for a flat prior",
+    "BayesianLinearRegression().fit(X.assign(none=np.nan), Y)": "every row of column 'none'",
+    "BayesianLinearRegression().fit(X.assign(age=1e300), Y)": "in row 0, column 'age'",
+    "GroupedRegression().fit(X, Y, groups='zone')": "groups=X['zone']",
+    "Forecaster().fit(Y).forecast(2).to_frame()": None,
+    "Forecaster().fit(X.assign(when=pandas.Timestamp('2024-01-01')))": "call that column 'ds'",
+    "posterity.save('m.posterity', LINEAR)": "the model comes first",
     # other names
+    "LINEAR.params": "coef_ and intercept_",
+    "LINEAR.conf_int()": "posterior_.interval(0.95)",
+    "LINEAR.rsquared": "sample_r2(X)",
+    "LINEAR.lambda_": "prior_precision_ * noise_precision_",
+    "LINEAR.loo()": "leave_one_out(X, y)",
+    "posterity.Spline": "posterity.basis.Spline",
+    "posterity.BayesianRidge": "posterity.BayesianLinearRegression",
     "LINEAR.plot()": "posterity.plots.plot_coefficients(model)",
     "LINEAR.save('m')": "posterity.save(model, path)",
     "LINEAR.get_feature_names_out()": "feature_names_in_",
@@ -201,6 +229,11 @@ COMMANDS = {
     "evaluate small.csv --target y --categories zone": None,
     "evaluate small.csv --target y --slice zone --json": None,
     "evaluate small.csv --target y --drop a": None,
+    "evaluate small.csv --target y --drop a --drop zone": "no feature",
+    "evaluate small.csv --target y --lag 1 --lag 2": None,
+    "compare small.csv --target y --models auto --models robust": None,
+    "evaluate huge.csv --target y": "line 5, column 'a' is 1e+300",
+    "evaluate hollow.csv --target y --missing mean": "leave such columns out by --drop",
     "evaluate rides.csv --target fare --dates days --missing level --log-target": None,
     "evaluate labels.csv --target bought": "--model logistic",
     "evaluate labels.csv --target bought --model logistic": None,
@@ -244,6 +277,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     y = 3.0 + a + 0.5 * zone + RNG.normal(size=200)
     table = pandas.DataFrame({"a": a, "zone": zone, "y": y})
     table.to_csv(place / "small.csv", index=False)
+    table.assign(a=np.where(table.index == 3, 1e300, 1.0)).to_csv(place / "huge.csv", index=False)
+    table.assign(a=np.nan).to_csv(place / "hollow.csv", index=False)
     table.assign(bought=np.where(y > 4, "yes", "no")).drop(columns="y").to_csv(
         place / "labels.csv", index=False
     )

@@ -87,6 +87,19 @@ def __getattr__(name: str) -> object:
             "evaluate": "posterity.evaluation.progressive_validation(model, X, y)",
             "compare": "posterity.evaluation.compare(models, X, y)",
             "plot": "the functions of posterity.plots",
+            "dump": "posterity.save(model, path)",
+            "LinearRegression": "posterity.BayesianLinearRegression",
+            "BayesianRidge": "posterity.BayesianLinearRegression",
+            "OLS": "posterity.BayesianLinearRegression(prior_precision=0.0)",
+            "Logit": "posterity.BayesianLogisticRegression(prior_precision=0.0)",
+            "LogisticRegression": "posterity.BayesianLogisticRegression",
+            "PoissonRegressor": "posterity.BayesianPoissonRegression",
+            "Spline": "posterity.basis.Spline",
+            "Fourier": "posterity.basis.Fourier",
+            "Adaptive": "posterity.forgetting.Adaptive",
+            "Conformal": "posterity.calibration.Conformal",
+            "Bandit": "posterity.bandits.Bandit",
+            "Normal": "posterity.distributions.Normal",
         }.get(name)
         instead = "" if here is None else f": use {here}"
         raise AttributeError(f"module 'posterity' has no attribute {name!r}{instead}")

@@ -99,7 +99,8 @@ class GaussianPrior:
             )
         if not np.isfinite(precision).all():
             raise ValueError(
-                "prior_precision is not finite: use large finite numbers for strong priors"
+                "prior_precision is not finite: give 0.0 for a flat prior, and large numbers for "
+                "strong ones"
             )
         if precision.ndim == 2:
             return _compute_symmetric_root(precision)

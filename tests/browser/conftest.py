@@ -28,7 +28,7 @@ ARTIFACTS = Path(os.environ.get("POSTERITY_ARTIFACTS", "build/screenshots"))
 
 @dataclass
 class Browser:
-    """Pages of one browser, open_store one after the other.
+    """Pages of one browser, opened one after the other.
 
     `console` has what the page of the moment wrote or raised, `requests` the addresses that it
     asked for outside of the disk and of `host`; they get no answer.

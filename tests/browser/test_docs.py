@@ -1,4 +1,4 @@
-"""The documentation as it is built, open_store from disk in Chromium."""
+"""The documentation as it is built, opened from disk in Chromium."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of `posterity evaluate` and `posterity compare`, open_store from disk in Chromium."""
+"""The pages of `posterity evaluate` and `posterity compare`, opened from disk in Chromium."""
 
 from __future__ import annotations
 

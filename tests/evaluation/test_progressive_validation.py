@@ -486,3 +486,12 @@ def test_what_the_model_refuses_is_placed_in_the_stream(delay: int) -> None:
     with pytest.raises(ValueError, match=r"(?i)nan|finite.*\b13\b") as caught:
         progressive_validation(known_noise(), X, y, batch_rows=20, delay=delay)
     assert caught.value.__notes__ == ["in rows 20 to 39 of the stream (the first is 0)"]
+
+
+def test_a_target_that_never_changes_is_held() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    result = progressive_validation(BayesianLinearRegression(), X, np.full(200, 3.3))
+    assert result.coverage[0.95] == 1.0
+    assert result.n_certain > 150
+    assert result.pit is not None
+    assert result.pit.n_rows == 200 - result.n_unscored - result.n_certain

@@ -14,7 +14,7 @@ pytest.importorskip("vl_convert", reason="reports need posterity[report]")
 
 import vl_convert
 
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, BayesianPoissonRegression
 from posterity.evaluation import compare_predictions, progressive_validation
 from posterity.report import About, Survey, comparison_report, validation_report, words
 
@@ -241,3 +241,30 @@ def test_survey_keeps_the_ends_of_every_column() -> None:
             assert end.seconds[:3].tolist() == ordered[second].tolist()
             assert end.row[:3].tolist() == found.tolist()
         assert survey.spread == pytest.approx(X.std(axis=0))
+
+
+def test_what_is_certain_or_told_is_said() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    still = progressive_validation(BayesianLinearRegression(), X, np.full(200, 3.3))
+    assert (
+        words.judge(still, 0.95) == "most predictions were certain, and their intervals are points"
+    )
+    assert ("skill over mean so far", "none", "its error: 0") in list(words.rows(still))
+    Z = np.random.default_rng(0).normal(size=(2000, 2))
+    told = progressive_validation(BayesianLinearRegression(), Z, Z[:, 0] + Z[:, 1])
+    assert any("almost exact" in line for line in words.caveats(told))
+    survey = Survey([(X, np.full(200, 3.3))])
+    list(survey)
+    assert survey.possible_slips(["a", "b"], "y") == []
+
+
+def test_coefficients_of_counts_are_logs() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    model = BayesianPoissonRegression()
+    result = progressive_validation(model, X, rng.poisson(np.exp(X[:, 0])))
+    html = validation_report(
+        result, About(title="t", target="visits", log_target=True), model=model, spread=[1.0]
+    )
+    assert "log of visits per sd of the feature" in html
+    assert "the log of the prediction" in html

@@ -13,6 +13,7 @@ from posterity.averaging import inputs
 from posterity.averaging.base import AverageOfModels, evidences
 from posterity.averaging.members import check_same_steps, get_final_step, may_be_flat, transformed
 from posterity.distributions import Mixture
+from posterity.distributions._limits import interval_ends
 from posterity.linear.inputs import check_same_features, refuse_no_weight
 from posterity.linear.reader import asked
 from posterity.transaction import all_or_nothing
@@ -372,7 +373,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).round(2)
         array([[-1.9,  2.9]])
         """
-        return np.stack(asked(self, X, of, {}).interval(level), axis=1)
+        return interval_ends(asked(self, X, of, {}), level)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
@@ -402,7 +403,7 @@ class Averaged(AverageOfModels):
         >>> bool(low < 2.0 < high)
         True
         """
-        low, high = self.predict_distribution_one(x).interval(level)
+        low, high = interval_ends(self.predict_distribution_one(x), level)
         return float(low), float(high)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:

@@ -109,6 +109,8 @@ class Spline(LocalFunctions):
         knots = np.asarray(self.knots, dtype=np.float64)
         if knots.ndim == 1:
             knots = np.repeat(knots[:, None], d, axis=1)
+        if knots.ndim == 0:
+            raise ValueError(f"knots is {self.knots!r}: give n_knots for how many there are")
         if knots.ndim != 2 or knots.shape[1] != d or len(knots) < 2:
             raise ValueError(
                 f"knots has shape {knots.shape}: it must be 'even', 'quantiles', (c,) places for "

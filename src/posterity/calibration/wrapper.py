@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from posterity.averaging import inputs
 from posterity.averaging.members import check_member, fresh, get_final_step, transformed
+from posterity.distributions._limits import interval_ends
 from posterity.factor import Rows
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
@@ -205,7 +206,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).shape
         (1, 2)
         """
-        return np.stack(self.predict_distribution(X, **how).interval(level), axis=1)
+        return interval_ends(self.predict_distribution(X, **how), level)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`).
@@ -251,7 +252,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> low < high
         True
         """
-        low, high = self.predict_distribution_one(x).interval(level)
+        low, high = interval_ends(self.predict_distribution_one(x), level)
         return float(low), float(high)
 
     # ---- inner -----------------------------------------------------------------------------------

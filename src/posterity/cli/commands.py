@@ -123,6 +123,7 @@ def evaluate(**options: Any) -> None:
     "--models",
     required=True,
     metavar="a,b+c,...",
+    multiple=True,
     callback=models,
     help="Models to compare, with commas between; their words are listed below.",
 )

@@ -64,6 +64,7 @@ reward = click.option(
 @click.option(
     "--covariates",
     metavar="a,b,...",
+    multiple=True,
     callback=group.names,
     help="Columns known before an arm was chosen: what they explain makes no interval wider.",
 )

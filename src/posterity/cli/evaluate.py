@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
-from posterity.cli.models import build, parse_one
+from posterity.cli.models import COUNTS, build, parse_one
 from posterity.cli.pages import checked_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
@@ -201,7 +201,10 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     if page is not None:
         html = validation_report(
             result,
-            about(settings, table, survey),
+            replace(
+                about(settings, table, survey),
+                log_target=settings.log_target or type(model).__name__ in COUNTS,
+            ),
             model=model,
             features=table.feature_names,
             spread=survey.spread,
@@ -298,15 +301,17 @@ def notes(
         )
 
 
-def nothing_left(file: str, table: TableStream) -> ValueError:
-    """What to say where no row is left to work on."""
+def nothing_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
+    """What to say where no row is left to work on; what has no value has no mean to learn."""
     n = table.n_rows_read
     if n <= table.n_before:
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
+    holes = table.n_left_out
+    is_empty = learning and any(holes[column] == n for column in table.feature_names)
     return ValueError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
-        f"holes in {_count(n, 'row')}: {counted(table.n_left_out)}): leave such columns out by "
-        "--drop, or fill them in by --missing level or mean"
+        f"holes in {_count(n, 'row')}: {counted(holes)}): leave such columns out by --drop"
+        f"{'' if is_empty else ', or fill them in by --missing level or mean'}"
     )
 
 

@@ -64,17 +64,17 @@ class OneLineErrors(click.Group):
         return click.Group.main(self, *args, standalone_mode=False, **kwargs)  # type: ignore[call-overload]
 
 
-def names(ctx: click.Context, option: click.Parameter, value: str | None) -> Any:
-    """Column names, with commas between; quoted where there is a comma in one."""
-    if value is None:
+def names(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> Any:
+    """Column names, with commas between, of all times the option was given; quoted if need be."""
+    if not value:
         return None if option.name == "features" else ()
-    (found,) = csv.reader([value], skipinitialspace=True)
+    found = [name for row in csv.reader(value, skipinitialspace=True) for name in row]
     return tuple(name.strip() for name in found if name.strip())
 
 
-def lags(ctx: click.Context, option: click.Parameter, value: str) -> tuple[int, ...]:
-    """Numbers of rows, with commas between."""
-    found = [word.strip() for word in value.split(",") if word.strip()]
+def lags(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[int, ...]:
+    """Numbers of rows, with commas between, of all times the option was given."""
+    found = [word.strip() for text in value for word in text.split(",") if word.strip()]
     for word in found:
         if not (word.isdecimal() and int(word) > 0):
             raise click.BadParameter(
@@ -118,13 +118,14 @@ def forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
     return value.strip()
 
 
-def models(ctx: click.Context, option: click.Parameter, value: str) -> str:
+def models(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> str:
     """Check what was written; the models are made when the work begins."""
+    joined = ",".join(value)
     try:
-        words.parse(value)
+        words.parse(joined)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-    return value
+    return joined
 
 
 def model(ctx: click.Context, option: click.Parameter, value: str) -> str:

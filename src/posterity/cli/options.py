@@ -93,12 +93,14 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "features": click.option(
         "--features",
         metavar="a,b,...",
+        multiple=True,
         callback=group.names,
         help="Columns to predict from, in this order. All but the target by default.",
     ),
     "drop": click.option(
         "--drop",
         metavar="c,d,...",
+        multiple=True,
         callback=group.names,
         help="Columns to leave out. A name with a comma in it stands in double quotes: "
         "'\"Item, name\",id'.",
@@ -174,7 +176,7 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "lags": click.option(
         "--lag",
         "lags",
-        default="",
+        multiple=True,
         metavar="1,24,...",
         callback=group.lags,
         help="Predict also from the target so many rows before. The first rows are then only the "
@@ -183,6 +185,7 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
     "categories": click.option(
         "--categories",
         metavar="a,b,...",
+        multiple=True,
         callback=group.names,
         help="Columns of numbers, such as codes, that are categories all the same.",
     ),

@@ -63,7 +63,7 @@ def run(
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
-                raise nothing_left(called(file), table)
+                raise nothing_left(called(file), table, learning=False)
     for note in () if quiet else kept.describe_reading(table):
         say_note(note)
 

@@ -191,6 +191,7 @@ def merge(**settings: Any) -> None:
 @click.option(
     "--keep",
     metavar="a,b,...",
+    multiple=True,
     callback=group.names,
     help="Columns of FILE to write beside the predictions, as they are.",
 )
@@ -245,6 +246,7 @@ def show(**settings: Any) -> None:
 @click.option(
     "--features",
     metavar="a,b,...",
+    multiple=True,
     callback=group.names,
     help="Other columns to forecast from; what they will be must be known, in --future.",
 )

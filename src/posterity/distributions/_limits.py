@@ -23,6 +23,20 @@ def check_level(level: ArrayLike) -> FloatArray:
     return levels
 
 
+def one_level(level: ArrayLike) -> float:
+    """The level of one interval per row: several would be read as those of several rows."""
+    if np.ndim(level):
+        raise ValueError(
+            f"level is {level!r}: give one level, as in 0.95, and ask again for each of the others"
+        )
+    return float(check_level(level))
+
+
+def interval_ends(distribution: Any, level: ArrayLike) -> FloatArray:
+    """(..., 2): the ends of the central interval of each row, at one level."""
+    return np.stack(distribution.interval(one_level(level)), axis=-1)
+
+
 def is_flat(scale: FloatArray, shape: tuple[FloatArray, ...]) -> Any:
     flat = scale == math.inf
     return flat | (shape[0] <= 0.0) if shape else flat

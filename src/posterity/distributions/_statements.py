@@ -7,6 +7,8 @@ import re
 from collections.abc import Collection
 from itertools import combinations
 
+from posterity.distributions.guesses import did_you_mean
+
 # Signs with space around them: names may hold others, as in "pre-war".
 _SIGN = re.compile(r"\s+([+-])\s+")
 _PRODUCT = re.compile(r"\s*\*\s*")
@@ -42,7 +44,15 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
     raise ValueError(
         f"{statement!r} is not a comparison: write one of names and numbers, as in 'age > 0', "
         f"'b - a > 0.5' or '-0.1 < age < 0.1'; the coefficients are {listed}"
+        f"{_suggest(statement, names)}"
     )
+
+
+def _suggest(statement: str, names: Collection[str]) -> str:
+    """The name that the first unknown word may be."""
+    words = [word for word in re.split(r"[<>=*+\s]+", statement) if word not in names]
+    found = (did_you_mean(word, names) for word in words)
+    return next((hint for hint in found if hint), "")
 
 
 def _one_comparison(

@@ -1,8 +1,9 @@
-"""What other libraries have, by their names: the message says what it is called here."""
+"""Names that are not ours: what other libraries call it, and what is nearly right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -28,3 +29,18 @@ def refuse_guess(owner: Any, name: str, here: Mapping[str, str]) -> Any:
         )
     # A property that raised says so again.
     return object.__getattribute__(owner, name)
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """The end of a message about an unknown name: the nearest known one, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("prcie", ["age", "price"])
+    "; did you mean 'price'?"
+    >>> did_you_mean("humidity", ["age", "price"])
+    ''
+    """
+    folded = {str(one).casefold(): one for one in known}
+    near = difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    return f"; did you mean {str(folded[near[0]])!r}?" if near else ""

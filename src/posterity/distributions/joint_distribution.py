@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import did_you_mean, refuse_guess
 from posterity.distributions.row_distribution import RowDistribution
 
 Index = int | slice | Sequence[int] | np.ndarray
@@ -204,7 +204,10 @@ class JointDistribution:
         """Which coefficient has this name."""
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
-            raise ValueError(f"there is no coefficient {name!r}: the coefficients are {listed}")
+            raise ValueError(
+                f"there is no coefficient {name!r}: the coefficients are {listed}"
+                f"{did_you_mean(name, self.names or ())}"
+            )
         return (self.names or ()).index(name)
 
     def _places(self, index: Index | str) -> Index:

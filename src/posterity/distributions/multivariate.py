@@ -126,7 +126,8 @@ class _Joint(JointDistribution):
         if self._noise_unknown():
             return np.full(scales.shape, math.inf)
         # 0 * inf: a perfect fit says nothing of a coefficient without information.
-        return np.where(np.isinf(scales), math.inf, self.scale * np.minimum(scales, 1e308))
+        with np.errstate(over="ignore"):
+            return np.where(np.isinf(scales), math.inf, self.scale * np.minimum(scales, 1e308))
 
     def _refuse_improper(self) -> None:
         advice = "learn more rows or use a proper prior"

@@ -15,6 +15,9 @@ from posterity.distributions import Normal, StudentT
 
 FloatArray = NDArray[np.float64]
 
+# An interval may be narrower than the digits of its ends: a target as near as that is inside.
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
+
 
 class Distribution(Protocol):
     """What a prediction must answer, one entry a row; ``cdf`` too, if there is to be a PIT."""
@@ -66,12 +69,13 @@ def _score_by_distribution(distribution: Any, y: FloatArray, levels: Sequence[fl
         low = 0.05 if hasattr(distribution, "logpmf") else 0.5
         centre = np.where(proper, centre, distribution.ppf(low))
         limits = [(low, np.where(proper, high, np.inf)) for low, high in limits]
+    slack = ROUNDING * np.abs(y)
     is_continuous = hasattr(distribution, "cdf") and not hasattr(distribution, "logpmf")
     return RowScores(
         y - centre,
         distribution.logpdf(y),
         distribution.crps(y),
-        [(low <= y) & (y <= high) for low, high in limits],
+        [(low - slack <= y) & (y <= high + slack) for low, high in limits],
         [high - low for low, high in limits],
         np.asarray(distribution.cdf(y)) if is_continuous else None,
     )
@@ -85,7 +89,7 @@ def _score_by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) 
     log_score, crps, central = kernel.t_scores(y, loc, scale, df)
     log_score -= np.log(scale)
     error = y - loc
-    size = np.abs(error)
+    size, slack = np.abs(error), ROUNDING * np.abs(y)
     halves = [
         kernel.t_half_widths(len(y), scale, df, -float(ndtri(0.5 * (1.0 - level))))
         for level in levels
@@ -94,7 +98,7 @@ def _score_by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) 
         error,
         log_score,
         crps,
-        [size <= half for half in halves],
+        [size <= half + slack for half in halves],
         [2.0 * half for half in halves],
         0.5 + 0.5 * central,
     )

@@ -75,7 +75,7 @@ class Tally:
         if scored.u is None or self._counts is None:
             self._counts = None
         else:
-            counted = columns[column.SCORED]
+            counted = columns[column.WITH_DENSITY]  # a point has no quantiles to compare
             self._residuals.add(scored.y - scored.error, scored.u, counted.astype(bool))
             u = scored.u if counted.all() else scored.u[counted.astype(bool)]
             self._counts += count_bins(u)

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
 from posterity.distributions import Normal, StudentT
+from posterity.distributions._limits import interval_ends
 from posterity.factorization.inputs import make_row, read_numbers
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
@@ -164,7 +165,7 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         >>> model.predict_interval([["ann", "tea"]], level=0.9).shape
         (1, 2)
         """
-        return np.stack(self.predict_distribution(X).interval(level), axis=1)
+        return interval_ends(self.predict_distribution(X), level)
 
     # ---- inner -----------------------------------------------------------------------------------
 

@@ -122,6 +122,8 @@ def save(
     True
     >>> folder.cleanup()
     """
+    if hasattr(path, "get_params"):
+        raise TypeError(f"path is {type(path).__name__}: the model comes first, save(model, path)")
     _replace(Path(os.path.realpath(path)), dumps(model, notes), durable=durable)
 
 

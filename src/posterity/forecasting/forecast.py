@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions._limits import one_level
 from posterity.forecasting.ensemble import Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
@@ -59,6 +60,7 @@ class StepDistribution:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Ends of the central intervals of each step at a probability ``level``."""
+        level = one_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must be between 0 and 1, as in 0.95")
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
@@ -119,6 +121,12 @@ class StepsAhead(StepDistribution):
             for name, end in zip(("lo", "hi"), self.interval(level), strict=True):
                 columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
         return columns
+
+    def to_frame(self, levels: Sequence[float] = (0.8, 0.95)) -> Any:
+        """The same as a pandas data frame, which needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.to_columns(levels))
 
 
 @dataclass(frozen=True, eq=False)

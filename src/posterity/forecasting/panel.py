@@ -179,6 +179,7 @@ class Panel:
 
 def convert_to_values(values: Any, name: str) -> Array:
     """A series or a column (n,), by its name in words, as numbers; NaN was not observed."""
+    refuse_times(values, name)
     try:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -187,6 +188,15 @@ def convert_to_values(values: Any, name: str) -> Array:
         raise ValueError(f"{name} has shape {values.shape}: it must be (n,)")
     check_finite(values, name)
     return np.asarray(values)
+
+
+def refuse_times(values: Any, name: str) -> None:
+    """Raise ``ValueError`` for dates, which would become nanoseconds."""
+    if getattr(getattr(values, "dtype", None), "kind", "O") in "Mm":
+        raise ValueError(
+            f"{name} contains dates or times, which are no values of a series: call that column "
+            "'ds', or make it the index, as in frame.set_index('when')"
+        )
 
 
 def check_finite(values: Array, name: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
-from posterity.forecasting.panel import Panel, check_finite, convert_to_values
+from posterity.forecasting.panel import Panel, check_finite, convert_to_values, refuse_times
 
 Array = NDArray[np.float64]
 
@@ -114,6 +114,7 @@ def _read_values(data: Any, calendar: Calendar | None) -> Panel:
             rows = convert_to_values(data, "the series")[:, None]
             which = np.zeros(len(rows), dtype=np.int64)
             return _mark_single(_place_on_grid((TARGET,), which, times, rows, (), calendar))
+        refuse_times(data, "the series")
         try:
             array = np.asarray(data, dtype=np.float64)
         except (TypeError, ValueError) as error:

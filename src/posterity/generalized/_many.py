@@ -68,7 +68,7 @@ def begin_posterior(
     if isinstance(forgetting, type) or not hasattr(forgetting, "begin"):
         raise TypeError(
             f"forgetting is {forgetting!r}: it must be None or a strategy from "
-            "posterity.forgetting, as in Stabilized(discount=0.99)"
+            "posterity.forgetting, as in Adaptive() or Stabilized(discount=0.99)"
         )
     return forgetting.begin(posterior)  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Normal
+from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, GeneralizedModel, expand_to_rows
@@ -285,7 +286,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
             predictive = self._expected(self._eta_distribution(X, offset))
         else:
             raise ValueError(f"of is {of!r}: it must be 'observation', 'mean' or 'eta'")
-        return np.stack(predictive.interval(level), axis=1)
+        return interval_ends(predictive, level)
 
     def predict_mean_distribution(
         self, X: Any, *, offset: ArrayLike | None = None

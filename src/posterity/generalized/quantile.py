@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Mixture, Normal
+from posterity.distributions._limits import interval_ends
 from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
@@ -186,9 +187,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         if of not in ("quantile", "observation"):
             raise ValueError(f"of is {of!r}: it must be 'quantile' or 'observation'")
         if self._is_one and of == "quantile":
-            return np.stack(self.predict_quantile(X).interval(level), axis=1)
+            return interval_ends(self.predict_quantile(X), level)
         if of == "observation":
-            return np.stack(self.predict_distribution(X).interval(level), axis=1)
+            return interval_ends(self.predict_distribution(X), level)
         return np.sort([one.predict_interval(X, level) for one in self._models()], axis=0).swapaxes(
             0, 1
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from posterity.basis.contract import Bases
+from posterity.distributions._limits import interval_ends
 from posterity.distributions.transformed import NODE_SHARES, NODES
 from posterity.forgetting import Forgetting
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
@@ -141,10 +142,10 @@ class BayesianRobustRegression(HeavyTailedRegression):
         (1, 2)
         """
         if outliers or of != "observation":
-            return np.stack(asked(self, X, of, {}).interval(level), axis=1)
+            return interval_ends(asked(self, X, of, {}), level)
         columns = self._transform_rows(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
-        return np.stack(predictive.interval(level), axis=1)
+        return interval_ends(predictive, level)
 
     def row_weights(self, X: Any, y: Any) -> Array:
         """(n,) weight of each row: near 1 for those that the line expects, small where it doubts.

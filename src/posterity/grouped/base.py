@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.distributions._limits import interval_ends
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.effects import average_change, shared_posterior
@@ -206,8 +207,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        predictive = asked(self, X, of, {"groups": groups})
-        return np.stack(predictive.interval(level), axis=1)
+        return interval_ends(asked(self, X, of, {"groups": groups}), level)
 
     @one_at_a_time
     def average_effects(
@@ -314,7 +314,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> bool(low < high)
         True
         """
-        low, high = self.predict_distribution_one(x, group=group).interval(level)
+        low, high = interval_ends(self.predict_distribution_one(x, group=group), level)
         return float(low), float(high)
 
     # ---- state -----------------------------------------------------------------------------------

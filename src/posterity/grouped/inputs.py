@@ -70,6 +70,11 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         if known:
             raise ValueError("earlier rows had keys: give groups= for these as well")
         return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
+    if isinstance(groups, str):
+        raise ValueError(
+            f"groups is the text {groups!r}: give the keys of the rows, as groups=X[{groups!r}], "
+            f"or by={groups!r} to the model"
+        )
     keys = _check_given(groups)
     if len(keys.numbers) != _length(X):
         raise ValueError(

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor.usable import LARGEST
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
@@ -138,7 +139,7 @@ class Skip:
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Leave rows out."""
-        if sum_is_finite(X, y):
+        if sum_is_usable(X, y):
             return None
         return self._counted(~(np.isnan(X).any(axis=1) | np.isnan(y)))
 
@@ -168,7 +169,7 @@ class RunningMean(Skip):
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Fill in, then leave out what cannot be."""
         names = self._names()
-        if sum_is_finite(X, y):
+        if sum_is_usable(X, y):
             self.means.add(names, X.sum(axis=0), np.full(len(names), float(len(X))))
             return None
         absent = np.isnan(X)
@@ -203,7 +204,7 @@ class Constant(Skip):
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Fill in, or raise."""
-        if sum_is_finite(X, y):
+        if sum_is_usable(X, y):
             return None
         absent = np.isnan(X)
         for j, name in enumerate(self._names()):
@@ -257,18 +258,26 @@ def counted(holes: Mapping[str, int], most: int = 8) -> str:
     return f"{words}, and {len(ranked) - most:,} columns more" if len(ranked) > most else words
 
 
-def refuse_infinite(X: FloatArray, y: FloatArray, place: Place) -> None:
-    """Infinity is never a missing value: it is an error under every policy."""
-    bad = find_first(np.isinf, X, y)
-    if bad is not None:
+def refuse_too_large(X: FloatArray, y: FloatArray, place: Place) -> None:
+    """Infinity is never a missing value, nor is 1e300: they are errors under every policy."""
+    bad = find_first(lambda values: np.abs(values) > LARGEST, X, y)
+    if bad is None:
+        return
+    row, column = bad
+    value = y[row] if column < 0 else X[row, column]
+    if np.isinf(value):
         raise TableError(f"{place(*bad)} is infinite: correct or delete that row")
+    raise TableError(
+        f"{place(*bad)} is {value:g}: beyond 1e150 squares overflow; correct or delete that row, "
+        "or use smaller units"
+    )
 
 
 def find_first(
     test: Callable[[FloatArray], NDArray[np.bool_]], X: FloatArray, y: FloatArray
 ) -> tuple[int, int] | None:
     """Row and column of the first value the test holds for, row by row; column -1 is y."""
-    if sum_is_finite(X, y):
+    if sum_is_usable(X, y):
         return None
     in_X = test(X)
     rows = np.flatnonzero(np.any(in_X, axis=1) | test(y))
@@ -279,7 +288,7 @@ def find_first(
     return row, int(columns[0]) if len(columns) else -1
 
 
-def sum_is_finite(X: FloatArray, y: FloatArray) -> bool:
-    """A finite sum has finite terms; the other way round a closer look is due."""
+def sum_is_usable(X: FloatArray, y: FloatArray) -> bool:
+    """A sum that is neither NaN nor very large has such terms, or terms that cancel."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum() + y.sum()))
+        return bool(abs(X.sum() + y.sum()) <= LARGEST)

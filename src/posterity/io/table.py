@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ from posterity.io.missing import (
     Policy,
     counted,
     make_policy,
-    refuse_infinite,
-    sum_is_finite,
+    refuse_too_large,
+    sum_is_usable,
 )
 from posterity.io.reading import BATCH_ROWS, MEMORY, Reading, Rows, WeightAndTime
 from posterity.io.sources import Source
@@ -185,14 +185,14 @@ class TableStream:
             )
 
     def _usable(self, rows: Rows, past: int) -> Rows:
-        """Rows without missing values, and none infinite; ``past`` rows were before the first."""
-        if self._policy.means is None and sum_is_finite(rows.X, rows.y):
+        """Rows without missing values, and none too large; ``past`` rows were before the first."""
+        if self._policy.means is None and sum_is_usable(rows.X, rows.y):
             return rows
 
         def place(row: int, column: int) -> str:
             return self._place(row + past, column)
 
-        refuse_infinite(rows.X, rows.y, place)
+        refuse_too_large(rows.X, rows.y, place)
         holes = self._count_missing(rows)
         try:
             kept = self._policy.apply(rows.X, rows.y, place)
@@ -206,7 +206,7 @@ class TableStream:
 
     def _count_missing(self, rows: Rows) -> dict[str, int]:
         """How many values are missing in each column."""
-        if sum_is_finite(rows.X, rows.y):
+        if sum_is_usable(rows.X, rows.y):
             return {}
         counts = np.isnan(rows.X).sum(axis=0)
         found = {column: int(counts[place]) for place, (_, column) in enumerate(self._features())}
@@ -359,6 +359,8 @@ def open_table(
     reading = Reading(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
+    if dates not in get_args(Dates):
+        raise ValueError(f"dates is {dates!r}: it must be one of {', '.join(get_args(Dates))}")
     how = Encoding(
         drop_first=drop_first,
         dates=dates,

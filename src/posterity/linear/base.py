@@ -256,7 +256,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             if isinstance(self.forgetting, type) or not hasattr(self.forgetting, "begin"):
                 raise TypeError(
                     f"forgetting is {self.forgetting!r}: it must be None or a strategy from "
-                    "posterity.forgetting, as in Stabilized(discount=0.99)"
+                    "posterity.forgetting, as in Adaptive() or Stabilized(discount=0.99)"
                 )
             posterior = self.forgetting.begin(posterior)
         return posterior
@@ -360,7 +360,8 @@ def learned_by(
         if prior_precision not in named:
             raise ValueError(
                 f"prior_precision is {prior_precision!r}: it must be "
-                f"{' or '.join(map(repr, named))}, a strategy from posterity.evidence, or numbers"
+                f"{' or '.join(map(repr, named))}, a strategy from posterity.evidence, or numbers "
+                "(0.0 is flat)"
             )
         return named[prior_precision]
     if isinstance(prior_precision, type):

@@ -262,6 +262,11 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
                 f"{label} is {value:g} in {where}: beyond 1e150 squares overflow; use smaller units"
             )
         kind = "NaN" if np.isnan(value) else "infinity"
+        if label == "X" and len(values) > 1 and np.isnan(values[:, column]).all():
+            raise ValueError(
+                f"Input X contains NaN in every row of column {_label(names, column)}: leave that "
+                "column out"
+            )
         raise ValueError(
             f"Input {label} contains {kind} in {where} (the first of {len(bad)}): drop such rows"
             + (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Normal
+from posterity.distributions.guesses import did_you_mean
 
 Array = NDArray[np.float64]
 Names = Callable[[], Sequence[str]]
@@ -62,8 +63,8 @@ def _unknown(parameter: str, name: Any, columns: list[str]) -> str:
     if name == INTERCEPT:
         return f"{parameter} names the intercept, but fit_intercept is False: leave it out"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
-    listed = ", ".join(map(repr, columns[:20])) + more
-    return f"{parameter} names {name!r}, which is no feature: the features are {listed}"
+    listed, near = ", ".join(map(repr, columns[:20])) + more, did_you_mean(name, columns)
+    return f"{parameter} names {name!r}, which is no feature: the features are {listed}{near}"
 
 
 def _moments(prior: Any) -> tuple[dict[Any, float], dict[Any, float]]:

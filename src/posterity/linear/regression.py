@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from posterity.basis.contract import Bases
+from posterity.distributions._limits import interval_ends
 from posterity.forgetting import Forgetting
 from posterity.linear import functions
 from posterity.linear.base import Means, Precisions, Priors
@@ -243,8 +244,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             joints: Any = self._joint()
             pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
             each = (self._project(*pair, rows, 0.0) for pair in pairs)
-            return np.stack([np.stack(one.interval(level), axis=-1) for one in each], axis=1)
-        return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
+            return np.stack([interval_ends(one, level) for one in each], axis=1)
+        return interval_ends(asked(self, X, of, {}), level)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:
         """Distribution of each row's target given all other rows, in closed form.

@@ -22,16 +22,47 @@ Posterior = TypeVar("Posterior")
 SHARED = ("_row_path", "_learn_lean", "_predict_lean")
 
 
+LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"
 # What one may look for, and what there is.
 HERE = {
+    "aic": "log_evidence_, in which the prior is integrated over",
+    "alpha_": "noise_precision_",
+    "bic": "log_evidence_, in which the prior is integrated over",
     "bic_": "log_evidence_, in which the prior is integrated over",
+    "bse": "posterior_.std(), or summary()",
+    "clone": "sklearn.base.clone(model), which has learned nothing",
+    "conf_int": "posterior_.interval(0.95), or summary()",
+    "copy": "copy.deepcopy(model)",
+    "cov_params": "posterior_.cov",
     "credible_interval": "posterior_.interval(0.95), or predict_interval(X)",
+    "fittedvalues": "predict(X)",
     "get_feature_names_out": "feature_names_in_, or posterior_.names with the intercept",
+    "get_margeff": "average_effects(X)",
+    "get_prediction": "predict_interval(X), with of='mean' for the expected value",
+    "idata": "posterity.adapters.arviz.to_arviz(model, X, y)",
+    "lambda_": "prior_precision_ * noise_precision_",
+    "learn_many": "partial_fit(X, y)",
+    "llf": "log_evidence_",
+    "loo": LOO,
+    "nobs": "n_observations_",
+    "params": "coef_ and intercept_, or summary()",
     "plot": "posterity.plots.plot_coefficients(model), or another of posterity.plots",
+    "posterior": "posterior_",
+    "posterior_epred": "sample_mean(X, 1000)",
+    "posterior_predict": "predict_distribution(X), and its rvs((1000, n)) for draws",
+    "predict_many": "predict(X)",
     "predict_quantiles": "predict_distribution(X).ppf(0.9), or predict_interval(X)",
+    "pvalues": "posterior_.probability('age > 0'), or summary()",
+    "resid": "y - predict(X)",
+    "rsquared": "score(X, y), or sample_r2(X)",
+    "sample": "sample_coefficients(1000)",
+    "sample_posterior_predictive": "predict_distribution(X), and its rvs((1000, n)) for draws",
     "save": "posterity.save(model, path)",
+    "scores_": "log_evidence_",
     "sigma_": "noise_precision_ ** -0.5, the noise's standard deviation",
+    "t_test": "posterior_.contrast({'a': 1, 'b': -1}), or posterior_.probability('a > b')",
     "update": "partial_fit(X, y), or learn_one(x, y)",
+    "waic": LOO,
 }
 
 

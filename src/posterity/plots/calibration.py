@@ -17,8 +17,8 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
     """Draw where targets fell in their predictive distributions: flat is calibrated.
 
     A U says that intervals are too narrow, a hill that they are too wide, a slope that predictions
-    are biased. The band is where 95% of the bars would lie by chance if the distributions were
-    right and the rows independent.
+    are biased. Between the dotted lines 95% of the bars would lie by chance if the
+    distributions were right and the rows independent.
 
     Parameters
     ----------
@@ -60,9 +60,8 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
     if pit.n_rows:
         # A bar counts a binomial share 1/bins of the rows.
         spread = 1.96 * np.sqrt((bins - 1.0) / pit.n_rows)
-        ax.axhspan(
-            max(1.0 - spread, 0.0), 1.0 + spread, color="0.5", alpha=0.3, label="chance", zorder=3
-        )
+        for end, label in ((1.0 + spread, "chance"), (max(1.0 - spread, 0.0), None)):
+            ax.axhline(end, color="0.25", linewidth=1.0, linestyle=":", label=label)
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(bottom=0.0)
     return finish(

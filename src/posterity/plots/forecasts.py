@@ -68,6 +68,8 @@ def plot_forecast(
     'y (units of y)'
     """
     ax = axes_of(ax)
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
     of = _find_series(forecast, series)
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)[of]
     for level in sorted(levels, reverse=True):
@@ -86,6 +88,11 @@ def plot_forecast(
     if outcomes is not None:
         came = np.asarray(outcomes)[: len(times)]
         ax.plot(times[: len(came)], came, "o", color=COLOURS[1], ms=3.5, label="what came")
+    if times.dtype.kind == "M":
+        dates = AutoDateLocator()  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_locator(dates)
+        short = ConciseDateFormatter(dates)  # type: ignore[no-untyped-call]
+        ax.xaxis.set_major_formatter(short)
     return finish(ax, "Forecast", x="time", y=f"y ({unit})")
 
 

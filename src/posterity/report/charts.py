@@ -23,7 +23,8 @@ DASHES = [[1, 0], [6, 3], [8, 3, 2, 3], [2, 2], [10, 4], [4, 4, 1, 4]]
 CONFIG = {
     "font": "system-ui, sans-serif",
     "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
-             "labelColor": "#333", "titleColor": "#333", "gridColor": "#e4e4e4"},
+             "labelSeparation": 6, "labelColor": "#333", "titleColor": "#333",
+             "gridColor": "#e4e4e4"},
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "orient": "top", "labelLimit": 400,
                "columns": 2,
                "symbolSize": 200, "symbolOpacity": 1},

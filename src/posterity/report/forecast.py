@@ -52,13 +52,13 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     held = _make_past_forecast(forecaster, forecast.horizon)
     page.parts.append(cards(_make_cards(forecast, held, about)))
     drawn = [
-        _make_fan(page, forecaster, forecast, number, about.unit)
+        _make_fan(page, forecaster, forecast, number, about)
         for number in range(min(len(forecast.ids), DRAWN))
     ]
     if len(forecast.ids) > DRAWN:
         drawn.append(tag("p", f"Drawn are the first {DRAWN} of {len(forecast.ids):,} series."))
     page.section("What comes?", *drawn)
-    page.section(f"The sum of all {forecast.horizon} steps", _list_sums(forecast))
+    page.section(f"The sum of all {forecast.horizon} steps", _list_sums(forecast, about))
     page.section("Would it have been right?", *_describe_trial(held, forecast.horizon))
     page.section("What is averaged?", _describe_forms(forecast))
     page.section("Problems found in the data", problems(about))
@@ -100,7 +100,7 @@ def _make_cards(
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)
     found = [
         ("Series", f"{len(forecast.ids):,}", about.target),
-        ("Steps ahead", f"{forecast.horizon:,}", f"up to {times.max()}"),
+        ("Steps ahead", f"{forecast.horizon:,}", f"up to {_format_time(times.max())}"),
     ]
     if held is not None:
         error, naive = np.nanmean(held["error"]), np.nanmean(held["naive"])
@@ -113,10 +113,10 @@ def _make_cards(
 
 
 def _make_fan(
-    page: Page, forecaster: Forecaster, forecast: Forecast, number: int, unit: str
+    page: Page, forecaster: Forecaster, forecast: Forecast, number: int, about: About
 ) -> Html:
     """History, median and bands of one series."""
-    h, name = forecast.horizon, str(forecast.ids[number])
+    h, name = forecast.horizon, _name_series(forecast, about)[number]
     times = np.asarray(forecast.times).reshape(-1, h)[number]
     past = forecaster.values_[number, -BEFORE * max(h, 12) :]
     before = forecaster.times_[number, -len(past) :]
@@ -138,13 +138,24 @@ def _make_fan(
     caption = f"{name}: what came (grey), the median, and bands of 80% and 95%."
     header = ("time", "median", *(f"{100 * level:g}% from, to" for level in LEVELS))
     rows = [
-        (times[k], f"{median[k]:.5g}",
+        (_format_time(times[k]), f"{median[k]:.5g}",
          *(f"{ends[f'low{100 * level:g}'][k]:.5g}, {ends[f'high{100 * level:g}'][k]:.5g}"
            for level in LEVELS))
         for k in range(h)
     ]  # fmt: skip
-    spec = charts.fan(values + steps, LEVELS, unit, dated=dated)
+    spec = charts.fan(values + steps, LEVELS, about.unit, dated=dated)
     return page.chart(spec, caption, table(header, rows, f"Forecast of {name}"))
+
+
+def _name_series(forecast: Forecast, about: About) -> list[str]:
+    """Names of the series; one that came without a name has that of the target."""
+    found = [str(name) for name in forecast.ids]
+    return [about.target] if found == ["y"] else found
+
+
+def _format_time(time: Any) -> str:
+    """Without a time of day where that is midnight."""
+    return str(time).removesuffix("T00:00:00")
 
 
 def _time(time: Any) -> Any:
@@ -152,15 +163,15 @@ def _time(time: Any) -> Any:
     return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
 
 
-def _list_sums(forecast: Forecast) -> Html:
+def _list_sums(forecast: Forecast, about: About) -> Html:
     total = forecast.total()
     ends = {level: total.interval(level) for level in LEVELS}
     middle = np.reshape(total.median(), -1)
     rows = [
-        (str(name), f"{middle[k]:.5g}",
+        (name, f"{middle[k]:.5g}",
          *(f"{np.reshape(low, -1)[k]:.5g}, {np.reshape(high, -1)[k]:.5g}"
            for low, high in ends.values()))
-        for k, name in enumerate(forecast.ids[:LISTED])
+        for k, name in enumerate(_name_series(forecast, about)[:LISTED])
     ]  # fmt: skip
     return table(("series", "median", *(f"{level:.0%} from, to" for level in LEVELS)), rows)
 

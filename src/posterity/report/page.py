@@ -41,6 +41,7 @@ th, td { padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ccc; text-align
   vertical-align: top; overflow-wrap: break-word; }
 thead th { vertical-align: bottom; }
 .number { text-align: right; }
+td.number { white-space: nowrap; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; }
 figure .chart { width: 100%; min-height: 200px; }
@@ -48,6 +49,7 @@ figcaption { color: #444; font-size: .95rem; max-width: 46rem; }
 code { background: #f2f2f2; padding: .15rem .35rem; border-radius: 4px; white-space: pre-wrap; }
 summary { cursor: pointer; color: #00507d; }
 :focus-visible { outline: 3px solid #d55e00; outline-offset: 2px; }
+@media (max-width: 34rem) { th, td { padding-right: .5rem; font-size: .8rem; } }
 @media (prefers-color-scheme: dark) { :root { color-scheme: dark; }
   body { color: #e6e6e6; background: #161616; }
   .chart svg { filter: invert(.92) hue-rotate(180deg); }
@@ -99,7 +101,7 @@ def tag(name: str, *content: Any, **attributes: Any) -> Html:
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
     """A table whose first column names its rows; columns of numbers are set flush right."""
     cells = [[str(cell) for cell in row] for row in rows]
-    right = [all(_is_number(row[k]) for row in cells) for k in range(len(header))]
+    right = [k > 0 and all(_is_number(row[k]) for row in cells) for k in range(len(header))]
     head = tag(
         "tr",
         *(_format_cell("th", cell, r, scope="col") for cell, r in zip(header, right, strict=True)),

@@ -38,7 +38,7 @@ class About:
     settings : sequence of (str, str)
         What was asked for, by name.
     log_target : bool
-        Whether the model has learned the log of the target: its coefficients are of that.
+        Whether coefficients are of the log of the target, as those of counts are.
     """
 
     title: str
@@ -158,7 +158,7 @@ def _make_cards(result: ValidationResult, about: About) -> list[tuple[str, str, 
                 (
                     f"Inside the {100 * level:g}% interval",
                     f"{100 * share:.1f}%",
-                    words.verdict(level, share, n_scored),
+                    words.judge(result, level),
                 )
             )
             width = f"{result.width[level]:.4g}"
@@ -183,7 +183,7 @@ def _add_errors(page: Page, result: ValidationResult, about: About) -> None:
     caption = "The greatest error in each stretch: none is lost in a mean."
     second = page.chart(spec, caption, _numbers(values, ("start", "end", "max")))
     rows = [
-        (each.name, f"{each.mae:.5g}", f"{each.model_mae:.5g}", f"{100 * each.skill:.1f}%",
+        (each.name, f"{each.mae:.5g}", f"{each.model_mae:.5g}", words.percent(each.skill),
          *_score_distributions(each))
         for each in result.baselines.values()
     ]  # fmt: skip
@@ -204,7 +204,7 @@ def _score_distributions(each: Baseline) -> tuple[str, ...]:
     return (
         f"{each.crps:.5g}",
         f"{each.model_crps:.5g}",
-        f"{100 * each.skill_crps:.1f}%",
+        words.percent(each.skill_crps),
         f"{each.log_score_gain:.4g}",
     )
 
@@ -298,9 +298,10 @@ def _coefficients(
         learned = f"log of {about.target}" if about.log_target else about.unit
         unit = f"{learned} per sd of the feature"
         spec = charts.coefficients(drawn, unit)
+        changed = "the log of the prediction" if about.log_target else "the prediction"
         said = (
-            "What a change of each feature by one standard deviation does to the prediction, the "
-            "largest on top, with 95% intervals: those that cross zero may be nothing."
+            f"What a change of each feature by one standard deviation does to {changed}, the "
+            "largest on top, with 95% intervals. One that crosses zero leaves the sign open."
         )
         numbers = table(
             header[:4], [row[:4] for row in table_rows[: len(drawn) + 1]], "Coefficients"

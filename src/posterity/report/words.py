@@ -10,6 +10,8 @@ from posterity.evaluation import Slices, ValidationResult
 
 # A row leads the squared error of so many rows when it has such a share of it.
 FEW, LEADS = 50, 0.2
+# So little error is left only where the features tell the target.
+TOLD = 0.99
 
 
 def headline(result: ValidationResult) -> str:
@@ -37,9 +39,17 @@ def headline(result: ValidationResult) -> str:
         if n_scored:
             lines.append(
                 f"{100 * level:g}% intervals held {100 * share:.1f}% of the targets: "
-                f"{verdict(level, share, n_scored)}."
+                f"{judge(result, level)}."
             )
     return "\n".join(lines)
+
+
+def judge(result: ValidationResult, level: float) -> str:
+    """Say whether the coverage at a level is what was promised, where intervals have a width."""
+    n_scored = result.n_rows - result.n_unscored
+    if 2 * result.n_certain > n_scored:
+        return "most predictions were certain, and their intervals are points"
+    return verdict(level, result.coverage[level], n_scored)
 
 
 def verdict(level: float, share: float, n_scored: int) -> str:
@@ -76,9 +86,14 @@ def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
     for name, baseline in result.baselines.items():
         said = f"its error: {baseline.mae:.5g}"
         if baseline.n_scored:
-            crps, gain = 100 * baseline.skill_crps, baseline.log_score_gain
-            said += f"; CRPS {crps:.1f}%, {gain:+.2f} nats"
-        yield f"skill over {name}", f"{100 * baseline.skill:.1f}%", said
+            crps, gain = percent(baseline.skill_crps), baseline.log_score_gain
+            said += f"; CRPS {crps}, {gain:+.2f} nats"
+        yield f"skill over {name}", percent(baseline.skill), said
+
+
+def percent(value: float) -> str:
+    """A share in percent; "none" where there is nothing to divide by."""
+    return "none" if np.isnan(value) else f"{100 * value:.1f}%"
 
 
 def slices(found: Slices) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -112,6 +127,12 @@ def caveats(result: ValidationResult) -> Iterator[str]:
                 f"Row {worst.row:,} alone makes {100 * share:.0f}% of the squared error: its "
                 f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
             )
+    mean = result.baselines.get("mean so far")
+    if mean is not None and result.n_rows >= FEW and mean.skill > TOLD:
+        yield (
+            "Predictions are almost exact: does a feature hold the target, or do several add up to "
+            "it? If so, leave them out."
+        )
     if result.n_unscored:
         yield (
             f"The first predictions know too little to have a width: {_rows(result.n_unscored)} "
@@ -142,7 +163,7 @@ def shape_in_words(result: ValidationResult) -> str:
     """Say what the PIT shows: too narrow, too wide, too low, too high, or about right."""
     pit = result.pit
     if pit is None or not pit.n_rows:
-        return "The predictions have no distribution to judge."
+        return "Predictions of counts or points are judged by their intervals alone."
     noise = max(0.01, 2.0 * (0.25 / pit.n_rows) ** 0.5)
     half, most = pit.coverage([0.5, 0.94]) - (0.5, 0.94)
     wide_level = max(result.coverage, default=0.0)

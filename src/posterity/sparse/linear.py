@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
@@ -163,7 +164,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         >>> model.partial_fit([["a"]], [1.0]).predict_interval([["a"]]).shape
         (1, 2)
         """
-        return np.stack(asked(self, X, of, {}).interval(level), axis=-1)
+        return interval_ends(asked(self, X, of, {}), level)
 
     def predict_one(self, x: Any) -> float:
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from posterity.distributions import Normal
+from posterity.distributions._limits import interval_ends
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
@@ -85,9 +86,9 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
             raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
         if of == "mean":
             mean, variance = self._eta_matched(X)
-            ends = Normal(mean, np.sqrt(variance)).interval(level)
-            return np.exp(np.minimum(np.stack(ends, axis=-1), LARGEST_LOG))
-        return np.stack(self.predict_distribution(X).interval(level), axis=-1)
+            ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
+            return np.exp(np.minimum(ends, LARGEST_LOG))
+        return interval_ends(self.predict_distribution(X), level)
 
     def predict_one(self, x: Any) -> float:
         """Expected count at one row, a mapping, a list of tokens or a 1-D array."""
