@@ -28,7 +28,7 @@ SETTINGS: dict[str, tuple[int, int, int, float, float]] = {
     "30 rows of 5 users and 4 items": (30, 5, 4, 1.0, 0.0),
 }
 LOWEST = {
-    "diagonal": (DiagonalLogisticRegression, (0.93, 0.93, 0.85, 0.75, 0.92)),
+    "diagonal": (DiagonalLogisticRegression, (0.93, 0.93, 0.89, 0.85, 0.92)),
     "sparse": (SparseLogisticRegression, (0.93, 0.93, 0.92, 0.88, 0.92)),
     "factorization machine": (BayesianFactorizationClassifier, (0.93, 0.92, 0.89, 0.88, 0.93)),
 }
