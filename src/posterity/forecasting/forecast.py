@@ -25,6 +25,7 @@ BLOCK = 4_000_000
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,13 +254,20 @@ class Forecast(StepsAhead):
                 for start in range(0, SUMS, size)
             ]
         ).T[:, :, None]
+        # The mean of a sum is the sum of means: exactly, not only within what draws are apart.
+        count = len(range(self.horizon)[steps])
+        bound = np.where(reached, count * self.marginals.bound, -np.inf)
+        least = np.where(reached, bound, 0.0)[:, None]
+        over = drawn[:, :, 0] - least
+        exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True) - least
+        found = over.mean(axis=1, keepdims=True)
+        ratio = np.where(reached[:, None] & (found > 0.0), exact / np.maximum(found, TINY), 1.0)
+        drawn = (least + over * ratio)[:, :, None]
         # Sums are drawn together as they are smoothed, which leaves their variance as it was.
         mean = drawn.mean(axis=1, keepdims=True)
         narrow = np.broadcast_to(SMOOTHING * drawn.std(axis=1, keepdims=True), drawn.shape)
         drawn = mean + np.sqrt(1.0 - SMOOTHING**2) * (drawn - mean)
         weights = np.hstack([np.where(reached[:, None], 0.0, sums.weights), reached[:, None]])
-        count = len(range(self.horizon)[steps])
-        bound = np.where(reached, count * self.marginals.bound, -np.inf)
         return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
 
 

@@ -170,7 +170,7 @@ class Marginals:
 
     def _score(self, y: Array) -> tuple[Array, Array]:
         """Distribution function and density (S, h) at ``y`` (S, h)."""
-        cdf, density = self._cells.score(np.reshape(y, (-1, 1)))
+        cdf, density = self._cells.score(np.ascontiguousarray(y).reshape(-1, 1))
         return cdf.reshape(y.shape), density.reshape(y.shape)
 
     def _quantile(self, q: Array) -> Array:
