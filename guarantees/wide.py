@@ -29,7 +29,7 @@ SETTINGS: dict[str, tuple[int, int, int, float, float]] = {
 }
 LOWEST = {
     "diagonal, fit": (DiagonalLogisticRegression, (0.93, 0.92, 0.91, 0.82, 0.92)),
-    "diagonal, one pass": (DiagonalLogisticRegression, (0.93, 0.93, 0.85, 0.72, 0.92)),
+    "diagonal, one pass": (DiagonalLogisticRegression, (0.93, 0.93, 0.89, 0.85, 0.92)),
     "sparse": (SparseLogisticRegression, (0.93, 0.93, 0.92, 0.88, 0.92)),
     "factorization machine": (BayesianFactorizationClassifier, (0.93, 0.92, 0.89, 0.88, 0.93)),
 }

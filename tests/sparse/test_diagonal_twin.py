@@ -69,10 +69,11 @@ def twin(likelihood: Likelihood, known: DiagonalPosterior, member: int) -> Diago
         zeros.copy(),
         zeros.copy(),
         known.precision[:, member].copy(),
-        np.zeros(COLUMNS),
+        known.information[:, member].copy(),
         np.zeros((COLUMNS, 2)),
         known.learns,
         known.intercept,
+        score=float(known.scores[member]),
     )
 
 

@@ -23,6 +23,10 @@ Array = NDArray[np.float64]
 
 # Numbers in the covariances that are made at once.
 BLOCK = 4_000_000
+# Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
+# deviations. Less than this probability at the bound does not count.
+SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +177,10 @@ class Forecast(StepsAhead):
         weights: Array,
         *,
         single: bool,
+        bound: Array | None = None,
     ) -> Forecast:
-        """From the paths of each form and their weights (S, F)."""
-        marginals = Marginals([some.steps for some in paths], weights)
+        """From the paths of each form, their weights (S, F), and lower bounds of values (S,)."""
+        marginals = Marginals([some.steps for some in paths], weights, bound)
         return cls(ids, marginals, single, times, tuple(forms), tuple(paths))
 
     @property
@@ -205,6 +210,8 @@ class Forecast(StepsAhead):
             errors = _filter_shocks(path.responses[of, k], shocks[at, of])
             values = path.mean[of, k] + path.noise[of, k, None] * errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
+        if self.marginals.bound is not None:
+            np.maximum(drawn, self.marginals.bound[:, None], out=drawn)
         return drawn[:, 0] if self.single else drawn
 
     def covariance(self) -> Array:
@@ -217,7 +224,8 @@ class Forecast(StepsAhead):
 
         Of forms on the scale of the values it is a mixture of Gaussians, by formula. The sum of
         what is Gaussian in logarithms is taken for lognormal, with the mean and the variance that
-        the sum has (Fenton 1960); :meth:`rvs` is free of that.
+        the sum has (Fenton 1960); :meth:`rvs` is free of that. Where steps reach a lower bound of
+        the values, it is that of 4,000 sample paths, always the same.
         """
         chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
         if not len(range(self.horizon)[chosen]):
@@ -225,7 +233,50 @@ class Forecast(StepsAhead):
                 f"there is no step in {steps}: give steps of the horizon, 1 to {self.horizon}"
             )
         parts = [_sum_steps(path, chosen) for path in self.paths]
-        return StepDistribution(self.ids, Marginals(parts, self.marginals.weights), self.single)
+        sums = Marginals(parts, self.marginals.weights)
+        reached = self._find_reached(chosen)
+        if reached.any():
+            sums = self._draw_sums(sums, reached, chosen)
+        return StepDistribution(self.ids, sums, self.single)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _find_reached(self, steps: slice) -> NDArray[np.bool_]:
+        """(S,) whether a lower bound has more than a negligible probability at one of the steps."""
+        bound = self.marginals.bound
+        if bound is None:
+            return np.zeros(len(self.marginals.weights), dtype=bool)
+        at = np.where(np.isfinite(bound), bound, 0.0)[:, None]
+        below = self.marginals.cdf(np.broadcast_to(at, (len(at), self.horizon)))[:, steps]
+        return np.isfinite(bound) & (below.max(axis=1) > NEGLIGIBLE)
+
+    def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
+        """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
+        assert self.marginals.bound is not None
+        rng, size = np.random.default_rng(0), max(1, BLOCK // (len(reached) * self.horizon))
+        drawn = np.concatenate(
+            [
+                self.rvs(min(size, SUMS - start), rng=rng)
+                .reshape(-1, len(reached), self.horizon)[:, :, steps]
+                .sum(axis=2)
+                for start in range(0, SUMS, size)
+            ]
+        ).T[:, :, None]
+        # The mean of a sum is the sum of means: exactly, not only within what draws are apart.
+        count = len(range(self.horizon)[steps])
+        bound = np.where(reached, count * self.marginals.bound, -np.inf)
+        least = np.where(reached, bound, 0.0)[:, None]
+        over = drawn[:, :, 0] - least
+        exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True) - least
+        found = over.mean(axis=1, keepdims=True)
+        ratio = np.where(reached[:, None] & (found > 0.0), exact / np.maximum(found, TINY), 1.0)
+        drawn = (least + over * ratio)[:, :, None]
+        # Sums are drawn together as they are smoothed, which leaves their variance as it was.
+        mean = drawn.mean(axis=1, keepdims=True)
+        narrow = np.broadcast_to(SMOOTHING * drawn.std(axis=1, keepdims=True), drawn.shape)
+        drawn = mean + np.sqrt(1.0 - SMOOTHING**2) * (drawn - mean)
+        weights = np.hstack([np.where(reached[:, None], 0.0, sums.weights), reached[:, None]])
+        return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
 
 
 def make_forecast(
@@ -237,10 +288,12 @@ def make_forecast(
     h: int,
     size: int,
     common: CommonScores | None = None,
+    bound: Array | None = None,
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by what they said before.
 
-    ``common`` is what all series say, where these are some of them.
+    ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
+    lower bounds.
     """
     each = [
         join_paths(learner.paths(levels[learner.form.log], future, size)) for learner in learners
@@ -260,6 +313,7 @@ def make_forecast(
         paths,
         shares[:, counted],
         single=panel.single,
+        bound=bound,
     )
 
 

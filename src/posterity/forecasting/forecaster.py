@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
+from posterity.forecasting.bounds import check_lower_bound, find_lower_bounds
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
@@ -63,6 +64,11 @@ class Forecaster(BaseEstimator):
         several memories, which are weighed, as forms are, by how they have forecast at the
         horizon. By default nothing is forgotten, but differences and exponential means follow
         levels that move.
+    lower_bound : "auto", float or None, default "auto"
+        Where values end below. Forecasts that go below count as being there: ends of intervals,
+        quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
+        has whole numbers only or a value of 0: counts, demand, rain. A value below ends a bound.
+        None: there is no bound, as of temperatures in whole degrees.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -119,11 +125,13 @@ class Forecaster(BaseEstimator):
         seasonality: int | Sequence[int] | None = None,
         forms: Sequence[Form] | None = None,
         forgetting: Any = None,
+        lower_bound: float | str | None = "auto",
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
         self.forgetting = forgetting
+        self.lower_bound = lower_bound
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -249,14 +257,15 @@ class Forecaster(BaseEstimator):
             else select_series(self._learned, self._recent, series)
         )
         future = reading.future(X_future, panel, h)
+        bound = find_lower_bounds(panel.values, self.lower_bound)[:, -1]
         numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
         check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
         if whole:
-            return make_forecast(panel, *self._run_trials(h), future, h, size)
+            return make_forecast(panel, *self._run_trials(h), future, h, size, bound=bound)
         forms, priors, common = self._get_common_scores(h)
         learners, levels = begin_learners(forms, panel, priors)
         said = run_trials(learners, levels, panel, h, size, len(self.ids_))
-        return make_forecast(panel, learners, levels, said, future, h, size, common)
+        return make_forecast(panel, learners, levels, said, future, h, size, common, bound)
 
     def predict(self, h: int, X_future: Any = None) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
@@ -315,7 +324,9 @@ class Forecaster(BaseEstimator):
                 )
         known = whole.before(whole.length - first)
         forms = self._list_forms(known)
-        forecasts = compute_progress(whole, first, h, forms, self.n_draws, level, ends)
+        forecasts = compute_progress(
+            whole, first, h, forms, self.n_draws, level, ends, self.lower_bound
+        )
         self._copy_from(whole)
         return forecasts
 
@@ -414,6 +425,7 @@ class Forecaster(BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
         check_forgetting(self.forgetting)
+        check_lower_bound(self.lower_bound)
 
     def _branch(self) -> Self:
         branch = type(self).__new__(type(self))

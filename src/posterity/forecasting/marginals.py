@@ -53,6 +53,22 @@ class Component:
             within = (np.square(each) * np.expm1(variance)).mean(axis=1)
         return mean, within + each.var(axis=1)
 
+    def censored_moments(self, bound: Array) -> tuple[Array, Array]:
+        """(S, h) mean and variance where values below ``bound`` (S,) count as that (Tobin 1958)."""
+        if self.log or not np.isfinite(bound).any():
+            return self.moments()
+        least = np.where(np.isfinite(bound), bound, 0.0)[:, None, None]
+        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT)
+        with np.errstate(over="ignore"):
+            z = over / sd
+            above, height = ndtr(z), sd * np.exp(-0.5 * z * z) / ROOT_2_PI
+        each = over * above + height
+        square = (np.square(over) + np.square(sd)) * above + over * height
+        mean = each.mean(axis=1)
+        variance = np.maximum(square.mean(axis=1) - np.square(mean), 0.0)
+        plain, some = self.moments(), np.isfinite(bound)[:, None]
+        return np.where(some, least[:, 0] + mean, plain[0]), np.where(some, variance, plain[1])
+
     def matched(self) -> tuple[Array, Array]:
         """(S, h) mean and sd of the one normal with their mean and their mean absolute deviation.
 
@@ -69,33 +85,47 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Mixtures over F components with weights (S, F)."""
+    """Mixtures over F components with weights (S, F).
+
+    What lies below ``bound`` (S,) counts as being there; None: nothing does.
+    """
 
     components: Sequence[Component]
     weights: Array
+    bound: Array | None = None
 
     def mean(self) -> Array:
         """(S, h) means."""
-        return self._mix(lambda part: part.moments()[0])
+        return self._mix(lambda part: self._moments(part)[0])
 
     def variance(self) -> Array:
         """(S, h) variances."""
         mean = self.mean()
-        return self._mix(lambda part: part.moments()[1] + np.square(part.moments()[0] - mean))
+
+        def spread(part: Component) -> Array:
+            centre, variance = self._moments(part)
+            return variance + np.square(centre - mean)
+
+        return self._mix(spread)
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
-        return self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
+        below = self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
+        return np.where(y < self._least, 0.0, below)
 
     def logpdf(self, y: Array) -> Array:
-        """(S, h) log densities."""
+        """(S, h) log densities; at the bound the log of its probability."""
+        cdf = self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
+        density = self._compute_by_blocks(lambda some, which: some._score(y[which])[1])
+        density = np.where(y > self._least, density, np.where(y == self._least, cdf, 0.0))
         with np.errstate(divide="ignore"):
-            return np.log(self._compute_by_blocks(lambda some, which: some._score(y[which])[1]))
+            return np.log(density)
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
         each = np.broadcast_to(q, self._shape)
-        return self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
+        found = self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
+        return np.maximum(found, self._least)
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
@@ -103,6 +133,16 @@ class Marginals:
         return self._compute_by_blocks(lambda some, which: some._crps(outcomes[which]))
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    @property
+    def _least(self) -> Array:
+        """(S, 1) bounds, minus infinity where there is none."""
+        return (
+            np.full((len(self.weights), 1), -np.inf) if self.bound is None else self.bound[:, None]
+        )
+
+    def _moments(self, part: Component) -> tuple[Array, Array]:
+        return part.censored_moments(self._least[:, 0])
 
     def _mix(self, of: Callable[[Component], Array]) -> Array:
         total: Any = 0.0
@@ -125,11 +165,12 @@ class Marginals:
         return np.concatenate([of(self._select(which), which) for which in parts])
 
     def _select(self, which: slice) -> Marginals:
-        return Marginals([part.part(which) for part in self.components], self.weights[which])
+        bound = None if self.bound is None else self.bound[which]
+        return Marginals([part.part(which) for part in self.components], self.weights[which], bound)
 
     def _score(self, y: Array) -> tuple[Array, Array]:
         """Distribution function and density (S, h) at ``y`` (S, h)."""
-        cdf, density = self._cells.score(np.reshape(y, (-1, 1)))
+        cdf, density = self._cells.score(np.ascontiguousarray(y).reshape(-1, 1))
         return cdf.reshape(y.shape), density.reshape(y.shape)
 
     def _quantile(self, q: Array) -> Array:
@@ -169,6 +210,8 @@ class Marginals:
         with np.errstate(divide="ignore"):
             unit = 1.0 / (ROOT_2_PI * cells.score(median[:, None])[1][:, 0])
         unit = np.clip(unit, 1e-6 * (high - low) + 1e-300, high - low + 1e-300)
+        least = np.broadcast_to(self._least, shape).reshape(-1)
+        low, high = np.maximum(low, least), np.maximum(high, least)
         # What is between the outcome and the mass counts whole.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         ends = np.stack([low, np.clip(y, low, high), high])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.bounds import find_lower_bounds
 from posterity.forecasting.ensemble import ForecastOrigin, Learner, begin_learners, join_paths
 from posterity.forecasting.forecast import find_usable
 from posterity.forecasting.forms import Form
@@ -105,6 +106,7 @@ def compute_progress(
     size: int,
     level: float,
     ends: Ends | None = None,
+    lower_bound: float | str | None = None,
 ) -> Progress:
     """All of these forecasts, beside what came.
 
@@ -115,7 +117,9 @@ def compute_progress(
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
     outcomes = get_outcomes_from(whole, range(first, whole.length), h).swapaxes(0, 1)
     ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
-    for columns, marginals in _forecast_stretches(whole, first, h, forms, size):
+    bounds = find_lower_bounds(whole.values, lower_bound)
+    for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
+        marginals = replace(unbounded, bound=bounds[:, columns.start : columns.stop].T.reshape(-1))
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)

@@ -24,10 +24,16 @@ Numbers = NDArray[np.int32]
 BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
-# Hypotheses of all scales together once rows were revisited, in standard deviations of the log.
-PLACES = np.array([-1.5, -0.5, 0.5, 1.5])
+# Hypotheses of all scales together once rows were revisited, in standard deviations of the log of a
+# precision; the first two count most.
+PLACES = np.array([-1.0, 1.0, -2.0, 2.0])
 # What a scale is known to before any row, in rows that tell of it fully.
 PRIOR_INFORMATION = 0.5
+# The same of labels and counts, which tell little of a scale. Their scales begin in a wider range,
+# and move more slowly, as if so much had been learned of them; log weights of the hypotheses.
+WIDE_SCALES = np.array([0.5, 1.0, 2.0, 4.0])
+WIDE_INFORMATION = 10.0
+WIDE_SCORES = np.array([0.0, 0.0, -4.0, -8.0])
 
 
 @dataclass(frozen=True)
@@ -92,14 +98,15 @@ class DiagonalPosterior:
     ) -> Self:
         """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
         learns = precision is None
-        start = SCALES**-2.0 if precision is None else np.full(MEMBERS, precision)
+        scales = SCALES if likelihood.is_noise else WIDE_SCALES
+        start = scales**-2.0 if precision is None else np.full(MEMBERS, precision)
         members = MEMBERS if learns else 1
         kernel = likelihood.kernel_code
         assert kernel is not None
         # An intercept is flat where one row can tell of it by itself.
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
         shape, rate = noise or (-1.0, 0.0)
-        return cls(
+        begun = cls(
             likelihood,
             start,
             learns,
@@ -116,6 +123,9 @@ class DiagonalPosterior:
             shape=float(shape),
             clocks=np.zeros(1) if forgets else None,
         )
+        begun.information += begun._begun_information
+        begun.scores += begun._begun_scores
+        return begun
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -133,7 +143,8 @@ class DiagonalPosterior:
         new = n_columns - len(self.precision)
         if new > 0:
             self.precision = np.concatenate([self.precision, np.tile(self.start, (new, 1))])
-            self.information = np.concatenate([self.information, np.zeros((new, MEMBERS))])
+            begun = np.full((new, MEMBERS), self._begun_information)
+            self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
     def learn(
@@ -191,8 +202,8 @@ class DiagonalPosterior:
         hypotheses = [priors.scale(sd * place) for place in PLACES[: self.members]]
         for member, one in enumerate(hypotheses):
             self.precision[learned, member] = one.precisions[learned]
-            self.scores[member] = one.compute_log_evidence(said)
-        self.information[learned] = information[learned, None]
+            self.scores[member] = one.compute_log_evidence(said) + self._begun_scores[member]
+        self.information[learned] = information[learned, None] + self._begun_information
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
@@ -206,7 +217,8 @@ class DiagonalPosterior:
         mine[features] += theirs
         self.beliefs[:] = mine.ravel()
         self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
-        self.scores[: self.members] += other.scores[: self.members]
+        scores = other.scores - other._begun_scores * np.exp(other.faded)
+        self.scores[: self.members] += scores[: self.members]
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
 
@@ -240,13 +252,14 @@ class DiagonalPosterior:
         """Average the logs of learned precisions, each weighed by what is known of it."""
         if not self.learns:
             return
-        mine = self.information[columns] + PRIOR_INFORMATION
-        theirs = other.information + PRIOR_INFORMATION
+        learned = other.information - other._begun_information
+        mine = self.information[columns] - self._begun_information + PRIOR_INFORMATION
+        theirs = learned + PRIOR_INFORMATION
         logs = mine * np.log(self.precision[columns], where=columns[:, None] > 0, out=0.0 * mine)
         logs += theirs * np.log(other.precision, where=columns[:, None] > 0, out=0.0 * mine)
         averaged = np.exp(logs / (mine + theirs))
         self.precision[columns] = np.where(columns[:, None] > 0, averaged, self.precision[columns])
-        self.information[columns] += other.information
+        self.information[columns] += learned
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -300,6 +313,19 @@ class DiagonalPosterior:
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _allocate_aligned(self.beliefs.size, self.beliefs)
+
+    @property
+    def _begins_wide(self) -> bool:
+        """Whether scales began as those of labels and counts do; in older files they did not."""
+        return self.learns and np.array_equal(self.start, WIDE_SCALES**-2.0)
+
+    @property
+    def _begun_information(self) -> float:
+        return WIDE_INFORMATION if self._begins_wide else 0.0
+
+    @property
+    def _begun_scores(self) -> Array:
+        return WIDE_SCORES if self._begins_wide else np.zeros(MEMBERS)
 
     def _compute_prior_precisions(self, features: NDArray[Any]) -> Array:
         """(n, 4) prior precisions of features."""
