@@ -55,12 +55,15 @@ class FolderSource:
         first = self._files[0].name
         for name in columns:
             if name not in source.schema.names:
-                raise TableError(f"{source.path} has no column {name!r}, which {first} has")
+                raise TableError(
+                    f"{source.path} has no column {name!r}, which {first} has: add the column, or "
+                    "move the file out of the folder"
+                )
             kinds = [describe_type(one.field(name).type) for one in (source.schema, self.schema)]
             if kinds[0] != kinds[1]:
                 raise TableError(
                     f"{source.path}: column {name!r} holds {kinds[0]}, and {kinds[1]} in {first}: "
-                    "all files of a table must have the same columns"
+                    "write the column alike in all files of the folder"
                 )
 
 

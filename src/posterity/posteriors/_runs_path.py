@@ -64,7 +64,8 @@ class RunsPath:
         # Whatever can't be learned is refused by the other way, which says why.
         if values.shape != self._row[0].shape:
             raise ValueError(
-                f"x has {values.shape[1]} features, a different number from those learned"
+                f"x has {values.shape[1]} features, but the rows learned have "
+                f"{self._row[0].shape[1]}: give the same features"
             )
         if self._closed or weight == 0.0 or not abs(y) <= largest:
             return False
