@@ -100,3 +100,18 @@ def test_a_row_that_leads_the_error_is_named(rides: Path) -> None:
     shown = invoke("evaluate", rides, "--target", "fare").stdout
     assert "Row 300 alone makes" in shown
     assert "its target is 5000" in shown
+
+
+def test_counts_that_vary_too_much_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    path, page = tmp_path / "visits.csv", tmp_path / "page.html"
+    counts = rng.negative_binomial(1.0, 1.0 / (1.0 + 5.0 * np.exp(0.3 * x)))
+    pd.DataFrame({"x": x, "visits": counts}).to_csv(path, index=False)
+    asked = ("evaluate", path, "--target", "visits", "--model")
+    pytest.importorskip("vl_convert")
+    assert "try --model negative-binomial" in invoke(*asked, "poisson", "--report", page).stderr
+    html = page.read_text()
+    assert "try --model negative-binomial" in html
+    assert "log of visits per sd of the feature" in html
+    assert "try --model" not in invoke(*asked, "negative-binomial").stderr

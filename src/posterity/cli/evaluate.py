@@ -34,6 +34,8 @@ from posterity.io.missing import counted
 from posterity.report import About, Survey, validation_report
 
 FOLLOWED_PLACES = 40
+# Intervals of Poisson counts that vary so many times more hold 9 of 10 at best, not 95%.
+TOO_DISPERSED = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +184,15 @@ def _warn_of_leaks(settings: Settings, table: TableStream, survey: Survey) -> No
             say_note(problem)
 
 
+def _find_overdispersion(model: Any) -> Iterator[str]:
+    """What to say where counts vary more than the model of them allows."""
+    if type(model).__name__ == "BayesianPoissonRegression" and model.dispersion_ > TOO_DISPERSED:
+        yield (
+            f"the counts vary {model.dispersion_:.3g} times more than a Poisson's, so intervals "
+            "are too narrow: try --model negative-binomial"
+        )
+
+
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
     page = None if settings.report is None else checked_page(settings.report)
@@ -199,12 +210,15 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             progress=advance,
         )
     if page is not None:
+        subject = about(settings, table, survey)
+        subject = replace(
+            subject,
+            problems=[*subject.problems, *_find_overdispersion(model)],
+            log_target=settings.log_target or type(model).__name__ in COUNTS,
+        )
         html = validation_report(
             result,
-            replace(
-                about(settings, table, survey),
-                log_target=settings.log_target or type(model).__name__ in COUNTS,
-            ),
+            subject,
             model=model,
             features=table.feature_names,
             spread=survey.spread,
@@ -215,6 +229,9 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
     _warn_of_leaks(settings, table, survey)
+    if not settings.quiet:
+        for problem in _find_overdispersion(model):
+            say_note(problem)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 
