@@ -31,9 +31,9 @@ PLACES = np.array([-1.0, 1.0, -2.0, 2.0])
 PRIOR_INFORMATION = 0.5
 # The same of labels and counts, which tell little of a scale. Their scales begin in a wider range,
 # and move more slowly, as if so much had been learned of them; log weights of the hypotheses.
-WIDE_SCALES = np.array([0.5, 1.0, 2.0, 4.0])
+WIDE_SCALES = np.array([0.25, 0.9, 2.0, 4.0])
 WIDE_INFORMATION = 10.0
-WIDE_SCORES = np.array([0.0, 0.0, -4.0, -8.0])
+WIDE_SCORES = np.array([-1.0, 0.0, -2.0, -8.0])
 
 
 @dataclass(frozen=True)
