@@ -93,20 +93,6 @@ class ColumnPriors:
         share = said.precision / (self.of_weights + said.precision)
         return _sum_by(self.owners, 0.5 * np.square(share), len(self.precisions))
 
-    def compute_log_evidence(self, said: Messages) -> float:
-        """Log probability of the messages under these precisions, and of these."""
-        prior = self.of_weights
-        gain = np.log1p(said.precision / np.where(prior > 0.0, prior, 1.0))
-        gain = np.where(self.learned[self.owners], gain, 0.0)
-        energy = np.square(said.shift) / np.maximum(prior + said.precision, 1e-300)
-        believed = np.square(np.log(self.precisions[self.learned]) / LOG_PRECISION_SD)
-        return 0.5 * float(np.sum(energy - gain) - np.sum(believed))
-
-    def scale(self, log_factor: float) -> ColumnPriors:
-        """All that are learned, times the same factor."""
-        factors = np.where(self.learned, np.exp(log_factor), 1.0)
-        return replace(self, precisions=self.precisions * factors)
-
 
 def make_blocks(
     rows: Any, y: Array, weights: Array | None, *, intercept: bool
