@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from guarantees.check import Check
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, BayesianLogisticRegression
 
 
 def _rows(rng: np.random.Generator, k: int, effect: float, zipf: bool) -> tuple[np.ndarray, ...]:
@@ -45,6 +45,34 @@ def after_fit(rng: np.random.Generator, *, k: int, effect: float, zipf: bool) ->
     return int(np.sum((low <= y[unseen]) & (y[unseen] <= high))), len(unseen)
 
 
+def means(rng: np.random.Generator, *, k: int, effect: float) -> tuple[int, int]:
+    """Expected values of levels that came to none of 3 rows for 2 levels."""
+    effects = effect * rng.normal(size=k)
+    levels = rng.integers(0, k, 3 * k // 2)
+    y = effects[levels] + rng.normal(size=len(levels))
+    model = BayesianLinearRegression().fit(np.eye(k)[levels], y)
+    low, high = model.predict_interval(np.eye(k), of="mean").T
+    held = (low <= effects) & (effects <= high)
+    unseen = ~np.isin(np.arange(k), levels)
+    return int(np.sum(held[unseen])), int(unseen.sum())
+
+
+def probabilities(rng: np.random.Generator, *, k: int, n_classes: int) -> tuple[int, int]:
+    """Probabilities of several classes at such levels, 5 rows for 2 levels."""
+    odds = rng.normal(size=(k, n_classes)) + rng.normal(size=n_classes)
+    truth = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    levels = rng.integers(0, k, 5 * k // 2)
+    y = np.array([rng.choice(n_classes, p=truth[level]) for level in levels])
+    model = BayesianLogisticRegression()
+    model.partial_fit(np.eye(k)[levels], y, classes=list(range(n_classes)))
+    unseen = ~np.isin(np.arange(k), levels)
+    if not unseen.any():
+        return 0, 0
+    ends = model.predict_interval(np.eye(k)[unseen])
+    held = (ends[..., 0] <= truth[unseen]) & (truth[unseen] <= ends[..., 1])
+    return int(np.sum(held)), held.size
+
+
 ROW_BY_ROW, AFTER_FIT = "New categories, row by row", "New categories after fit"
 
 
@@ -63,6 +91,18 @@ def checks() -> list[Check]:
         some = {"k": 200, "zipf": False, "effect": effect}
         found.append(_check(ROW_BY_ROW, partial(row_by_row, new=True), some, 2))
         found.append(_check(AFTER_FIT, after_fit, some, 12))
+    for effect in (0.5, 1.0, 3.0):
+        setting = f"expected values, 60 levels, effects of {effect:g} noise sds"
+        simulate = partial(means, k=60, effect=effect)
+        found.append(
+            Check("What is expected of new categories", setting, 0.95, simulate, 60, 0.92, 0.985)
+        )
+    for n_classes in (3, 6):
+        setting = f"probabilities of {n_classes} classes, 60 levels"
+        simulate = partial(probabilities, k=60, n_classes=n_classes)
+        found.append(
+            Check("What is expected of new categories", setting, 0.95, simulate, 20, 0.88, 0.99)
+        )
     return found
 
 

@@ -139,13 +139,22 @@ class ContrastPrior:
         return float(2.0 * np.abs(np.log(now / before)).max(initial=0.0))
 
     def shape(self) -> Array:
-        """(p,) mean square of each column, about its mean with an intercept; 1 where it is 0."""
+        """(p,) mean square of each column, about its mean with an intercept.
+
+        Of a column that was 0 in all rows it is the mean of those of 0 and 1, the levels that it
+        may be another of; 1 if there are none.
+        """
         about = 0.0 if self.intercept else np.square(self.center)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shape = self.squares / self.count + about
+            variance = self.squares / self.count
+        shape = variance + about
+        varied = shape > VARIED * np.square(self.center)
         # Of what has not varied yet but for rounding, the value itself tells the size.
-        shape = np.where(shape > VARIED * np.square(self.center), shape, np.square(self.center))
-        return np.where(shape > 0.0, shape, 1.0)
+        shape = np.where(varied, shape, np.square(self.center))
+        off = np.abs(variance + np.square(self.center) - self.center)
+        levels = varied & (variance > 0.0) & (off <= 1e-9 * self.center)
+        usual = float(np.mean(shape[levels])) if levels.any() else 1.0
+        return np.where(shape > 0.0, shape, usual)
 
     @property
     def proper(self) -> bool:
