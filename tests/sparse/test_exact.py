@@ -22,6 +22,7 @@ from posterity import (
 )
 from posterity.files import dumps, loads
 from posterity.forgetting import Stabilized
+from posterity.posteriors import _sparse_search
 from posterity.sparse import (
     DiagonalLinearRegression,
     SparseLinearRegression,
@@ -295,3 +296,18 @@ def test_covariances_are_what_the_diagonal_neglects() -> None:
     )
     assert exact.coef_[0] == pytest.approx(-1.0, abs=0.02)
     assert abs(diagonal.coef_[0] + 1.0) > abs(exact.coef_[0] + 1.0)
+
+
+def test_a_search_that_goes_astray_is_made_again_by_short_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, size=(300, 2))
+    y = (rng.random(300) < 1.0 / (1.0 + np.exp(-(X[:, 0] - X[:, 1])))).astype(int)
+    how = {"categorical_features": "all"}
+    expected = SparseLogisticRegression(**how).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(
+        _sparse_search.Acceleration, "advance", lambda _, at, step, metric: at - step
+    )
+    found = SparseLogisticRegression(**how).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-3)

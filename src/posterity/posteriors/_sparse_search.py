@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
@@ -24,6 +25,8 @@ LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
 # The change of sites, in posterior standard deviations, that ends a search.
 SETTLED = 1e-5
+# The change of sites that shows, in the end, that accelerated steps went astray; and short steps.
+ASTRAY, DAMPED, MOST_DAMPED = 0.1, 0.3, 400
 # How far a step goes that is not accelerated: all rows move at once. Less where steps grow.
 FIRST_PACE, SLOWER, LEAST_PACE = 0.8, 0.7, 0.05
 # Earlier steps that accelerate the next, and how much longer than the last one may be. No log goes
@@ -71,10 +74,30 @@ def search(
     """The posterior, and precisions (columns,) of the largest evidence, beginning with these.
 
     ``noise``: the noise's precision given the weights' means; None where data don't tell of it.
+    Where accelerated steps lead away from it, as with labels of very strong effects, short ones are
+    taken from the start.
     """
+    settings = data, columns, precisions, noise, negligible
+    try:
+        sweep, found = _iterate(*settings, Acceleration(), MOST_STEPS)
+        if sweep.change <= ASTRAY:
+            return sweep, found
+    except LinAlgError:  # no matrix of sites that went astray is positive definite
+        pass
+    return _iterate(*settings, Damping(), MOST_DAMPED)
+
+
+def _iterate(
+    data: ProductSums | SiteRows,
+    columns: Columns,
+    precisions: Array,
+    noise: Callable[[Array], float | None],
+    negligible: float,
+    method: Acceleration | Damping,
+    most: int,
+) -> tuple[Sweep, Array]:
     learned, sites = columns.learned, data.start(columns.spread(precisions))
-    accelerated = Acceleration()
-    for _ in range(MOST_STEPS):
+    for _ in range(most):
         prior = columns.spread(precisions)
         sweep = data.sweep(prior, sites)
         logs = np.log(precisions[learned])
@@ -87,7 +110,7 @@ def search(
             gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)
         if gain < negligible and sweep.change < SETTLED:
             break
-        new = accelerated.advance(
+        new = method.advance(
             np.concatenate([logs, sites]),
             np.concatenate([step, sweep.step]),
             np.concatenate([metric, sweep.metric]),
@@ -98,6 +121,14 @@ def search(
         precisions[learned] = np.exp(np.clip(logs + moved, LEAST_LOG, LARGEST_LOG))
         sites = new[len(logs) :]
     return sweep, precisions
+
+
+class Damping:
+    """Short steps: slow and sure."""
+
+    def advance(self, at: Array, step: Array, metric: Array) -> Array:
+        """Where to go from a point and its step."""
+        return at + DAMPED * step
 
 
 class Acceleration:
