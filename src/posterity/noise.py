@@ -190,7 +190,7 @@ class LearnedNoise:
 
     def precision(self, residual_df: float, residual: float) -> float:
         """Posterior mean of the precision, shape_n / rate_n; NaN before there is one."""
-        shape, rate = self._learned(residual_df, residual)
+        shape, rate = self._compute_parameters(residual_df, residual)
         if shape <= 0.0:
             return math.nan
         return math.inf if rate == 0.0 else shape / rate
@@ -226,7 +226,7 @@ class LearnedNoise:
         self, mean: Array, root: Array, residual_df: float, residual: float, names: tuple[str, ...]
     ) -> MultivariateT:
         """t with 2 shape_n degrees of freedom and scale^2 (R'R)^-1 rate_n / shape_n."""
-        shape, rate = self._learned(residual_df, residual)
+        shape, rate = self._compute_parameters(residual_df, residual)
         scale = math.sqrt(rate / shape) if shape > 0.0 else math.inf
         return MultivariateT(2.0 * shape, mean, root, scale, names=names)
 
@@ -238,7 +238,7 @@ class LearnedNoise:
         An improper prior leaves out its own constant; before the posterior is proper the value is
         0, the evidence of nothing.
         """
-        shape, rate = self._learned(residual_df, residual)
+        shape, rate = self._compute_parameters(residual_df, residual)
         if shape <= 0.0:
             return 0.0
         value = 0.5 * (log_determinants - residual_df * LOG_2PI) + float(gammaln(shape))
@@ -247,7 +247,7 @@ class LearnedNoise:
             value += self.shape * math.log(self.rate) - float(gammaln(self.shape))
         return value
 
-    def _learned(self, residual_df: float, residual: float) -> tuple[float, float]:
+    def _compute_parameters(self, residual_df: float, residual: float) -> tuple[float, float]:
         """shape_n = shape + (n - d)/2 and rate_n = rate + s^2/2."""
         return self.shape + 0.5 * residual_df, self.rate + 0.5 * residual
 

@@ -230,7 +230,7 @@ def test_what_was_never_seen(kind: Any) -> None:
     before = dumps(model)
     row = {"site": "s1", "age": 0.5}
     alike(model, model, [row], [{**row, "another key": "anything", "and one": 3.0}])
-    known, new = (model._eta_matched([one]) for one in (row, {**row, "ad": "never seen"}))
+    known, new = (model._match_eta([one]) for one in (row, {**row, "ad": "never seen"}))
     assert new[0] == known[0]
     assert new[1] > known[1]  # the prior of its column
     assert dumps(model) == before  # reads change nothing

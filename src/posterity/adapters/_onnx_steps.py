@@ -23,10 +23,10 @@ def compute_affine_map(steps: Any) -> tuple[Array, Array]:
     """
     m = int(steps.n_features_in_)
     try:
-        start = _transformed(steps, np.zeros((1, m)))[0]
-        slopes = (_transformed(steps, FAR * np.eye(m)) - start) / FAR
+        start = _transform_columns(steps, np.zeros((1, m)))[0]
+        slopes = (_transform_columns(steps, FAR * np.eye(m)) - start) / FAR
         probes = np.random.default_rng(0).normal(size=(64, m)) * np.logspace(-3, 6, 64)[:, None]
-        found = _transformed(steps, probes)
+        found = _transform_columns(steps, probes)
     except (TypeError, ValueError) as error:
         raise ValueError(_REFUSAL) from error
     size = 1.0 + np.abs(probes) @ np.abs(slopes) + np.abs(start)
@@ -41,7 +41,7 @@ _REFUSAL = (
 )
 
 
-def _transformed(steps: Any, X: Array) -> Array:
+def _transform_columns(steps: Any, X: Array) -> Array:
     names = getattr(steps, "feature_names_in_", None)
     rows: Any = X
     if names is not None:

@@ -79,7 +79,7 @@ def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
     if rows is None:
         return None
     model: Any = files.loads(task.model)
-    stream, coming = _opened(task, rows, model)
+    stream, coming = _open_stream(task, rows, model)
     classes = {"classes": np.array(task.classes)} if task.classes else {}
     for X, y, weight in coming:
         model.partial_fit(X, y, sample_weight=weight, **classes)
@@ -98,7 +98,7 @@ def score(
     rows = _skip_empty_batches(batches)
     if rows is None:
         return 0, None
-    stream, coming = _opened(task, rows)
+    stream, coming = _open_stream(task, rows)
     first = next(coming, None)
     if first is None:
         return stream.n_rows_read, None
@@ -206,7 +206,7 @@ def _skip_empty_batches(batches: Iterable[Any]) -> Iterator[Any] | None:
     return None if first is None else chain([first], filled)
 
 
-def _opened(
+def _open_stream(
     task: Task, batches: Iterator[Any], model: Any = None
 ) -> tuple[TableStream, Iterator[tuple[Any, Any, Any]]]:
     """The stream, and its batches of X with names, y and weights (or None).

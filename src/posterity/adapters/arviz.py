@@ -111,7 +111,7 @@ BayesianRobustRegression
 
     offset = int(model.fit_intercept)
     groups = {
-        "posterior": _named(model, posterior, shape),
+        "posterior": _name_variables(model, posterior, shape),
         "posterior_predictive": by_row(family.predicted(posterior, rows, generator)),
         "log_likelihood": by_row(family.log_likelihood(posterior, rows)),
         "observed_data": {
@@ -123,7 +123,7 @@ BayesianRobustRegression
         groups["constant_data"]["exposure"] = np.exp(rows.offsets)
     prior, improper = family.prior(math.prod(shape), generator)
     if prior is not None:
-        groups["prior"] = _named(model, prior, shape)
+        groups["prior"] = _name_variables(model, prior, shape)
         if not improper:
             groups["prior_predictive"] = by_row(family.predicted(prior, rows, generator))
     return _container(arviz, groups, *_places(model, X, len(rows.targets)), improper)
@@ -205,7 +205,7 @@ def _get_feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _named(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:
+def _name_variables(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:
     """Variables by name, each (chains, draws, ...)."""
     offset, coefficients = int(model.fit_intercept), draws.coefficients
     inner = coefficients.shape[1:-1]  # by class, if there are many

@@ -80,7 +80,7 @@ def save_model(model: Any, path: str | Path, **options: Any) -> None:
     >>> save_model("model", "folder")  # doctest: +SKIP
     """
     pyfunc = needed("mlflow.pyfunc", "mlflow")
-    with _written(model) as data:
+    with _write_model_file(model) as data:
         pyfunc.save_model(path=str(path), **_options(model, data, options))
 
 
@@ -90,7 +90,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
     Parameters as of :func:`save_model`; options are those of ``mlflow.pyfunc.log_model``.
     """
     pyfunc = needed("mlflow.pyfunc", "mlflow")
-    with _written(model) as data:
+    with _write_model_file(model) as data:
         return pyfunc.log_model(name=name, **_options(model, data, options))
 
 
@@ -113,7 +113,7 @@ def _load_pyfunc(path: str) -> ServedModel:
 
 
 @contextmanager
-def _written(model: Any) -> Iterator[Path]:
+def _write_model_file(model: Any) -> Iterator[Path]:
     """The path of the model's file, for as long as MLflow copies it."""
     with tempfile.TemporaryDirectory(prefix="posterity-") as folder, warnings.catch_warnings():
         # MLflow would like an input example to test the signature with, and to keep with the

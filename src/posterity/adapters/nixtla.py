@@ -68,7 +68,7 @@ class NixtlaForecaster:
 
         Levels are in percent. The point forecast, in the column ``Forecaster``, is the median.
         """
-        return self._framed(_columns(self.forecaster_.forecast(h, X_df), level))
+        return self._make_frame(_columns(self.forecaster_.forecast(h, X_df), level))
 
     def forecast(
         self, h: int, df: Any, X_df: Any = None, level: Sequence[float] | None = None
@@ -99,9 +99,11 @@ class NixtlaForecaster:
             came = known.values_[:, known.values_.shape[1] - behind :][:, :h]
             columns["cutoff"], columns[TARGET] = np.repeat(last, h), came.reshape(-1)
             each.append(columns)
-        return self._framed({name: np.concatenate([one[name] for one in each]) for name in each[0]})
+        return self._make_frame(
+            {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+        )
 
-    def _framed(self, columns: Columns) -> Any:
+    def _make_frame(self, columns: Columns) -> Any:
         return import_module(self._module).DataFrame(columns)
 
 

@@ -323,7 +323,7 @@ class Averaged(AverageOfModels):
         points = inputs.read_points(self, X)
         if not return_std and not any(may_be_flat(model) for model in self.models_):
             return self._predicted_mean(points)
-        distribution = self._predicted(points)
+        distribution = self._predict_with(points)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
 
     def predict_distribution(self, X: Any) -> Mixture:
@@ -341,7 +341,7 @@ class Averaged(AverageOfModels):
         Mixture(2 components, 1 row)
         """
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predicted(inputs.read_points(self, X))
+        return self._predict_with(inputs.read_points(self, X))
 
     def predict_mean_distribution(self, X: Any) -> Mixture:
         """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
@@ -357,7 +357,7 @@ class Averaged(AverageOfModels):
         array([0.71])
         """
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predicted(inputs.read_points(self, X), "predict_mean_distribution")
+        return self._predict_with(inputs.read_points(self, X), "predict_mean_distribution")
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -387,7 +387,7 @@ class Averaged(AverageOfModels):
         ()
         """
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predicted(inputs.read_one(self, x))[0]
+        return self._predict_with(inputs.read_one(self, x))[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95
@@ -417,4 +417,4 @@ class Averaged(AverageOfModels):
         7.0
         """
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return float(self._predicted(inputs.read_one(self, x)).mean()[0])
+        return float(self._predict_with(inputs.read_one(self, x)).mean()[0])

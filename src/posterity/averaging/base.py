@@ -286,7 +286,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         self._replace(models, ensemble)
         return Mixture.of([said.distribution for said in predictions], weights)
 
-    def _predicted(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
+    def _predict_with(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [
             getattr(get_final_step(model), method)(transformed(model, points.of(model)))

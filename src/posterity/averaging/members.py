@@ -57,7 +57,7 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
     if names is None or theirs is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
-                f"model {name!r} was fitted on {_counted(width)}, and these rows have "
+                f"model {name!r} was fitted on {_count_rows(width)}, and these rows have "
                 f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
                 "that was not fitted (sklearn.base.clone)"
             )
@@ -90,7 +90,7 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
         )
 
 
-def _counted(n_features: int) -> str:
+def _count_rows(n_features: int) -> str:
     return f"{n_features} feature{'s' * (n_features != 1)}"
 
 

@@ -104,7 +104,7 @@ class Beliefs:
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """(size, n, K) joint draws."""
-        return np.stack([_drawn(arm, size, rng) for arm in self.arms], axis=2)
+        return np.stack([_draw_arm(arm, size, rng) for arm in self.arms], axis=2)
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ class JointBeliefs:
 AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs
 
 
-def _drawn(arm: Any, size: int, rng: np.random.Generator) -> Array:
+def _draw_arm(arm: Any, size: int, rng: np.random.Generator) -> Array:
     """(size, n) draws of an arm; 0 where nothing is known of it, and it can't be chosen."""
     flat = arm.is_flat()
     if not flat.any():

@@ -157,7 +157,7 @@ def check_ranking_length(k: Any, mask: Mask) -> None:
 def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
     """What was given as true and false as an array; (K,) or (n, K) where names were given."""
     if isinstance(allowed, str) or is_among(allowed, places):
-        return _named([allowed], places)
+        return _find_named_arms([allowed], places)
     given = list(allowed) if isinstance(allowed, set | frozenset | Sequence) else allowed
     try:
         values = np.asarray(given)
@@ -168,11 +168,11 @@ def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray
     if flags or values.dtype == bool or not isinstance(given, list | np.ndarray):
         return values
     if len(given) and not any(isinstance(one, str) or is_among(one, places) for one in given):
-        return np.stack([_named(row, places) for row in given])
-    return _named(given, places)
+        return np.stack([_find_named_arms(row, places) for row in given])
+    return _find_named_arms(given, places)
 
 
-def _named(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
+def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
     """(K,) whether each arm is among these names."""
     mask = np.zeros(len(places), dtype=bool)
     for name in names.tolist() if isinstance(names, np.ndarray) else names:

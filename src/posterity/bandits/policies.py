@@ -52,7 +52,7 @@ class Policy:
         if known.any():
             some = beliefs if known.all() else beliefs.of(known)
             uniform = allowed[known] / allowed[known].sum(axis=1, keepdims=True)
-            propensities[known] = (1.0 - self.floor) * self._preferred(
+            propensities[known] = (1.0 - self.floor) * self._compute_preferences(
                 some, rng
             ) + self.floor * uniform
         return np.asarray(propensities)
@@ -69,7 +69,7 @@ class Policy:
         """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
         return None
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """The same without the floor, where something is known of all arms."""
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ class ThompsonSampling(Policy):
         best = draws == draws.max(axis=1, keepdims=True)
         return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return beliefs.stretched(self.width).probability_best()
 
 
@@ -144,7 +144,7 @@ class UpperConfidenceBound(Policy):
         """See :class:`Policy`."""
         return 1, scales_at(self.level, df)
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.quantile(self.level)[None], beliefs.allowed)
 
 
@@ -184,7 +184,7 @@ class RandomizedUpperConfidenceBound(Policy):
         """See :class:`Policy`."""
         return 2, self.width * scales_at(ONE_ABOVE, df)
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
         spread = np.maximum(beliefs.above(ONE_ABOVE), 0.0)
         return envelope_shares(
@@ -200,7 +200,7 @@ class Greedy(Policy):
         """See :class:`Policy`."""
         return 1, 0.0
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return shares_of_best(beliefs.mean[None], beliefs.allowed)
 
 
@@ -223,7 +223,7 @@ class Softmax(Policy):
 
     temperature: float = 0.1
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         shown = np.where(beliefs.allowed, beliefs.mean, -np.inf)
         return np.asarray(softmax(shown / self.temperature, axis=1))
 
@@ -237,7 +237,7 @@ class InverseGap(Policy):
     error: so it needs no schedule.
     """
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
         mean = np.where(allowed, beliefs.mean, -np.inf)
         count = allowed.sum(axis=1, keepdims=True)
@@ -272,7 +272,7 @@ class TopTwo(Policy):
     share: float = 0.5
     n_draws: int = DRAWS
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
         if beliefs.are_independent:
             best, least = beliefs.probability_best(), 1e-12
@@ -305,7 +305,7 @@ class InformationDirected(Policy):
 
     n_draws: int = 4 * DRAWS
 
-    def _preferred(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
+    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         return beliefs.informed_shares(self.n_draws, rng)
 
 

@@ -64,11 +64,11 @@ def probability_best(arms: Sequence[Any], allowed: Mask) -> Array:
     step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        probabilities[rows] = _integrated([arm[rows] for arm in arms], allowed[rows])
+        probabilities[rows] = _integrate_rows([arm[rows] for arm in arms], allowed[rows])
     return probabilities
 
 
-def _integrated(arms: Sequence[Any], allowed: Mask) -> Array:
+def _integrate_rows(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     probabilities = np.zeros(allowed.shape)
     lowest, ends, can_win, certain = _pieces(arms, allowed)
@@ -174,11 +174,11 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
     step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        shares[rows] = _informed([arm[rows] for arm in arms], allowed[rows])
+        shares[rows] = _compute_information([arm[rows] for arm in arms], allowed[rows])
     return shares
 
 
-def _informed(arms: Sequence[Any], allowed: Mask) -> Array:
+def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     n, k = allowed.shape
     mean = np.stack([arm.mean() for arm in arms], axis=1)

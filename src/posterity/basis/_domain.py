@@ -118,7 +118,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # ---- the domain ------------------------------------------------------------------------------
 
-    def _scaled(self, X: Array) -> Array:
+    def _scale_to_domain(self, X: Array) -> Array:
         """``X`` (n, d) with the domain moved to [-1, 1]."""
         # Halves are added, not ends: no overflow, and no cancellation where |low| is large.
         middle, half = self._middle_and_half()

@@ -77,7 +77,7 @@ def learned(
     # Distances grow with the root of their number.
     median = 0.5 * math.log(2.0 * X.shape[1])
     grams = [part[known] @ part[known].T for part in parts]
-    problem = _Problem(rows, _standardized(targets[known]), kernel, grams)
+    problem = _Problem(rows, _standardize_targets(targets[known]), kernel, grams)
     centre = np.concatenate(
         [
             np.full(X.shape[1], median),
@@ -175,7 +175,7 @@ def _targets(y: ArrayLike | None, n: int) -> Array:
     return np.asarray(y, dtype=np.float64).reshape(n, -1)
 
 
-def _standardized(targets: Array) -> Array:
+def _standardize_targets(targets: Array) -> Array:
     """Targets of mean 0 and variance 1; 0 where one is constant."""
     largest = np.abs(targets).max(axis=0, initial=0.0)
     targets = targets / np.where(largest > 0.0, largest, 1.0)  # their squares may overflow

@@ -142,7 +142,7 @@ class AutoBasis(DomainTransformer):
 
     def _compute_raw_parts(self, X: Array) -> list[Array]:
         """Lines, curves and products, as far as they are there, in units of the domain."""
-        lines = self._scaled(X)
+        lines = self._scale_to_domain(X)
         parts = [lines]
         if self._curved:
             parts.append(self._spline._compute_columns(X))

@@ -85,7 +85,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             columns = varying(basis, X, columns)
             left -= set(columns)
             if columns:
-                blocks.append((columns, self._fitted(basis, X, columns, y)))
+                blocks.append((columns, self._fit_each(basis, X, columns, y)))
         if left:
             blocks.append((sorted(left), None))
         self.blocks_ = blocks
@@ -132,7 +132,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return np.asarray(basis.prior_precisions(), dtype=np.float64)
         return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
 
-    def _fitted(self, basis: Any, X: Array, columns: list[int], y: Any) -> Any:
+    def _fit_each(self, basis: Any, X: Array, columns: list[int], y: Any) -> Any:
         if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
             raise TypeError(
                 f"the basis of column {self._labels()[columns[0]]} is {basis!r}: it must be a "

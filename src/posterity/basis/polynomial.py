@@ -89,7 +89,7 @@ class Polynomial(DomainTransformer):
         degree = int(self.powers_.max(initial=0))
         if self.family == "legendre":
             # P_k is orthogonal on [-1, 1], its mean square there 1 / (2 k + 1).
-            one_by_one = np.polynomial.legendre.legvander(self._scaled(X), degree)
+            one_by_one = np.polynomial.legendre.legvander(self._scale_to_domain(X), degree)
             one_by_one = one_by_one * np.sqrt(2.0 * np.arange(degree + 1) + 1.0)
         else:
             one_by_one = X[:, :, None] ** np.arange(degree + 1)

@@ -53,7 +53,7 @@ def parse(text: str) -> Forgetting | None:
     if name == "none" and not colon:
         return None
     if name not in KINDS:
-        listed = ", ".join(["none", *(_written(listed) for listed in KINDS)])
+        listed = ", ".join(["none", *(_format_setting(listed) for listed in KINDS)])
         raise ValueError(f"{text!r} is not a way to forget: give one of {listed}")
     from posterity import forgetting
 
@@ -79,7 +79,7 @@ def _read(text: str, number: str, name: str, kind: _Kind) -> float:
         ) from None
 
 
-def _written(name: str) -> str:
+def _format_setting(name: str) -> str:
     kind = KINDS[name]
     if kind.optional:
         return f"{name}[:{kind.example}]"

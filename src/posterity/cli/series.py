@@ -43,7 +43,7 @@ class Columns:
         if self.time is not None:
             columns[TIME] = _plain(table[self.time])
         elif self.series is not None and not future:
-            columns[TIME] = _counted(columns[ID])
+            columns[TIME] = _number_rows(columns[ID])
         numbers = self.features if future else (self.target, *self.features)
         for name in numbers:
             columns[TARGET if name == self.target else name] = _numbers(table[name], name)
@@ -95,7 +95,7 @@ def _numbers(column: Any, name: str) -> NDArray[np.float64]:
     return as_floats(column)
 
 
-def _counted(names: NDArray[Any]) -> NDArray[np.int64]:
+def _number_rows(names: NDArray[Any]) -> NDArray[np.int64]:
     """(n,) the number of each row within its series, from 0."""
     order = np.argsort(names.astype(str), kind="stable")
     ordered = names[order]

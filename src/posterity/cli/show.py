@@ -53,7 +53,7 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "columns": list(kept.notes.get("columns") or []),
         "left_out": list(kept.notes.get("left_out") or []),
         "level": level,
-        "coefficients_of": _predicted(model, _learned_target(kept)),
+        "coefficients_of": _name_quantity(model, _learned_target(kept)),
         **(describe_wide(model, level) if kept.is_wide else _describe_full(model, level)),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
@@ -75,7 +75,7 @@ def _learned_target(kept: ModelFile) -> str:
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 
-def _predicted(model: Any, target: str) -> str:
+def _name_quantity(model: Any, target: str) -> str:
     """The name of the quantity that the coefficients predict."""
     if hasattr(model, "classes_"):
         first, *others = [str(label) for label in model.classes_]

@@ -207,7 +207,7 @@ class Table:
         unsure |= self._evaluate_cdf(found - 1.0) > level - UNSURE
         if unsure.any():
             rows = Rows(*(operand[unsure] for operand in self.rows))
-            found[unsure] = _settled(found[unsure], level[unsure], rows)
+            found[unsure] = _make_exact(found[unsure], level[unsure], rows)
         return found
 
     def _evaluate_cdf(self, count: FloatArray) -> FloatArray:
@@ -343,7 +343,7 @@ def _between(values: FloatArray, x: FloatArray) -> FloatArray:
     return (weights * values).sum(axis=1) / weights.sum(axis=1)
 
 
-def _settled(found: FloatArray, level: FloatArray, rows: Rows) -> FloatArray:
+def _make_exact(found: FloatArray, level: FloatArray, rows: Rows) -> FloatArray:
     """Quantiles (n,) made exact: where the neighbours are too near to the level for a table."""
     mass = np.exp(integrals.log_mass(found, *rows))
     step = np.maximum(1.0, np.ceil(UNSURE / np.maximum(mass, 1e-12)))

@@ -46,7 +46,7 @@ class JointDistribution:
         """Marginal distributions of one or some coefficients."""
         raise NotImplementedError
 
-    def _described(self) -> str:
+    def _describe_rest(self) -> str:
         """What the repr says after the coefficients."""
         raise NotImplementedError
 
@@ -188,14 +188,14 @@ class JointDistribution:
     def __repr__(self) -> str:
         kind, p = type(self).__name__, self._size()
         if self.names is None:
-            return f"{kind}({p} coefficients, {self._described()})"
+            return f"{kind}({p} coefficients, {self._describe_rest()})"
         each = self.marginal(slice(SHOWN))
         lines = [
             f"{name}={mean:.4g} ± {sd:.2g}"
             for name, mean, sd in zip(self.names, each.mean(), each.std(), strict=False)
         ]
         more = [f"{p - SHOWN} more"] if p > SHOWN else []
-        return f"{kind}({', '.join(lines + more)}; {self._described()})"
+        return f"{kind}({', '.join(lines + more)}; {self._describe_rest()})"
 
     def _labels(self) -> list[str]:
         return list(self.names or (f"x{place}" for place in range(self._size())))

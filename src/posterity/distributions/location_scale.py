@@ -96,10 +96,10 @@ class LocationScale(RowDistribution):
     # ---- moments ----
 
     def _mean(self) -> FloatArray:
-        return self._filled(self.loc)
+        return self._fill_rows(self.loc)
 
     def _median(self) -> FloatArray:
-        return self._filled(self.loc)
+        return self._fill_rows(self.loc)
 
     def _var(self) -> FloatArray:
         family = self._family()
@@ -110,7 +110,7 @@ class LocationScale(RowDistribution):
                 return (value,)
             return (settle(value, scale, shape, flat=math.inf, point=0.0),)
 
-        return self._filled(rowwise(formula, 1, self.scale, *self._shape_parameters())[0])
+        return self._fill_rows(rowwise(formula, 1, self.scale, *self._shape_parameters())[0])
 
     # ---- densities and probabilities ----
 
@@ -197,6 +197,6 @@ class LocationScale(RowDistribution):
         parameters = (self.loc, self.scale, *self._shape_parameters())
         return rowwise(formula, 1, first, *parameters)[0]
 
-    def _filled(self, values: FloatArray) -> FloatArray:
+    def _fill_rows(self, values: FloatArray) -> FloatArray:
         filled: FloatArray = np.array(np.broadcast_to(values, self.shape))[()]
         return filled

@@ -179,7 +179,7 @@ class MultivariateNormal(_Joint):
     (3, 2)
     """
 
-    def _described(self) -> str:
+    def _describe_rest(self) -> str:
         return f"scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> Normal:
@@ -259,7 +259,7 @@ class MultivariateT(_Joint):
         super().__init__(mean, precision_root, scale, names=names)
         self.df = float(df)
 
-    def _described(self) -> str:
+    def _describe_rest(self) -> str:
         return f"df={self.df:.6g}, scale={self.scale:.6g}"
 
     def marginal(self, index: Index | str = slice(None)) -> StudentT:

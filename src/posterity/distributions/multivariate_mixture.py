@@ -80,8 +80,8 @@ class MultivariateMixture(JointDistribution):
         for k, component in enumerate(self.components):
             if component.mean.size != first.mean.size or component.names != first.names:
                 raise ValueError(
-                    f"component {k} has other coefficients ({_described(component)}) than "
-                    f"component 0 ({_described(first)}); give all components the same"
+                    f"component {k} has other coefficients ({_describe_rest(component)}) than "
+                    f"component 0 ({_describe_rest(first)}); give all components the same"
                 )
         self.names = first.names
 
@@ -113,7 +113,7 @@ class MultivariateMixture(JointDistribution):
         parts = [one.without_knowledge(places) for one in self.components]
         return MultivariateMixture(parts, self.weights)
 
-    def _described(self) -> str:
+    def _describe_rest(self) -> str:
         return f"{len(self.components)} components"
 
     def marginal(self, index: Index | str = slice(None)) -> Mixture:
@@ -193,5 +193,5 @@ class MultivariateMixture(JointDistribution):
         return [(weight, component) for weight, component in pairs if weight > 0.0]
 
 
-def _described(component: MultivariateNormal | MultivariateT) -> str:
+def _describe_rest(component: MultivariateNormal | MultivariateT) -> str:
     return str(component.mean.size) if component.names is None else ", ".join(component.names)

@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
     """Batches of at most `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight)):
-        checked = _checked(batch, number)
+        checked = _check_batch(batch, number)
         n = len(checked.y)
         if n <= batch_rows:
             yield checked
@@ -91,7 +91,7 @@ def _slice_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
     return stream
 
 
-def _checked(batch: Any, number: int) -> Batch:
+def _check_batch(batch: Any, number: int) -> Batch:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4):
         raise ValueError(
             f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"

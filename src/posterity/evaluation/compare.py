@@ -157,7 +157,7 @@ def _by_evidence(
         if len(y) == 0:
             continue
         for name, model in models.items():
-            with _noted(name, seen, len(y)):
+            with _note_refusals(name, seen, len(y)):
                 rows = select_columns(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
                 get_final_step(model).partial_fit(rows, y, **batch.keywords())
@@ -184,7 +184,7 @@ def _prequential(
             continue
         densities = np.empty((len(models), len(y)))
         for k, (name, model) in enumerate(models.items()):
-            with _noted(name, seen, len(y)):
+            with _note_refusals(name, seen, len(y)):
                 rows = select_columns(name, given[name], X)
                 rows = transformed(model, rows, y, first=seen == 0)
                 predictive = get_final_step(model).predict_then_learn(rows, y, **batch.keywords())
@@ -254,7 +254,7 @@ def _flat(predictive: Any) -> NDArray[np.bool_]:
 
 
 @contextmanager
-def _noted(name: str, seen: int, n: int) -> Iterator[None]:
+def _note_refusals(name: str, seen: int, n: int) -> Iterator[None]:
     """Say which model refuses which rows of the stream."""
     try:
         yield

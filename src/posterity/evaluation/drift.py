@@ -55,7 +55,7 @@ def drift_periods(along: Stretches) -> list[DriftPeriod]:
 
 
 def _find_periods(along: Stretches) -> list[DriftPeriod]:
-    ends, rows, mae, squares = _grouped(along)
+    ends, rows, mae, squares = _group_neighbours(along)
     variance = np.maximum(squares - mae**2, 0.0)
     seen = total = spread = 0.0
     found: list[DriftPeriod] = []
@@ -65,7 +65,9 @@ def _find_periods(along: Stretches) -> list[DriftPeriod]:
         worse = mae[k] > max(RATIO * usual, usual + STANDARD_ERRORS * noise)
         if seen >= FEWEST_ROWS and worse:
             start = int(ends[k] - rows[k])
-            found = _joined(found, DriftPeriod(start, int(ends[k]), float(mae[k]), float(usual)))
+            found = _join_neighbours(
+                found, DriftPeriod(start, int(ends[k]), float(mae[k]), float(usual))
+            )
             continue
         seen += rows[k]
         total += rows[k] * mae[k]
@@ -74,7 +76,7 @@ def _find_periods(along: Stretches) -> list[DriftPeriod]:
     return found
 
 
-def _grouped(along: Stretches) -> tuple[FloatArray, ...]:
+def _group_neighbours(along: Stretches) -> tuple[FloatArray, ...]:
     """Neighbours joined to 20 rows and more: last row, rows, mean absolute and squared error."""
     starts, gathered = [0], 0
     for k, n_rows in enumerate(along.n_rows.tolist()):
@@ -88,7 +90,7 @@ def _grouped(along: Stretches) -> tuple[FloatArray, ...]:
     return np.cumsum(rows), rows, absolute, squares
 
 
-def _joined(found: list[DriftPeriod], new: DriftPeriod) -> list[DriftPeriod]:
+def _join_neighbours(found: list[DriftPeriod], new: DriftPeriod) -> list[DriftPeriod]:
     if not found or found[-1].row_end != new.row_start:
         return [*found, new]
     last = found[-1]

@@ -147,7 +147,7 @@ class Spectrum:
         if isinstance(noise, KnownNoise):
             constant = self.residual_df * (np.log(noise.known_precision) - LOG_2PI)
             return 0.5 * (constant + determinants - noise.known_precision * residual)
-        shape, rate = _learned(noise, self.residual_df, residual)
+        shape, rate = _compute_noise_parameters(noise, self.residual_df, residual)
         if shape <= 0.0:
             return np.zeros(len(shares))
         value = 0.5 * (determinants - self.residual_df * LOG_2PI) + gammaln(shape)
@@ -173,7 +173,7 @@ class Spectrum:
         if isinstance(noise, KnownNoise):
             first, second = noise.known_precision * once, noise.known_precision * twice
         else:
-            shape, rate = _learned(noise, self.residual_df, self.residuals(shares))
+            shape, rate = _compute_noise_parameters(noise, self.residual_df, self.residuals(shares))
             with np.errstate(divide="ignore", invalid="ignore"):
                 first = np.nan_to_num(max(shape, 0.0) * once / rate)
                 second = np.nan_to_num(max(shape, 0.0) * (twice / rate - 0.5 * (once / rate) ** 2))
@@ -183,7 +183,7 @@ class Spectrum:
         """(g,) noise precision: known, or shape_n / rate_n; NaN before there is one."""
         if isinstance(noise, KnownNoise):
             return np.full(len(shares), noise.known_precision)
-        shape, rate = _learned(noise, self.residual_df, self.residuals(shares))
+        shape, rate = _compute_noise_parameters(noise, self.residual_df, self.residuals(shares))
         with np.errstate(divide="ignore"):
             return shape / rate if shape > 0.0 else np.full(len(shares), np.nan)
 
@@ -204,7 +204,9 @@ class Spectrum:
         return total / self.count if total > 0.0 else 1.0
 
 
-def _learned(noise: Noise, residual_df: float, residual: Array) -> tuple[float, Array]:
+def _compute_noise_parameters(
+    noise: Noise, residual_df: float, residual: Array
+) -> tuple[float, Array]:
     assert isinstance(noise, LearnedNoise)
     return noise.shape + 0.5 * residual_df, noise.rate + 0.5 * residual
 

@@ -257,7 +257,7 @@ class Factor:
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if status or not least > DOUBTFUL:
-            triangle, least = self._without(X, Y, weights, intercept, stay)
+            triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
         self._commit(triangle, self._counts - _total(weights, len(X)))
         return least
 
@@ -391,7 +391,7 @@ class Factor:
         targets = np.ascontiguousarray(other[:, p:q])
         kernel.append_block(triangle, self.n_targets, other[:, :p], targets, None, False)
 
-    def _without(
+    def _remove_rows(
         self, X: Array, Y: Array, weights: Array | None, intercept: bool, stay: Factor | None
     ) -> tuple[Array, float]:
         """The triangle without the rows, all at once, and the smallest cosine."""

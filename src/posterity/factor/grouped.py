@@ -257,7 +257,7 @@ class GroupBank:
         order = np.argsort(rows.numbers, kind="stable")
         ends = np.cumsum(np.bincount(rows.numbers, minlength=len(slots)))
         for group, some in enumerate(np.split(order, ends[:-1])):
-            without = _without(triangles[group], stacked[some], empty=left[group] == 0.0)
+            without = _remove_rows(triangles[group], stacked[some], empty=left[group] == 0.0)
             if without is None or left[group] < 0.0:
                 raise NotInGroupError(int(some[-1]))
             triangles[group] = without
@@ -293,7 +293,7 @@ class BankImage:
         bank.size, bank.clock = before.size, before.clock
 
 
-def _without(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
+def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     """What is left of a triangle (q, ld) without ``rows`` (k, q); None if they can't be in it.
 
     With the rows as B T and B = U diag(s) V', what is left is T' V (1 - s^2) V' T. All rows go at

@@ -90,7 +90,7 @@ def _counted(contrasts: Contrasts, rate: float, effective: float, seen: float) -
         contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
     )
     if rate < 1.0:
-        after = after.made(lambda data: Stabilized(discount=rate).begin(data))
+        after = after.with_change(lambda data: Stabilized(discount=rate).begin(data))
     for part, its in zip(after.parts, contrasts.parts, strict=True):
         part.factor.copy_from(its.counted(effective, seen).factor)
     after.constant = contrasts.constant

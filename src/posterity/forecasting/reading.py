@@ -181,7 +181,8 @@ def _place_on_grid(
     double = np.flatnonzero(same & (times[1:] == times[:-1]))
     if len(double):
         raise ValueError(
-            f"{_called(ids, which[double[0]])} has the time {format_time(times[double[0]])} twice: "
+            f"{_describe_series(ids, which[double[0]])} has the time "
+            f"{format_time(times[double[0]])} twice: "
             "each time may come once; add the rows up, or choose one"
             + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
         )
@@ -209,7 +210,7 @@ def _warn_of_gaps(
     if not len(gaps):
         return
     listed = ", ".join(
-        f"after {format_time(calendar.times(index[gap]))} of {_called(ids, which[gap])} "
+        f"after {format_time(calendar.times(index[gap]))} of {_describe_series(ids, which[gap])} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
@@ -280,7 +281,7 @@ def _read_exogenous(frame: Any, name: str, where: str = "") -> Array:
     return values
 
 
-def _called(ids: tuple[Any, ...], number: int) -> str:
+def _describe_series(ids: tuple[Any, ...], number: int) -> str:
     return "the series" if ids == (TARGET,) else f"series {ids[number]!r}"
 
 

@@ -69,7 +69,7 @@ class _Discounted:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.made(lambda data: FadingPosterior.wrap(data, self))
+        return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -224,7 +224,7 @@ class Smoothing:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.made(lambda data: FadingPosterior.wrap(data, self))
+        return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
 
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
@@ -289,7 +289,7 @@ class RandomWalk:
             walk = RandomWalk(tuple(steps / data.noise.prior_unit))
             return FadingPosterior.wrap(data, walk)
 
-        return posterior.made(random_walk)
+        return posterior.with_change(random_walk)
 
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time: all."""

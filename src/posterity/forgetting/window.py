@@ -49,7 +49,7 @@ class Window:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.made(lambda data: WindowPosterior.wrap(data, self))
+        return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
 
     def left(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""

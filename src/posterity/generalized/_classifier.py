@@ -138,7 +138,7 @@ class Classifier(GeneralizedModel):
                 f"there are {len(self.classes_)} classes, whose probabilities have no single "
                 "distribution: use sample_mean or predict_interval"
             )
-        return self._expected(self._eta_distribution(X, None))
+        return self._compute_expected(self._eta_distribution(X, None))
 
     @accept_other_names
     def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
@@ -221,7 +221,7 @@ class Classifier(GeneralizedModel):
                 "only learned rows"
             )
         ones = places.astype(np.float64)
-        return self._unlearned((X, 1.0 - ones if self._flipped else ones, sample_weight))
+        return self._unlearn_rows((X, 1.0 - ones if self._flipped else ones, sample_weight))
 
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
@@ -329,9 +329,9 @@ class Classifier(GeneralizedModel):
         if len(self.classes_) <= 2:
             super()._start()
         else:
-            self._posterior_or_none = cast(Any, self._begun(len(self.classes_)))
+            self._posterior_or_none = cast(Any, self._begin_classes(len(self.classes_)))
 
-    def _begun(self, n_classes: int) -> Any:
+    def _begin_classes(self, n_classes: int) -> Any:
         self._check_approximation()
         _, precision, of_intercept = self._beliefs()
         if any(of_intercept):
@@ -362,7 +362,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             old = self._posterior
             started = before if len(before) == 2 else None
-            many = _many.convert_from_two(old, self._begun(2), flipped=self._flipped)
+            many = _many.convert_from_two(old, self._begin_classes(2), flipped=self._flipped)
             self._flipped = False
             if started is None:  # of one class so far: it took the place of the first
                 before = np.concatenate([before, met[met != before[0]][:1]])

@@ -80,7 +80,7 @@ def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
     y = np.clip(rows.y, centre - FAR * size, centre + FAR * size)
     nodes = _learned(fresh, rows, y)
     for _ in range(ROUNDS):
-        mean, variance = _mixed(nodes, nodes.moments(rows.X))
+        mean, variance = _mix_fits(nodes, nodes.moments(rows.X))
         reach = OUTLYING * np.sqrt(variance + nodes.weights @ np.square(nodes.noise))
         y = mean + np.clip(rows.y - mean, -reach, reach)
         nodes = _learned(fresh, rows, y)
@@ -92,7 +92,7 @@ def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: flo
 
     At others like them, whose features come from different rows: their own fits know too much.
     """
-    places = _shuffled(rows.X)
+    places = _shuffle_columns(rows.X)
     means, variances = nodes.moments(places)
     mean, _ = inner.factor.predict(places, intercept=inner.intercept)
     leverage = np.maximum(inner.predictive(places).var() * inner.noise_precision - 1.0, 1e-300)
@@ -113,13 +113,13 @@ def _learned(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
     return NormalNodes(np.array(weights), posteriors, replace(rows, y=y).floor)
 
 
-def _mixed(nodes: NormalNodes, moments: tuple[Array, Array]) -> tuple[Array, Array]:
+def _mix_fits(nodes: NormalNodes, moments: tuple[Array, Array]) -> tuple[Array, Array]:
     means, variances = moments
     mean = nodes.weights @ means
     return mean, nodes.weights @ (variances + np.square(means - mean))
 
 
-def _shuffled(X: Array) -> Array:
+def _shuffle_columns(X: Array) -> Array:
     """Rows of the same features, each column turned by another number of rows."""
     n, m = X.shape
     places = (np.arange(n)[:, None] + np.arange(1, m + 1)) % n

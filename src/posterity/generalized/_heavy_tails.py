@@ -73,10 +73,10 @@ class HeavyTailedPosterior(LinearPosterior):
         fresh = fresh.with_one_node()
         nothing = Kept(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
         tally = NoiseTally(likelihood, known_scale, fresh.n_flat)
-        return cls._made(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
+        return cls._make_from(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
 
     @classmethod
-    def _made(cls, *parts: Any) -> Self:
+    def _make_from(cls, *parts: Any) -> Self:
         make: Any = cls  # whose fields are not its parent's
         posterior: Self = make(*parts)
         return posterior
@@ -90,9 +90,11 @@ class HeavyTailedPosterior(LinearPosterior):
         other.state.inner.central()  # its prior is chosen now, not when it is read
         self.state.copy_from(other.state)
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return self.wrap(self.fresh.made(change), self.likelihood, self.state.tally.known_scale)
+        return self.wrap(
+            self.fresh.with_change(change), self.likelihood, self.state.tally.known_scale
+        )
 
     # ---- learning ------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class QuantilePosterior(HeavyTailedPosterior):
     design: LinearPosterior
 
     @classmethod
-    def _made(cls, *parts: Any) -> Self:
+    def _make_from(cls, *parts: Any) -> Self:
         fresh: LinearPosterior = parts[0]
         flat = GaussianPrior(0.0, 0.0)
         design = LinearPosterior.before_data(
@@ -54,9 +54,9 @@ class QuantilePosterior(HeavyTailedPosterior):
         super().copy_from(other)
         self.design.copy_from(other.design)
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return super().made(change)._copy_with(design=change(self.design))
+        return super().with_change(change)._copy_with(design=change(self.design))
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]

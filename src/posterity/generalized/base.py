@@ -49,7 +49,7 @@ class GeneralizedModel(LinearEstimator):
         """The likelihood with the parameters that were learned."""
         return self._likelihood()
 
-    def _expected(self, eta: RowDistribution) -> RowDistribution:
+    def _compute_expected(self, eta: RowDistribution) -> RowDistribution:
         """Distribution of the mean of targets, from that of eta."""
         likelihood = self._likelihood()
         return Transformed(eta, likelihood.expected, likelihood.eta_of)

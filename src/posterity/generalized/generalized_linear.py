@@ -220,7 +220,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         ... ).fit([[0], [1], [2]], [1, 3, 5]).coef_.round(6)
         array([ True])
         """
-        return self._unlearned((X, y, sample_weight), offset)
+        return self._unlearn_rows((X, y, sample_weight), offset)
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         elif of in ("observation", "target"):
             predictive = self._predictive(X, offset)
         elif of == "mean":
-            predictive = self._expected(self._eta_distribution(X, offset))
+            predictive = self._compute_expected(self._eta_distribution(X, offset))
         else:
             raise ValueError(f"of is {of!r}: it must be 'observation', 'mean' or 'eta'")
         return interval_ends(predictive, level)
@@ -303,7 +303,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> bool(abs(rate.cdf(3.0)[0] + rate.sf(3.0)[0] - 1.0) < 1e-12)
         True
         """
-        return self._expected(self._eta_distribution(X, offset))
+        return self._compute_expected(self._eta_distribution(X, offset))
 
     @accept_other_names
     def sample_mean(

@@ -260,7 +260,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         quantiles = self._quantiles()
         if self._is_one:
             return super()._forgetting()
-        each = tuple(self._alone(quantile)._forgetting() for quantile in quantiles)
+        each = tuple(self._make_single_quantile(quantile)._forgetting() for quantile in quantiles)
         return cast(LinearPosterior, QuantilesPosterior(quantiles, each))
 
     def _models(self) -> list[Self]:
@@ -268,12 +268,12 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         if self._is_one:
             return [copy.copy(self)]
         known = cast(QuantilesPosterior, self._posterior).copy()
-        models = [self._alone(quantile) for quantile in known.quantiles]
+        models = [self._make_single_quantile(quantile) for quantile in known.quantiles]
         for model, posterior in zip(models, known.each, strict=True):
             model._posterior_or_none, model._now = posterior, self._now
         return models
 
-    def _alone(self, quantile: float) -> Self:
+    def _make_single_quantile(self, quantile: float) -> Self:
         """A model of one quantile that has learned nothing, of these features and this basis."""
         alone = type(self)(**{**self.get_params(deep=False), "quantile": quantile})
         alone._set_features_of(self)

@@ -95,7 +95,7 @@ class VaryingFeatures(BaseEstimator):
         >>> bool(model.predict_one({"a": 1.0, "new": 1.0}) > 0.0)
         True
         """
-        return self._asked("predict_one", x, how)
+        return self._predict_known("predict_one", x, how)
 
     def predict_proba_one(self, x: Row, **how: Any) -> Any:
         """Probabilities of the classes at one row, of a classifier.
@@ -108,7 +108,7 @@ class VaryingFeatures(BaseEstimator):
         >>> sorted(model.predict_proba_one({"a": 1.0}))
         ['no', 'yes']
         """
-        return self._asked("predict_proba_one", x, how)
+        return self._predict_known("predict_proba_one", x, how)
 
     def predict_distribution_one(self, x: Row, **how: Any) -> Any:
         """Distribution of a new observation at one row, with the model's own options.
@@ -120,7 +120,7 @@ class VaryingFeatures(BaseEstimator):
         >>> model.learn_one({"a": 1.0}, 2.0).predict_distribution_one({"a": 1.0}).shape
         ()
         """
-        return self._asked("predict_distribution_one", x, how)
+        return self._predict_known("predict_distribution_one", x, how)
 
     def predict_interval_one(self, x: Row, level: float = 0.95, **how: Any) -> tuple[Any, Any]:
         """Ends of the interval at one row, with the model's own options.
@@ -133,7 +133,9 @@ class VaryingFeatures(BaseEstimator):
         >>> bool(low < 2.0 < high)
         True
         """
-        found: tuple[Any, Any] = self._asked("predict_interval_one", x, {"level": level, **how})
+        found: tuple[Any, Any] = self._predict_known(
+            "predict_interval_one", x, {"level": level, **how}
+        )
         return found
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ class VaryingFeatures(BaseEstimator):
                     "or unknown='ignore'"
                 )
 
-    def _asked(self, method: str, x: Row, how: Mapping[str, Any]) -> Any:
+    def _predict_known(self, method: str, x: Row, how: Mapping[str, Any]) -> Any:
         if not hasattr(self, "model_"):
             raise NotFittedError(
                 "This VaryingFeatures has learned nothing yet: call learn_one first"

@@ -97,7 +97,7 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     if _is_number(pa, field.type):
         return
     example = (field.metadata or {}).get(EXAMPLE, b"").decode()
-    type_name = f"{_described(pa, field.type)}{f' (as {example!r})' if example else ''}"
+    type_name = f"{_describe_column(pa, field.type)}{f' (as {example!r})' if example else ''}"
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
         cure = ': if the comma is the decimal point, give decimal=","'
@@ -168,7 +168,8 @@ def _make_number_error(pa: Any, name: str, kind: Any) -> str:
         else "turn it into numbers first, or "
     )
     return (
-        f"column {name!r} holds {_described(pa, kind)}, which can't be used as numbers directly: "
+        f"column {name!r} holds {_describe_column(pa, kind)}, "
+        "which can't be used as numbers directly: "
         f"{ways}leave it out (drop=[{name!r}])"
     )
 
@@ -220,7 +221,7 @@ def _get_learned_column(schema: Any, name: str) -> Encoder:
     if _is_number(pa, kind):
         return Numbers(name)
     raise TableError(
-        f"column {name!r} holds {_described(pa, kind)}, and was numbers or dates when it was "
+        f"column {name!r} holds {_describe_column(pa, kind)}, and was numbers or dates when it was "
         "learned"
     )
 
@@ -234,7 +235,8 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     kind = schema.field(dated[0]).type
     if not pa.types.is_temporal(kind):
         raise TableError(
-            f"column {dated[0]!r} holds {_described(pa, kind)}, and was dates when it was learned"
+            f"column {dated[0]!r} holds {_describe_column(pa, kind)}, "
+            "and was dates when it was learned"
         )
     return Categories.of_part(*dated, levels, drop_first=False)
 
@@ -324,7 +326,7 @@ def _is_text(pa: Any, kind: Any) -> bool:
     )
 
 
-def _described(pa: Any, kind: Any) -> str:
+def _describe_column(pa: Any, kind: Any) -> str:
     if pa.types.is_duration(kind):
         return f"durations ({kind})"
     if pa.types.is_temporal(kind):
@@ -338,7 +340,7 @@ def describe_type(type_: Any) -> str:
     """What a column holds, in words: numbers and text are each one kind."""
     import pyarrow as pa
 
-    return "numbers" if _is_number(pa, type_) else _described(pa, type_)
+    return "numbers" if _is_number(pa, type_) else _describe_column(pa, type_)
 
 
 def _as_number(word: str) -> tuple[float, str]:

@@ -141,17 +141,17 @@ class Skip:
         """Leave rows out."""
         if sum_is_usable(X, y):
             return None
-        return self._counted(~(np.isnan(X).any(axis=1) | np.isnan(y)))
+        return self._count_values(~(np.isnan(X).any(axis=1) | np.isnan(y)))
 
-    def _counted(self, kept: Kept) -> Kept:
+    def _count_values(self, kept: Kept) -> Kept:
         self.n_skipped += int(len(kept) - kept.sum())
         return kept
 
-    def _filled(self, absent: Kept, X: FloatArray, y: FloatArray) -> Kept:
+    def _mark_filled(self, absent: Kept, X: FloatArray, y: FloatArray) -> Kept:
         """What was ``absent`` (n, p) has been filled in where it could be."""
         kept: Kept = ~(np.isnan(X).any(axis=1) | np.isnan(y))
         self.n_filled += int(absent[kept].any(axis=1).sum())
-        return self._counted(kept)
+        return self._count_values(kept)
 
 
 class RunningMean(Skip):
@@ -181,7 +181,7 @@ class RunningMean(Skip):
             total = sums[0, j] + np.cumsum(observed[:, j])[rows]
             X[rows, j] = np.where(seen > 0, total / np.maximum(seen, 1.0), np.nan)
         self.means.add(names, observed.sum(axis=0), len(X) - absent.sum(axis=0))
-        return self._filled(absent, X, y)
+        return self._mark_filled(absent, X, y)
 
 
 class Constant(Skip):
@@ -217,7 +217,7 @@ class Constant(Skip):
                     f"{name!r}: add one"
                 )
             X[rows, j] = self._values[name]
-        return self._filled(absent, X, y)
+        return self._mark_filled(absent, X, y)
 
 
 def check_missing(missing: Missing) -> None:

@@ -89,15 +89,15 @@ def rechunk(batches: Iterable[Any], columns: Sequence[str], rows: int) -> Iterat
         waiting.append(batch.select(list(columns)))
         n_waiting += batch.num_rows
         while n_waiting >= rows:
-            whole = _joined(pa, waiting)
+            whole = _join_parts(pa, waiting)
             yield whole.slice(0, rows)
             rest = whole.slice(rows)
             waiting, n_waiting = [rest], rest.num_rows
     if n_waiting:
-        yield _joined(pa, waiting)
+        yield _join_parts(pa, waiting)
 
 
-def _joined(pa: Any, batches: list[Any]) -> Any:
+def _join_parts(pa: Any, batches: list[Any]) -> Any:
     filled = [batch for batch in batches if batch.num_rows]
     if len(filled) == 1:
         return filled[0]

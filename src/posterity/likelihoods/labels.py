@@ -101,6 +101,6 @@ class Labels:
 
 
 @way_to_mix.register
-def _mixed(first: Labels, parts: Sequence[Any], weights: Array) -> Labels:
+def _mix_labels(first: Labels, parts: Sequence[Any], weights: Array) -> Labels:
     yes = mixed_logs([one.log_yes for one in parts], weights)
     return Labels(yes, mixed_logs([one.log_no for one in parts], weights))

@@ -225,7 +225,7 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
 
 
 @way_to_match.register
-def _mixed(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
+def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
     """Under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
     return type(first)(first.likelihood, *matched_columns(means, variances, weights))

@@ -68,9 +68,9 @@ def table_of_effects(
     check_level(level)
     pandas = require_pandas()
     rows = []
-    for name, low, high in _changed(X, names, per):
+    for name, low, high in _list_changes(X, names, per):
         for output, effect in effects(low, high):
-            rows.append([name, *output, *_described(effect, level)])
+            rows.append([name, *output, *_describe_effect(effect, level)])
     described = ["mean", "sd", "low", "high", "probability_positive"]
     columns = ["name", *([label] if label else []), *described]
     return pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows])
@@ -84,7 +84,7 @@ def feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _changed(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
+def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
     """Each feature's name, and the rows before and after it changes."""
     levels = _levels(X, names)
     for column, name in enumerate(names):
@@ -155,7 +155,7 @@ def mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any
     return np.asarray(total / n)
 
 
-def _described(effect: Any, level: float) -> tuple[float, float, float, float, float]:
+def _describe_effect(effect: Any, level: float) -> tuple[float, float, float, float, float]:
     """Mean, sd, ends of the interval, and the probability that it is positive."""
     if isinstance(effect, np.ndarray):
         low, high = np.quantile(effect, [0.5 - 0.5 * level, 0.5 + 0.5 * level]).tolist()

@@ -270,7 +270,7 @@ class LinearEstimator(LinearReader):
         >>> model.unlearn([[2.0]], [9.0]).n_observations_
         2.0
         """
-        return self._unlearned((X, y, sample_weight))
+        return self._unlearn_rows((X, y, sample_weight))
 
     # ---- what an estimator says in its own words -------------------------------------------------
 
@@ -318,7 +318,7 @@ class LinearEstimator(LinearReader):
         return predictive
 
     @all_or_nothing
-    def _unlearned(
+    def _unlearn_rows(
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
         """Unlearn rows (X, y, sample_weight)."""

@@ -52,14 +52,14 @@ def _by_name(parameter: str, given: Any, names: Names, *, intercept: bool) -> tu
     values = np.zeros(len(columns) + 1)
     for name, value in given.items():
         if name not in places:
-            raise ValueError(_unknown(parameter, name, columns))
+            raise ValueError(_refuse_unknown(parameter, name, columns))
         if np.ndim(value) or isinstance(value, str):
             raise ValueError(f"{parameter}[{name!r}] is {value!r}: it must be a number")
         values[places[name]] = value
     return values[:-1], float(values[-1])
 
 
-def _unknown(parameter: str, name: Any, columns: list[str]) -> str:
+def _refuse_unknown(parameter: str, name: Any, columns: list[str]) -> str:
     if name == INTERCEPT:
         return f"{parameter} names the intercept, but fit_intercept is False: leave it out"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""

@@ -110,7 +110,7 @@ def learn(
         if len(X):
             bandit = bandit.learn(X, arms, rewards, sample_weight=weights)
     if guard is not None:
-        difference, low = _gained(log, bandit, reward_model, guard)
+        difference, low = _compute_gain(log, bandit, reward_model, guard)
         if not low > 0.0:
             raise NotBetterError(bandit, difference, low, guard)
     return bandit
@@ -176,7 +176,7 @@ def _kish(log: Log, guarded: bool) -> tuple[Array, Array]:
     return scale, scale * total / max(n, 1)
 
 
-def _gained(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
+def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
     """Value less what the log earned, on the rows kept apart, and its lower bound."""
     sums, target = Ratio(gain), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in progressively(log, model, len(log.arms)):

@@ -264,9 +264,9 @@ class Log:
         """All decisions in memory."""
         batches = list(self)
         parts = ("X", "arms", "rewards", "propensity", "propensities")
-        whole = (_joined([getattr(batch, part) for batch in batches]) for part in parts)
+        whole = (_join_parts([getattr(batch, part) for batch in batches]) for part in parts)
         return Rounds(*whole)
 
 
-def _joined(parts: list[Any]) -> Any:
+def _join_parts(parts: list[Any]) -> Any:
     return None if parts[0] is None else np.concatenate(parts)

@@ -100,7 +100,7 @@ def plot_error_along_time(
     """
     ax = axes_of(ax)
     along = result.along
-    span, middle, error = _joined(along, along.n_rows, along.mae)
+    span, middle, error = _join_neighbours(along, along.n_rows, along.mae)
     ax.plot(
         middle,
         error,
@@ -182,7 +182,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
             zorder=1,
         )
         ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-        span, middle, dots = _joined(along, scored, share)
+        span, middle, dots = _join_neighbours(along, scored, share)
         ax.plot(
             middle,
             dots,
@@ -256,7 +256,7 @@ def _finish(ax: Any, result: Result, title: str, y: str) -> Any:
     return finish(ax, title, x="rows seen", y=y, columns=2)
 
 
-def _joined(
+def _join_neighbours(
     along: ScoresAlongTime, weight: NDArray[np.int64], score: FloatArray
 ) -> tuple[int, FloatArray, FloatArray]:
     """Join neighbours until few enough dots are left to be read: rows in each, middles, means.

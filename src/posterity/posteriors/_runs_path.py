@@ -71,7 +71,7 @@ class RunsPath:
             return False
         if not np.abs(values).max(initial=0.0) <= largest:
             return False
-        runs, path = self._opened()
+        runs, path = self._open_runs()
         self._row[0][...], self._row[1][0, 0], self._row[2][0] = values, y, weight
         before = runs.size, runs.row, runs.changes
         start = self._start(runs) if runs.seen > 0.0 else None
@@ -106,11 +106,11 @@ class RunsPath:
     def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at ``x``, as the next row."""
         values = self.values(x)
-        runs, path = self._opened()
+        runs, path = self._open_runs()
         start = self._start(runs) if runs.seen > 0.0 else None
         return path.predict_mean(values, start, self.hazard)
 
-    def _opened(self) -> tuple[Runs, RunsKernel]:
+    def _open_runs(self) -> tuple[Runs, RunsKernel]:
         """The runs as they are now, which calls of another way replace."""
         runs: Runs = self.learned.runs
         if runs is not self._runs:

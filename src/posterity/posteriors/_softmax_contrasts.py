@@ -107,7 +107,7 @@ class Contrasts:
         )
         return cls(n_classes, n_columns, separate, parts)
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what has seen nothing."""
         r = len(self.places[0])
         parts = tuple(change(part).each_of(r) for part in self.parts)
@@ -299,11 +299,11 @@ class Contrasts:
         triangles = [total.triangle() for total in totals]
         found = [one for one in triangles if one is not None]
         if len(found) < len(triangles):
-            found = self._rotated(rows, around)
+            found = self._rotate(rows, around)
         weight = float(np.sum(rows.weights))
         return [SiteRows.of(triangle, weight) for triangle in found], constant
 
-    def _rotated(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
+    def _rotate(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
         size = len(self.places[0]) * self.n_columns
         block = max(1, BLOCK_NUMBERS // max(size * len(self.places[0]), self.n_classes))
         together = [Factor(size) for _ in self.parts]
@@ -369,10 +369,12 @@ class Contrasts:
         """Means (n, R) at the rows of ``X``, and covariances (n, R, R) or variances (n, R)."""
         mean = X @ self.coordinates(joined).T
         if not self.separate:
-            return mean, self._covariances(X, _closed(joined[0].root))
+            return mean, self._covariances(X, _close_directions(joined[0].root))
         variances = np.empty_like(mean)
         for k, factor in enumerate(joined):
-            half = solve_triangular(_closed(factor.root), X.T, trans="T", check_finite=False)
+            half = solve_triangular(
+                _close_directions(factor.root), X.T, trans="T", check_finite=False
+            )
             variances[:, k] = np.sum(np.square(half), axis=0)
         return mean, variances
 
@@ -415,7 +417,7 @@ class Contrasts:
         return value + 0.5 * share * total
 
 
-def _closed(root: Array) -> Array:
+def _close_directions(root: Array) -> Array:
     """A triangle that can be solved with: where nothing is known, the sd is large."""
     triangle = root.copy()
     open_ = np.flatnonzero(np.diag(root) == 0.0)

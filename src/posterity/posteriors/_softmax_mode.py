@@ -107,9 +107,9 @@ class Objective:
         X = self.rows.X
         squares = block_diag(*(gram(X, size, intercept=False) for size in sizes))
         scale, triangle = cholesky(root.T @ root + squares)
-        return _usable(self._rotated(root, sizes)) if triangle is None else triangle * scale
+        return _usable(self._rotate(root, sizes)) if triangle is None else triangle * scale
 
-    def _rotated(self, root: Array, sizes: Array) -> Array:
+    def _rotate(self, root: Array, sizes: Array) -> Array:
         each = []
         for size in sizes:
             alone = Factor(self.rows.X.shape[1])

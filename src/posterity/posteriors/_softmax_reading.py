@@ -135,7 +135,7 @@ class SoftmaxReading:
 
     # ---- the prior -----------------------------------------------------------------------------
 
-    def _turned(self) -> None:
+    def _clear_caches(self) -> None:
         """Clear the caches of readings."""
         self.nodes = None
 
@@ -210,13 +210,13 @@ class SoftmaxReading:
 
     def log_probabilities(self, X: Array) -> Array:
         """(n, K) log of the probabilities at rows (n, p), integrated over the posterior."""
-        return self._integrated(X, self._read())
+        return self._integrate(X, self._read())
 
     def log_probabilities_of(self, x: Array) -> Array:
         """(1, K) the same in a stream, of the prior that its labels are met with."""
-        return self._integrated(x, [(1.0, self.contrasts.joined(self.prior))])
+        return self._integrate(x, [(1.0, self.contrasts.joined(self.prior))])
 
-    def _integrated(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
+    def _integrate(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
         log_probabilities = np.empty((len(X), self.n_classes))
         for part in self.blocks(len(X)):
             mean, covariance = self._moments(X[part], nodes)

@@ -75,12 +75,12 @@ class AdaptivePosterior(AveragedPosterior):
         noise = cast(LearnedNoise, self.noise)
         return [each.path(noise, self.n_coefficients) for each in self.noises], 1.0
 
-    def _predicted(self, i: int, X: Array, *offsets: Array) -> StudentT:
-        return _rescale_to_noise(super()._predicted(i, X, *offsets), *self._noise_of(i))
+    def _predict_member(self, i: int, X: Array, *offsets: Array) -> StudentT:
+        return _rescale_to_noise(super()._predict_member(i, X, *offsets), *self._noise_of(i))
 
     def _rank(self, i: int) -> int:
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
-        return int(rank_predictions(self._predicted(i, nothing))[0])
+        return int(rank_predictions(self._predict_member(i, nothing))[0])
 
     def _learn_member(self, i: int, *rows: Any) -> tuple[StudentT, Array, Ranks]:
         X, y, weights, *_ = rows

@@ -207,14 +207,14 @@ class AveragedPosterior(MixedPosterior):
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
-        predictions = [self._predicted(i, X, *given(offsets)) for i in range(len(self.runs))]
+        predictions = [self._predict_member(i, X, *given(offsets)) for i in range(len(self.runs))]
         return mixed(predictions, self.weights)
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``."""
         return np.asarray(self.average_of(lambda one: one.predict_mean_ahead(X)))
 
-    def _predicted(self, i: int, X: Array, *offsets: Array) -> Any:
+    def _predict_member(self, i: int, X: Array, *offsets: Array) -> Any:
         return self.runs[i].predictive(X, *offsets)
 
     @property

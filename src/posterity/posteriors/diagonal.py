@@ -211,7 +211,7 @@ class DiagonalPosterior:
         if other.noise is not None:
             self.shape += other.shape - other.noise[0]
             self.rates += other.rates - other.noise[1]
-            self.rates += self._apart(features, mine[features], theirs)
+            self.rates += self._compute_disagreement(features, mine[features], theirs)
         mine[features] += theirs
         self.beliefs[:] = mine.ravel()
         self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
@@ -220,7 +220,7 @@ class DiagonalPosterior:
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
 
-    def _apart(self, features: Numbers, mine: Array, theirs: Array) -> Array:
+    def _compute_disagreement(self, features: Numbers, mine: Array, theirs: Array) -> Array:
         """(members,) half the sum of squares by which the weights of two models are apart.
 
         Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses

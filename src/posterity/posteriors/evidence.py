@@ -89,7 +89,7 @@ class EvidencePosterior(LinearPosterior):
         self.state.copy_from(other.state)
         self.stream.catch_up()
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
         data = change(self.state.data)
         state = EvidenceState(data, scales=RunningScales.before_data(len(self.mean)))

@@ -139,12 +139,12 @@ class FadingPosterior(LinearPosterior):
         before = self.learn_each(X, y, weights, elapsed)
         if self.strategy.has_evidence:
             return self._predicted_by(before, y)
-        added = None if weights is None else self._added(before, weights)
+        added = None if weights is None else self._compute_added_evidence(before, weights)
         predictive = self._predicted_by(before, y)
         self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
         return predictive
 
-    def _added(self, before: Before, weights: Array) -> float:
+    def _compute_added_evidence(self, before: Before, weights: Array) -> float:
         """What rows of these weights add to the log evidence."""
         with np.errstate(all="ignore"):
             return sum(

@@ -69,7 +69,7 @@ class LinearPosterior:
         """Take over all that ``other``, a copy of this one, knows."""
         self.factor.copy_from(other.factor)
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
         return change(self)
 

@@ -142,9 +142,9 @@ class GeneralizedPosterior(LinearPosterior):
         """The same, to match the moments of rows that come together, where that can be done."""
         return self if self.forgets else replace(self, approximation="either")
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
-        return self._with(self.inner.made(change), SiteStatistics())
+        return self._with(self.inner.with_change(change), SiteStatistics())
 
     def _with(self, inner: LinearPosterior, statistics: SiteStatistics) -> Self:
         return self._copy_with(factor=inner.factor, inner=inner, statistics=statistics)
@@ -167,7 +167,7 @@ class GeneralizedPosterior(LinearPosterior):
         if self.forgets:
             self.predict_then_learn(X, y, weights, elapsed, offsets)
         else:
-            self._together(self._checked(X, y, weights, elapsed, offsets))
+            self._together(self._check_rows(X, y, weights, elapsed, offsets))
 
     def append(
         self,
@@ -178,7 +178,7 @@ class GeneralizedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> None:
         """Learn rows together, what was known before being their prior."""
-        rows = self._checked(X, y, weights, elapsed, offsets)
+        rows = self._check_rows(X, y, weights, elapsed, offsets)
         if self.forgets or len(rows) == 1:
             self._in_order(rows)
             return
@@ -214,7 +214,7 @@ class GeneralizedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> Learned:
         """Learn row after row; returns what was believed of each eta before, and its site."""
-        return self._in_order(self._checked(X, y, weights, elapsed, offsets))
+        return self._in_order(self._check_rows(X, y, weights, elapsed, offsets))
 
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
@@ -226,7 +226,7 @@ class GeneralizedPosterior(LinearPosterior):
         """
         if self.forgets:
             self.inner.of_rows.remove(X, y, weights)  # refuses, and says why
-        rows = self._checked(X, y, weights, np.zeros(len(X)), offsets)
+        rows = self._check_rows(X, y, weights, np.zeros(len(X)), offsets)
         rows = rows[rows.weights > 0.0]
         statistics, gone = self.statistics, float(np.sum(rows.weights))
         rest = statistics.seen - gone
@@ -409,7 +409,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _checked(
+    def _check_rows(
         self,
         X: Array,
         y: Array,

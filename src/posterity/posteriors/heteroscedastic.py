@@ -201,7 +201,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Distribution of new observations at the rows of ``X``."""
         log_precision, variance = self._compute_relative_precision(X)
         return in_own_units(
-            self.mean.predictive(self._scaled(X, log_precision)), log_precision, variance
+            self.mean.predictive(self._scale_rows(X, log_precision)), log_precision, variance
         )
 
     def predict_mean(self, X: Array) -> Array:
@@ -284,7 +284,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         highest = statistics.level + HIGHEST * math.log1p(statistics.clock[0])
         return np.clip(mean, -FURTHEST, highest), added
 
-    def _scaled(self, X: Array, log_precision: Array) -> Array:
+    def _scale_rows(self, X: Array, log_precision: Array) -> Array:
         """The rows in units of their noise, the intercept's column in front."""
         unit = np.exp(0.5 * log_precision)[:, None]
         return np.hstack([unit, unit * X]) if self.intercept else unit * X
@@ -293,7 +293,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Learn a stretch of rows, whose log precisions are those of the rule."""
         log_precision, variance = self._compute_relative_precision(X)
         target = np.exp(0.5 * log_precision)[:, None] * y
-        rows = self._scaled(X, log_precision)
+        rows = self._scale_rows(X, log_precision)
         predictive = self.mean.predict_then_learn(rows, target, weights, elapsed)
         squares, known = compute_squared_scores(predictive, target[:, 0])
         counted = known.astype(np.float64) if weights is None else known * weights
@@ -318,7 +318,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         for _ in range(MOST_ROUNDS):
             self._copy_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
-            rows = self._scaled(X, log_precision)
+            rows = self._scale_rows(X, log_precision)
             self.mean.append(rows, target, weights, elapsed)
             predictive = cast(StudentT, self.mean.predictive(rows))
             squares, counted = self._correct_errors(predictive, target[:, 0])
@@ -393,7 +393,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
         log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
-        rows = self._scaled(X, log_precision)
+        rows = self._scale_rows(X, log_precision)
         predictive = cast(StudentT, self.mean.predictive(rows))
         self.mean.remove(rows, target, weights)
         squares, counted = self._correct_errors(predictive, target[:, 0])

@@ -102,7 +102,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             after._append_fading(X, y, weights, elapsed)
             self.copy_from(after)
             return
-        for pattern, rows in after._sorted(X, y, weights):
+        for pattern, rows in after._sort_by_pattern(X, y, weights):
             if len(pattern) == self.n_targets:
                 TargetsPosterior.append(after, *rows, elapsed[: len(rows[0])])
                 continue
@@ -120,7 +120,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         whole = np.asarray(brought.all(axis=1))
         for factor in self.patterns.values():
             factor.scale(float(left[0]))
-        for pattern, (rows, targets, both) in self._sorted(
+        for pattern, (rows, targets, both) in self._sort_by_pattern(
             X[~whole], y[~whole], np.column_stack([given, left[1:] * given])[~whole]
         ):
             assert both is not None
@@ -150,7 +150,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         after = self.copy()
         if self.wide.forgets:
             after.wide.remove(X, np.nan_to_num(y), weights)  # which refuses
-        for pattern, rows in after._sorted(X, y, weights):
+        for pattern, rows in after._sort_by_pattern(X, y, weights):
             if len(pattern) == self.n_targets:
                 after.wide.remove(*rows)
                 continue
@@ -166,7 +166,7 @@ class MissingTargetsPosterior(TargetsPosterior):
                 self.patterns[pattern].merge(factor)
             else:
                 self.patterns[pattern] = factor.copy()
-        self._changed()
+        self._clear_views()
 
     def same_prior(self, other: TargetsPosterior) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
@@ -188,7 +188,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         if left <= 1e-12 * removed:
             del self.patterns[pattern]
 
-    def _sorted(
+    def _sort_by_pattern(
         self, X: Array, y: Array, weights: Array | None
     ) -> list[tuple[Pattern, tuple[Array, Array, Array | None]]]:
         """Rows by the targets that they bring, in their order; raises where x is not usable.
@@ -210,8 +210,8 @@ class MissingTargetsPosterior(TargetsPosterior):
                 found.append((pattern, (np.ascontiguousarray(X[rows]), part, share)))
         return found
 
-    def _changed(self) -> None:
-        super()._changed()
+    def _clear_views(self) -> None:
+        super()._clear_views()
         self.chain.links = None
 
     @property

@@ -58,17 +58,17 @@ class SoftmaxPosterior(SoftmaxReading):
         twin = copy.copy(self)
         twin.contrasts, twin.prior = self.contrasts.copy(), self.prior.copy()
         twin.recent = copy.copy(self.recent)
-        twin._turned()  # its factors are those of this one
+        twin._clear_caches()  # its factors are those of this one
         return twin
 
     def copy_from(self, other: SoftmaxPosterior) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.__dict__.update(other.copy().__dict__)
 
-    def made(self, change: Callable[[LinearPosterior], LinearPosterior]) -> SoftmaxPosterior:
+    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> SoftmaxPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
         twin = self.copy()
-        twin.contrasts = self.contrasts.made(change)
+        twin.contrasts = self.contrasts.with_change(change)
         return twin
 
     def single(self) -> SoftmaxPosterior:
@@ -93,7 +93,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.settle()
         contrasts = helmert(self.n_classes)
         self.contrasts.turn(contrasts.T @ contrasts[order])
-        self._turned()
+        self._clear_caches()
 
     def same_prior(self, other: Any) -> bool:
         """Whether both started from the same belief and forget alike."""
@@ -150,7 +150,7 @@ class SoftmaxPosterior(SoftmaxReading):
             after._count(learned - gone, learned - gone)
             # What the others say was found under this prior, and would but echo it.
             after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
-            after._turned()
+            after._clear_caches()
         after.together = -1.0
         self.copy_from(after)
 
@@ -163,7 +163,7 @@ class SoftmaxPosterior(SoftmaxReading):
         root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
         self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
         self.due = 0.0
-        self._turned()
+        self._clear_caches()
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class SoftmaxPosterior(SoftmaxReading):
             log_predictive += (self.contrasts.log_density(self.prior) - before) / faded
         self.contrasts.log_predictive = log_predictive
         self._count(seen + weight)
-        self._turned()
+        self._clear_caches()
         self.choose_if_due()
 
     def _relearn_recent_rows(self, recent: RecentRows) -> bool:
@@ -315,7 +315,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.contrasts = again
         if recent.first and self.strategy is not None:
             self._begin(recent.rows, recent.base, averaged=recent.averaged)
-        self._turned()
+        self._clear_caches()
         return True
 
     def _begin(self, rows: Rows, before: Contrasts, *, averaged: bool) -> None:
@@ -332,7 +332,7 @@ class SoftmaxPosterior(SoftmaxReading):
             self._begin_under(rows, before, start, averaged=averaged)
             if self.prior.change_from(last) < AGREE:
                 break
-        self._turned()
+        self._clear_caches()
         self._schedule_next_choice()
 
     def _begin_under(
@@ -380,7 +380,7 @@ class SoftmaxPosterior(SoftmaxReading):
         """
         self.due = max(self.due, float(self.n_coefficients * (self.n_classes - 1)))
         self.waiting = self.strategy is not None
-        self._turned()
+        self._clear_caches()
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
         """Let time pass before a row ``x`` (1, p); before the first there is nothing to forget."""
@@ -389,7 +389,7 @@ class SoftmaxPosterior(SoftmaxReading):
             self.contrasts.pass_time(x, passed)
             if self.recent is not None:
                 self.recent = self.recent.faded(x, passed)
-            self._turned()
+            self._clear_caches()
 
     def _count(self, seen: float, effective: float | None = None) -> None:
         """Rows of so much weight have come, whatever has faded of them when they were learned."""
@@ -409,7 +409,7 @@ class SoftmaxPosterior(SoftmaxReading):
         """Choose the prior anew."""
         if self.strategy is not None and self.n_effective > 0.0:
             self.prior = self._chosen()
-        self._turned()
+        self._clear_caches()
         self._schedule_next_choice()
 
     def _schedule_next_choice(self) -> None:

@@ -77,7 +77,7 @@ class TargetsPosterior:
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.wide.copy_from(other.wide)
-        self._changed()
+        self._clear_views()
 
     def feature_scales(self) -> Array:
         """(m,) standard deviations of the features."""
@@ -105,7 +105,7 @@ class TargetsPosterior:
         together = self.wide.learns_prior and not self.wide.forgets
         learn = self.wide.append if together else self.wide.learn_data
         learn(X, y, weights, elapsed)
-        self._changed()
+        self._clear_views()
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -120,7 +120,7 @@ class TargetsPosterior:
             make = partial(followed, before, steps, weights, left, in_units=True)
             return JointPrediction(marginals, make, names=self.names)
         known = self.wide.learn_each(X, y, weights, elapsed)
-        self._changed()
+        self._clear_views()
         spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
         steps = known.error / np.sqrt(spread)[:, None]
         residual_df = known.count[:, None] - self.n_flat
@@ -156,12 +156,12 @@ class TargetsPosterior:
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         self.wide.remove(X, y, weights)
-        self._changed()
+        self._clear_views()
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior."""
         self.wide.merge(other.wide)
-        self._changed()
+        self._clear_views()
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
@@ -262,7 +262,7 @@ class TargetsPosterior:
         wide = self.wide.settled(stream=stream)
         return [wide.of_target(target) for target in range(self.n_targets)]
 
-    def _changed(self) -> None:
+    def _clear_views(self) -> None:
         self.views.each = None
 
     @property

@@ -54,14 +54,14 @@ class Routes:
                 after = node.anything
                 if after is None or not part:
                     raise KeyError(part)
-                values.append(_unquoted(part))
+                values.append(_unquote(part))
             node = after
         if not node.methods:
             raise KeyError(path)
         return node.methods, values
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     try:
         return unquote_to_bytes(part.encode("latin-1")).decode() if "%" in part else part
     except UnicodeDecodeError as error:

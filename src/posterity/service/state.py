@@ -118,13 +118,13 @@ def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
 
 def _regret(one: Record) -> float:
     """What a decision was expected to cost beside the best allowed arm, by what was believed."""
-    allowed = _allowed(one)
+    allowed = _list_allowed(one)
     means = np.frombuffer(one["means"])[allowed]
     chances = np.frombuffer(one["propensities"])[allowed]
     return float(np.max(means) - chances @ means) if np.isfinite(means).all() else math.nan
 
 
-def _allowed(one: Record) -> Any:
+def _list_allowed(one: Record) -> Any:
     """Which arms (K,) a decision could pick."""
     if one["allowed"] is None:
         return np.ones(len(one["means"]) // 8, dtype=bool)
@@ -145,7 +145,7 @@ def _effective(log: list[Record]) -> float | None:
     if not log:
         return None
     chances = np.array([np.frombuffer(one["propensities"])[one["arm"]] for one in log])
-    weights = 1.0 / (chances * [_allowed(one).sum() for one in log])
+    weights = 1.0 / (chances * [_list_allowed(one).sum() for one in log])
     return float(weights.sum() ** 2 / (weights @ weights))
 
 

@@ -124,7 +124,7 @@ class FeatureIndex:
             levels = self.levels.setdefault(column, FeatureLevels())
         else:
             levels = self.levels.get(column, FeatureLevels())
-        return self._placed(levels, keys, new), None
+        return self._place(levels, keys, new), None
 
     def number_of(self, column: int, *, new: bool) -> tuple[int, int]:
         """The feature of a column of numbers, and its sign."""
@@ -141,10 +141,10 @@ class FeatureIndex:
         """The features that two active ones together are, -1 where not known."""
         codes = low.astype(np.int64) << SHIFT | high
         if self.hashed is not None:
-            return _mixed(codes, self.hashed)
+            return _mix_hashes(codes, self.hashed)
         known = (low >= 0) & (high >= 0)
         places, distinct = number_keys(np.where(known, codes, 0))
-        found = self._placed(self.pairs, Keys(places, distinct, ("numbers",)), new)
+        found = self._place(self.pairs, Keys(places, distinct, ("numbers",)), new)
         return np.where(known, found[places], np.int32(-1))
 
     def pair_columns_of(self, low: Numbers, high: Numbers, *, new: bool) -> Numbers:
@@ -177,7 +177,9 @@ class FeatureIndex:
         columns = np.arange(other.n_columns, dtype=np.int32)
         for number in range(2, other.n_columns):
             name = other.columns[number - 2]
-            mine = name if isinstance(name, str) else _ordered(columns[name[0]], columns[name[1]])
+            mine = (
+                name if isinstance(name, str) else _order_pair(columns[name[0]], columns[name[1]])
+            )
             columns[number] = self.column(mine, new=True)
         features = np.arange(other.size, dtype=np.int32)
         if self.hashed is not None:
@@ -196,7 +198,7 @@ class FeatureIndex:
 
     # ---- inner ----
 
-    def _placed(self, levels: FeatureLevels, keys: Keys, new: bool) -> Numbers:
+    def _place(self, levels: FeatureLevels, keys: Keys, new: bool) -> Numbers:
         places = levels.index.places(keys, new=new)
         more = len(levels.index.labels) - len(levels.features)
         if more:
@@ -213,7 +215,7 @@ class FeatureIndex:
         return (1 + places).astype(np.int32), np.where(hashes >= 0, 1, -1).astype(np.int32)
 
 
-def _ordered(one: Any, two: Any) -> Pair:
+def _order_pair(one: Any, two: Any) -> Pair:
     return (int(min(one, two)), int(max(one, two)))
 
 
@@ -222,7 +224,7 @@ def _all_keys(levels: FeatureLevels) -> Keys:
     return Keys(np.arange(len(index.labels), dtype=np.int32), index.labels, index.kinds)
 
 
-def _mixed(codes: Codes, size: int) -> Numbers:
+def _mix_hashes(codes: Codes, size: int) -> Numbers:
     """Hashes of pairs of features (the finalizer of SplitMix64, Steele et al. 2014)."""
     bits = codes.view(np.uint64).copy()
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

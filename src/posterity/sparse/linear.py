@@ -125,7 +125,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         if return_std:
             predictive = self.predict_distribution(X)
             return predictive.mean(), predictive.std()
-        return self._eta_matched(X)[0]
+        return self._match_eta(X)[0]
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations, one a row: Normal or StudentT, or a mixture of them."""
@@ -170,7 +170,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""
         if self._posterior_or_none is None:
             return 0.0
-        return float(self._eta_matched(make_row(x))[0][0])
+        return float(self._match_eta(make_row(x))[0][0])
 
     @property
     def noise_precision_(self) -> float:

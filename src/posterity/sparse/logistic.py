@@ -117,7 +117,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         >>> model.partial_fit([["good"]], ["yes"]).predict([["good"]])
         array(['yes'], dtype='<U3')
         """
-        self._learn(X, self._named(y, classes), sample_weight, times)
+        self._learn(X, self._name_classes(y, classes), sample_weight, times)
         return self
 
     @one_at_a_time
@@ -132,7 +132,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
     ) -> Categorical:
         """Predict each row before it is learned, then learn it: the distributions of the labels."""
         predictive: Categorical = self._learn(
-            X, self._named(y, classes), sample_weight, times, predict=True
+            X, self._name_classes(y, classes), sample_weight, times, predict=True
         )
         return predictive
 
@@ -171,7 +171,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         level = one_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        mean, variance = self._eta_matched(X)
+        mean, variance = self._match_eta(X)
         mean = -mean if self._flipped else mean
         reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
         return expit(np.stack([mean - reach, mean + reach], axis=1))
@@ -197,7 +197,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         mean, variance = super()._marginals()
         return (0.0 - mean if self._flipped else mean), variance
 
-    def _named(self, y: Any, classes: ArrayLike | None) -> Any:
+    def _name_classes(self, y: Any, classes: ArrayLike | None) -> Any:
         """Labels with the classes that are named beside them."""
         return y if classes is None else _Named(y, np.asarray(classes))
 

@@ -69,11 +69,11 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         The mean of :meth:`predict_distribution`, which is larger where weights are uncertain,
         averages over them.
         """
-        return np.exp(np.minimum(self._eta_matched(X)[0], LARGEST_LOG))
+        return np.exp(np.minimum(self._match_eta(X)[0], LARGEST_LOG))
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new counts, one a row."""
-        return self._likelihood().predictive(*self._eta_matched(X))
+        return self._likelihood().predictive(*self._match_eta(X))
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -85,7 +85,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         if of not in ("observation", "mean"):
             raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
         if of == "mean":
-            mean, variance = self._eta_matched(X)
+            mean, variance = self._match_eta(X)
             ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
             return np.exp(np.minimum(ends, LARGEST_LOG))
         return interval_ends(self.predict_distribution(X), level)

@@ -71,7 +71,7 @@ class RowReader:
         self._check_kind(read)
         return posterior.linear_moments(self._rows(n, read, new=False))
 
-    def _eta_matched(self, X: Any) -> tuple[Array, Array]:
+    def _match_eta(self, X: Any) -> tuple[Array, Array]:
         return matched(*self._eta(X), self._posterior.weights)
 
     def _marginals(self) -> tuple[Array, Array]:

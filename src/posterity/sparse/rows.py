@@ -28,10 +28,10 @@ def read_matrix(X: Any) -> SparseRows:
 
 def number_parts(n: int, parts: list[Part], index: FeatureIndex, *, new: bool) -> SparseRows:
     """Rows of columns; columns that are not known are left out, unless they are ``new``."""
-    found = [_numbered(part, n, index, new) for part in parts]
+    found = [_number_part(part, n, index, new) for part in parts]
     kept = [one for one in found if one is not None]
     whole = all(part.rows is None for part in parts) and index.hashed is None
-    return (_stack_parts if whole else _sorted)(n, kept)
+    return (_stack_parts if whole else _sort_entries)(n, kept)
 
 
 def add_pairs(
@@ -47,7 +47,7 @@ def add_pairs(
     if index.hashed is None and len(groups) == 1 and len(groups[0][0]) == len(rows):
         length = groups[0][1]
         if len(found[0][0]) == len(rows) * length * (length - 1) // 2:
-            return _beside(len(rows), parts)
+            return _interleave_parts(len(rows), parts)
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(together[0], kind="stable")
     row, feature, column, value = (one[order] for one in together)
@@ -67,7 +67,7 @@ def drop_zeros(rows: SparseRows) -> SparseRows:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _numbered(
+def _number_part(
     part: Part, n: int, index: FeatureIndex, new: bool
 ) -> tuple[NDArray[np.int64], Numbers, Numbers, Array] | None:
     """Rows, features, columns and values of a part."""
@@ -97,7 +97,7 @@ def _stack_parts(n: int, found: list[Any]) -> SparseRows:
     return drop_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
 
 
-def _beside(n: int, parts: list[Any]) -> SparseRows:
+def _interleave_parts(n: int, parts: list[Any]) -> SparseRows:
     """Parts with as many entries in every row, in the order of rows: nothing to sort."""
     stacked: list[Any] = [
         np.hstack([one.reshape(n, -1) for one in column])
@@ -109,7 +109,7 @@ def _beside(n: int, parts: list[Any]) -> SparseRows:
     return drop_zeros(SparseRows(starts, *kept))
 
 
-def _sorted(n: int, found: list[Any]) -> SparseRows:
+def _sort_entries(n: int, found: list[Any]) -> SparseRows:
     """Parts of some rows each: sorted by row and feature, so that no order matters."""
     if not found:
         return SparseRows(np.zeros(n + 1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
