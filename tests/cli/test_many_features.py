@@ -176,7 +176,7 @@ def test_what_does_not_go_together_is_said(
 
 def test_demo_of_clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(clicks, "ROWS", 20_000)
+    monkeypatch.setattr(clicks, "ROWS", 40_000)
     output = tmp_path / "clicks.png"
     rows = {
         line[:24].strip(): line.split()

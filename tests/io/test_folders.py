@@ -91,7 +91,7 @@ def test_predictions_of_a_folder(tmp_path: Path) -> None:
         ({"a.csv": TABLE, "b.csv": TABLE.drop_columns("b")},
          "b.csv has no column 'b', which a.csv has"),
         ({"a.parquet": TABLE, "b.parquet": TABLE.set_column(1, "b", TABLE["zone"])},
-         "b.parquet: column 'b' holds text, and numbers in a.parquet: all files of a table must"),
+         "b.parquet: column 'b' holds text, and numbers in a.parquet: write the column alike"),
     ],
 )  # fmt: skip
 def test_folders_that_are_no_table(tmp_path: Path, files: dict[str, Any], message: str) -> None:
