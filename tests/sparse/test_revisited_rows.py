@@ -117,3 +117,19 @@ def test_few_rows(n: int) -> None:
         low, high = labels.predict_interval(X).T
         probability = labels.predict_proba(X)[:, 1]
         assert ((low < probability) & (probability < high)).all()
+
+
+def test_sweeps_that_go_astray_are_not_taken() -> None:
+    """Of many correlated columns one pass is better than messages that overshoot."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(2_000, 200)) + 3.0 * rng.normal(size=(2_000, 1))
+        probability = expit(X @ rng.normal(size=200) / 14.0)
+        y = (rng.random(2_000) < probability).astype(int)
+        once = DiagonalLogisticRegression().partial_fit(X[:1_500], y[:1_500], classes=[0, 1])
+        fit = DiagonalLogisticRegression().fit(X[:1_500], y[:1_500])
+        losses = [
+            -np.mean(np.log(np.take_along_axis(one.predict_proba(X[1_500:]), y[1_500:, None], 1)))
+            for one in (once, fit)
+        ]
+        assert losses[1] < losses[0] + 0.02

@@ -25,6 +25,8 @@ MOST_ENTRIES = 2_000_000
 # How much of a step is made, at first and at least, and the change of a mean, in standard
 # deviations, and of a log precision that is none.
 STEP, LEAST_STEP, SETTLED = 0.7, 0.05, 2e-2
+# The change after which, in the end, what one pass has found is better.
+ASTRAY = 0.3
 # The log of a column's precision, relative to its values, is believed to be Normal about 0.
 LOG_PRECISION_SD = 1.5
 NEWTON_STEPS, LONGEST_STEP = 4, 1.0
@@ -128,13 +130,14 @@ def propagate_messages(
 ) -> tuple[ColumnPriors, Messages] | None:
     """Priors and messages of all rows (P,), from the sums that one pass has found.
 
-    Each row is taken to have brought an equal part of these. ``None`` where means are not finite.
+    Each row is taken to have brought an equal part of these. ``None`` where sweeps go astray, as
+    they may with many columns that are correlated.
     """
     n_features = len(priors.owners)
     counts = sum(np.bincount(one.features, minlength=n_features) for one in blocks)
     part = Messages(*(each / np.maximum(counts, 1) for each in said))
     messages = [Messages(*(each[one.features] for each in part)) for one in blocks]
-    step, last = STEP, np.inf
+    step, last, change = STEP, np.inf, np.inf
     for _ in range(MOST_SWEEPS):
         prior = priors.of_weights
         mean = said.shift / np.maximum(prior + said.precision, 1e-300)
@@ -157,7 +160,7 @@ def propagate_messages(
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return priors, said
+    return (priors, said) if change < ASTRAY else None
 
 
 def _find_messages(
