@@ -15,6 +15,7 @@ from posterity.sparse import (
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
     DiagonalPoissonRegression,
+    SparseLinearRegression,
 )
 
 
@@ -76,6 +77,19 @@ def test_scales_are_learned_and_weights_of_rows_count() -> None:
     repeated = fitted(DiagonalLogisticRegression, np.repeat(X, times, 0), np.repeat(y, times))
     apart = weighted.predict_proba(X[:99]) - repeated.predict_proba(X[:99])
     assert np.abs(apart).mean() < 0.02
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("known", [False, True])
+def test_numbers_are_predicted_as_by_the_exact_model(noise: float, known: bool) -> None:
+    X, eta = meetings(9, 2_500, 1.0)
+    y = 5.0 + eta + noise * np.random.default_rng(10).normal(size=2_500)
+    how = {"noise_precision": noise**-2.0} if known else {}
+    ours = fitted(DiagonalLinearRegression, X[:2_000], y[:2_000], **how)
+    exact = SparseLinearRegression(categorical_features="all", **how).fit(X[:2_000], y[:2_000])
+    assert ours.predict(X[2_000:]) == pytest.approx(exact.predict(X[2_000:]), abs=0.05 * noise)
+    widths = (np.ptp(one.predict_interval(X[2_000:]), axis=1) for one in (ours, exact))
+    assert next(widths) == pytest.approx(next(widths), rel=0.02)
 
 
 def test_one_pass_has_to_do_where_rows_fade_or_are_many(monkeypatch: pytest.MonkeyPatch) -> None:

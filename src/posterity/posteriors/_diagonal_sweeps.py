@@ -7,7 +7,7 @@ prior scale of each column is the most probable one given these messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,8 +25,10 @@ MOST_ENTRIES = 2_000_000
 # How much of a step is made, at first and at least, and the change of a mean, in standard
 # deviations, and of a log precision that is none.
 STEP, LEAST_STEP, SETTLED = 0.7, 0.05, 2e-2
+# The same of Gaussian rows, whose means are exact where messages settle.
+EXACT = 1e-10
 # The change after which, in the end, what one pass has found is better.
-ASTRAY = 0.3
+ASTRAY, FAR_ASTRAY = 0.3, 1e6
 # The log of a column's precision, relative to its values, is believed to be Normal about 0.
 LOG_PRECISION_SD = 1.5
 NEWTON_STEPS, LONGEST_STEP = 4, 1.0
@@ -75,13 +77,17 @@ class ColumnPriors:
         """(P,) prior precisions."""
         return np.asarray((self.precisions * self.squares)[self.owners])
 
-    def choose(self, said: Messages) -> ColumnPriors:
-        """The most probable ones given what rows say of the weights, by Newton's method."""
+    def choose(self, said: Messages, noise_precision: float) -> ColumnPriors:
+        """The most probable ones given what rows say of the weights, by Newton's method.
+
+        Precisions are in units of the noise's.
+        """
         one, count = self, len(self.precisions)
         for _ in range(NEWTON_STEPS):
             prior, logs = one.of_weights, np.log(np.where(self.learned, one.precisions, 1.0))
             share = said.precision / (prior + said.precision)
             energy = prior * np.square(said.shift / (prior + said.precision))
+            energy = noise_precision * energy
             slope = _sum_by(self.owners, 0.5 * (share - energy), count)
             step = (slope - logs / LOG_PRECISION_SD**2) / (
                 one.compute_information(said) + 1.0 / LOG_PRECISION_SD**2
@@ -126,9 +132,15 @@ def make_blocks(
 
 
 def propagate_messages(
-    likelihood: Likelihood, blocks: Sequence[Block], priors: ColumnPriors, said: Messages
-) -> tuple[ColumnPriors, Messages] | None:
-    """Priors and messages of all rows (P,), from the sums that one pass has found.
+    likelihood: Likelihood,
+    blocks: Sequence[Block],
+    priors: ColumnPriors,
+    said: Messages,
+    compute_noise_precision: Callable[[float], float],
+) -> tuple[ColumnPriors, Messages, float] | None:
+    """Priors, messages of all rows (P,), and the noise's precision, from what one pass has found.
+
+    The last follows from the sum of squared residuals and penalties of the weights' means.
 
     Each row is taken to have brought an equal part of these. ``None`` where sweeps go astray, as
     they may with many columns that are correlated.
@@ -137,7 +149,7 @@ def propagate_messages(
     counts = sum(np.bincount(one.features, minlength=n_features) for one in blocks)
     part = Messages(*(each / np.maximum(counts, 1) for each in said))
     messages = [Messages(*(each[one.features] for each in part)) for one in blocks]
-    step, last, change = STEP, np.inf, np.inf
+    step, last, change, tau = STEP, np.inf, np.inf, 1.0
     for _ in range(MOST_SWEEPS):
         prior = priors.of_weights
         mean = said.shift / np.maximum(prior + said.precision, 1e-300)
@@ -148,19 +160,21 @@ def propagate_messages(
             messages[place] = Messages(*(a + b for a, b in zip(old, moves, strict=True)))
             added = block.sum_features(moves, n_features)
             said = Messages(*(a + b for a, b in zip(said, added, strict=True)))
-        chosen = priors.choose(said)
         total = np.maximum(prior + said.precision, 1e-300)
-        moved = np.abs((said.shift / total - mean) * np.sqrt(total)).max(initial=0.0)
+        moved_by, mean = said.shift / total - mean, said.shift / total
+        tau = compute_noise_precision(_sum_squares(blocks, prior, mean))
+        chosen = priors.choose(said, tau)
+        moved = np.abs(moved_by * np.sqrt(tau * total)).max(initial=0.0)
         changed = np.abs(np.log(chosen.precisions / priors.precisions)[priors.learned])
         change, priors = float(max(moved, changed.max(initial=0.0))), chosen
-        if not np.isfinite(change):
+        if not (change < FAR_ASTRAY and 0.0 < tau < np.inf):
             return None
-        if change < SETTLED:
+        if change < (EXACT if likelihood.is_noise else SETTLED):
             break
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, said) if change < ASTRAY else None
+    return (priors, said, tau) if change < ASTRAY else None
 
 
 def _find_messages(
@@ -173,10 +187,22 @@ def _find_messages(
     cavity = variance * (said.shift[features] - own.shift)
     each = np.square(x) * variance
     mean, spread = block.sum_rows(x * cavity), block.sum_rows(each)
-    sites = find_sites(likelihood, "moments", block.y, mean, spread, block.weights)
-    precision, off = sites.precision[row], (sites.target - mean)[row]
+    known, target = block.weights, block.y
+    if not likelihood.is_noise:
+        sites = find_sites(likelihood, "moments", block.y, mean, spread, block.weights)
+        known, target = sites.precision, sites.target
+    precision, off = known[row], (target - mean)[row]
     precision = precision / (1.0 + precision * np.maximum(spread[row] - each, 0.0))
     return Messages(np.square(x) * precision, x * precision * (off + x * cavity))
+
+
+def _sum_squares(blocks: Sequence[Block], prior: Array, mean: Array) -> float:
+    """Squared residuals of weights of this mean (P,), and its penalty."""
+    total = float(prior @ np.square(mean))
+    for block in blocks:
+        residual = block.y - block.sum_rows(block.values * mean[block.features])
+        total += float(block.weights @ np.square(residual))
+    return total
 
 
 def _sum_by(places: NDArray[Any], values: Array, n: int) -> Array:

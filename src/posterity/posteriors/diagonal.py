@@ -24,6 +24,8 @@ Numbers = NDArray[np.int32]
 BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
+# Fewer rows than these are not revisited where they tell of a noise.
+FEW_ROWS = 8
 # What a scale is known to before any row, in rows that tell of it fully.
 PRIOR_INFORMATION = 0.5
 # The same of labels and counts, which tell little of a scale. Their scales begin in a wider range,
@@ -168,17 +170,32 @@ class DiagonalPosterior:
     def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
         """Visit rows that were learned in one pass, and no others, until their messages settle.
 
-        Of labels and counts, in place; where rows fade or are too many one pass has to do.
+        In place; where rows fade, are too few for the noise or too many, one pass has to do.
         Hypotheses are then those of all columns' scales together, around the most probable ones.
         """
         entries = len(rows.features) + self.intercept * len(rows)
-        if self.likelihood.is_noise or self.clocks is not None or entries > MOST_ENTRIES:
+        few = self.likelihood.is_noise and len(y) < FEW_ROWS
+        if few or self.clocks is not None or entries > MOST_ENTRIES:
             return
         blocks, active = make_blocks(rows, y, weights, intercept=self.intercept)
         begun = self._get_column_priors(active), self._get_messages(active)
-        found = propagate_messages(self.likelihood, blocks, *begun)
+        with np.errstate(all="ignore"):  # of what goes astray
+            found = propagate_messages(
+                self.likelihood, blocks, *begun, self._compute_noise_precision
+            )
         if found is not None:
-            self._set_messages(active, *found)
+            priors, said, noise_precision = found
+            self._set_messages(active, priors, said)
+            if self.noise is not None:
+                self.rates[: self.members] = self.shape / noise_precision
+
+    def _compute_noise_precision(self, square: float) -> float:
+        """The noise's precision, given the sum of squared residuals and penalties."""
+        if not self.likelihood.is_noise:
+            return 1.0
+        if self.noise is None:
+            return float(self.likelihood.precision)  # type: ignore[attr-defined]
+        return self.shape / max(self.noise[1] + 0.5 * square, 1e-300)
 
     def _get_column_priors(self, active: NDArray[np.intp]) -> ColumnPriors:
         """Those of the hypotheses, averaged in logarithms."""

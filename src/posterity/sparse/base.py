@@ -66,8 +66,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
     ) -> Self:
         """Forget everything and learn these rows, in one pass, in their order.
 
-        Rows of labels and counts are then visited again until they agree (expectation propagation:
-        Minka 2001), where nothing is forgotten and they have at most two million entries.
+        They are then visited again until they agree (expectation propagation: Minka 2001), where
+        nothing is forgotten and they have at most two million entries.
 
         Parameters
         ----------
