@@ -80,7 +80,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     Assumed-density filtering: after each row every weight has its exact posterior mean and variance
     given the row, had all been independent before (Opper 1998; for labels of clicks Graepel et al.
     2010). In one pass the order of rows matters a little, and sorted rows are best shuffled;
-    ``fit`` visits rows again. Numeric columns should be centred: else they and the intercept depend on each other.
+    ``fit`` visits rows again. Numeric columns should be centred: else they and the intercept depend
+    on each other.
 
     Examples
     --------
