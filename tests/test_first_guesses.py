@@ -17,7 +17,9 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianRobustRegression,
+    GroupedRegression,
 )
+from posterity.bandits import Bandit
 from posterity.datasets import load_rides
 
 pandas = pytest.importorskip("pandas")
@@ -319,3 +321,16 @@ def test_at_the_command_line(folder: Any, monkeypatch: pytest.MonkeyPatch) -> No
         if not right or (message is not None and result.exit_code == 0):
             failed.append((guess, message, said[-300:]))
     assert not failed
+
+
+def test_a_bandit_says_what_others_call_it() -> None:
+    bandit = Bandit(["a", "b"])
+    for guess, ours in (("choose", "decide"), ("select", "decide"), ("update", "learn_one")):
+        with pytest.raises(AttributeError, match=ours):
+            getattr(bandit, guess)
+
+
+def test_groups_say_where_their_posterior_is() -> None:
+    model = GroupedRegression().fit(np.ones((4, 1)), [1.0, 2.0, 3.0, 4.0], groups=[1, 1, 2, 2])
+    with pytest.raises(AttributeError, match=r"model_of\(group\)"):
+        model.posterior_  # noqa: B018 - the message is asked for

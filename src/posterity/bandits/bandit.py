@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,7 @@ from posterity.bandits.policies import (
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, Rewards, arms_sharing
 from posterity.bandits.wrappers import Ledger, Watched, Wrapper, watched
+from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.transaction import all_or_nothing, one_at_a_time
@@ -41,6 +42,15 @@ from posterity.transaction import all_or_nothing, one_at_a_time
 Array = NDArray[np.float64]
 
 _DEFAULT = RandomizedUpperConfidenceBound()
+
+
+# What other libraries call it.
+_DECIDE = "decide(X), which gives the arms and their propensities"
+_LEARN = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
+HERE = {
+    **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE),
+    **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN),
+}
 
 
 class Bandit(BaseEstimator):
@@ -102,6 +112,11 @@ class Bandit(BaseEstimator):
     _seed: int
     _decided: int
     _binary: bool
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, HERE)
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.reader import asked
-from posterity.linear.state import PosteriorEstimator
+from posterity.linear.state import HERE, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
@@ -45,6 +45,11 @@ SHARED, UNIT = "shared", "unit information"
 
 class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
+
+    _here: ClassVar[Mapping[str, str]] = {
+        **HERE,
+        "posterior_": "shared_posterior_ of all groups, or model_of(group).posterior_ of one",
+    }
 
     by: By
     prior_mean: ArrayLike | str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -72,6 +73,8 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     noise_precision: float | None
     noise_prior: tuple[float, float]
 
+    # What other libraries call it, and what it is called here.
+    _here: ClassVar[Mapping[str, str]] = HERE
     # What was learned, beside features and what shares memory with it.
     _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none",)
 
@@ -81,7 +84,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, self._here)
 
     @property
     def _posterior(self) -> Posterior:
