@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -120,6 +121,17 @@ class GeneralizedPosterior(LinearPosterior):
             inner,
             keeps_start=keeps_start,
         )
+
+    @classmethod
+    def around(cls, *args: Any, **keywords: Any) -> Self:
+        """The former name of :meth:`wrap`."""
+        warnings.warn(
+            "GeneralizedPosterior.around is called wrap now: use wrap, as the next version has no "
+            "other name",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return cls.wrap(*args, **keywords)
 
     def copy(self) -> Self:
         """An independent copy."""
