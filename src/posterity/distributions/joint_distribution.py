@@ -173,7 +173,10 @@ class JointDistribution:
         >>> posterior.to_frame().loc["a", ["mean", "sd", "low", "high"]].round(2).tolist()
         [1.0, 0.5, 0.02, 1.98]
         """
-        pandas, names, each = require_pandas(), self._labels(), self.marginal()
+        pandas = require_pandas(
+            "a table of coefficients", "posterior_.mean, posterior_.std() and posterior_.interval()"
+        )
+        names, each = self._labels(), self.marginal()
         low, high = each.interval(check_level(level))
         columns = {
             "name": names,
@@ -334,12 +337,10 @@ class JointDistribution:
         return self._draw(np.random.default_rng(random_state if rng is None else rng), shape)
 
 
-def require_pandas() -> Any:
-    """Pandas, or an ``ImportError`` that says what to do."""
+def require_pandas(what: str = "a table", instead: str = "") -> Any:
+    """Pandas, or an ``ImportError`` that says what needs it, and what else there is."""
     try:
         return import_module("pandas")
     except ImportError:
-        raise ImportError(
-            "a table of coefficients needs pandas: install it (pip install pandas), or use "
-            "posterior_.mean, posterior_.std() and posterior_.interval(level)"
-        ) from None
+        other = f", or use {instead}" if instead else ""
+        raise ImportError(f"{what} needs pandas: install it (pip install pandas){other}") from None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.distributions.joint_distribution import require_pandas
 
 FloatArray = NDArray[np.float64]
 
@@ -116,12 +117,7 @@ class Comparison:
         ImportError
             If pandas is not installed.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
-            ) from None
+        pandas = require_pandas("to_frame", "to_dict()")
         return pandas.DataFrame([self._rows()[k] for k in self._order()]).set_index("name")
 
     def __repr__(self) -> str:

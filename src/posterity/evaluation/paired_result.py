@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._long_run import LongRunLedger, choose_lags
 from posterity.evaluation._tables import count_rows, html_table
 from posterity.evaluation.result import ValidationResult
@@ -177,12 +177,7 @@ class PairedComparison:
         ImportError
             If pandas is not installed.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
-            ) from None
+        pandas = require_pandas("to_frame", "to_dict()")
         return pandas.DataFrame(self._rows()).set_index("name")
 
     def plot(self, ax: Any = None) -> Any:

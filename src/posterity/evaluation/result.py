@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation import _scores as column
 from posterity.evaluation._tables import count_rows, html_table
 from posterity.evaluation._totals import Totals
@@ -168,12 +168,7 @@ class ValidationResult:
         ImportError
             If pandas is not installed.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas: install it (pip install pandas), or use to_dict()"
-            ) from None
+        pandas = require_pandas("to_frame", "to_dict()")
         if by == "level":
             return pandas.DataFrame(self._tabulate_levels()).set_index("level").sort_index()
         if by == "time":

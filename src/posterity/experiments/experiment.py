@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
@@ -259,9 +260,14 @@ class Experiment:
         return self._ratio.p_value
 
     def to_frame(self) -> Any:
-        """A pandas data frame, one row for each arm."""
-        import pandas as pd
+        """A pandas data frame, one row for each arm.
 
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas = require_pandas("to_frame")
         summaries = self._summarize_arms()
         columns = {
             "rows": self._counts.astype(int),
@@ -272,7 +278,7 @@ class Experiment:
             "probability_best": summaries.best,
             "expected_loss": summaries.loss,
         }
-        frame = pd.DataFrame(columns, index=pd.Index(list(self.arms), name="arm"))
+        frame = pandas.DataFrame(columns, index=pandas.Index(list(self.arms), name="arm"))
         frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
         return frame
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import one_level
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.ensemble import Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
@@ -127,10 +128,14 @@ class StepsAhead(StepDistribution):
         return columns
 
     def to_frame(self, levels: Sequence[float] = (0.8, 0.95)) -> Any:
-        """The same as a pandas data frame, which needs pandas."""
-        import pandas
+        """The same as a pandas data frame.
 
-        return pandas.DataFrame(self.to_columns(levels))
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return require_pandas("to_frame", "to_columns()").DataFrame(self.to_columns(levels))
 
 
 @dataclass(frozen=True, eq=False)

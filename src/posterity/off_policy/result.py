@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from posterity.distributions.joint_distribution import require_pandas
 from posterity.off_policy.support import Support
 
 
@@ -66,10 +67,16 @@ class Evaluation:
         )
 
     def to_frame(self) -> Any:
-        """A pandas data frame, one row for each policy and method."""
-        import pandas as pd
+        """A pandas data frame, one row for each policy and method.
 
-        frame = pd.DataFrame([asdict(estimate) for estimate in self.estimates])
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        frame = require_pandas("to_frame", "estimates").DataFrame(
+            [asdict(estimate) for estimate in self.estimates]
+        )
         support = [self.support[estimate.policy] for estimate in self.estimates]
         frame.insert(8, "effective_rows", [one.effective_rows for one in support])
         frame.insert(9, "largest_weight", [one.largest_weight for one in support])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors._sparse_search import Columns
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,21 @@ class Messages(NamedTuple):
     precision: Array
     shift: Array
 
+    def plus(self, other: Messages) -> Messages:
+        """The sum of both."""
+        return Messages(self.precision + other.precision, self.shift + other.shift)
+
+    def step_towards(self, other: Messages, step: float) -> Messages:
+        """A part of the difference to others."""
+        return Messages(
+            step * (other.precision - self.precision), step * (other.shift - self.shift)
+        )
+
+    def combine_with_prior(self, prior: Array) -> tuple[Array, Array]:
+        """Mean and variance (P,) of the weights under a prior precision."""
+        total = np.maximum(prior + self.precision, 1e-300)
+        return self.shift / total, 1.0 / total
+
 
 @dataclass(frozen=True)
 class Block:
@@ -62,44 +78,38 @@ class Block:
 
 @dataclass(frozen=True)
 class ColumnPriors:
-    """Prior precisions of P weights: by the column of each, relative to its values' mean square.
+    """Prior precisions (columns,) of columns' weights, relative to their values' mean squares."""
 
-    ``learned`` (columns,) are those that follow from the messages.
-    """
-
-    owners: NDArray[np.int32]
-    squares: Array
+    columns: Columns
     precisions: Array
-    learned: NDArray[np.bool_]
 
     @property
     def of_weights(self) -> Array:
         """(P,) prior precisions."""
-        return np.asarray((self.precisions * self.squares)[self.owners])
+        return self.columns.spread(self.precisions)
 
     def choose(self, said: Messages, noise_precision: float) -> ColumnPriors:
         """The most probable ones given what rows say of the weights, by Newton's method.
 
         Precisions are in units of the noise's.
         """
-        one, count = self, len(self.precisions)
+        one, learned = self, self.columns.learned
         for _ in range(NEWTON_STEPS):
-            prior, logs = one.of_weights, np.log(np.where(self.learned, one.precisions, 1.0))
-            share = said.precision / (prior + said.precision)
-            energy = prior * np.square(said.shift / (prior + said.precision))
-            energy = noise_precision * energy
-            slope = _sum_by(self.owners, 0.5 * (share - energy), count)
-            step = (slope - logs / LOG_PRECISION_SD**2) / (
-                one.compute_information(said) + 1.0 / LOG_PRECISION_SD**2
-            )
-            step = np.where(self.learned, np.clip(step, -LONGEST_STEP, LONGEST_STEP), 0.0)
-            one = replace(one, precisions=one.precisions * np.exp(step))
+            slope, information = one._differentiate(said, noise_precision)
+            slope = slope - np.log(one.precisions[learned]) / LOG_PRECISION_SD**2
+            step = slope / (information + 1.0 / LOG_PRECISION_SD**2)
+            precisions = one.precisions.copy()
+            precisions[learned] *= np.exp(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
+            one = replace(one, precisions=precisions)
         return one
 
     def compute_information(self, said: Messages) -> Array:
-        """(columns,) what messages tell of the log of each column's precision."""
-        share = said.precision / (self.of_weights + said.precision)
-        return _sum_by(self.owners, 0.5 * np.square(share), len(self.precisions))
+        """(c,) what messages tell of the log of each learned column's precision."""
+        return self._differentiate(said, 1.0)[1]
+
+    def _differentiate(self, said: Messages, noise_precision: float) -> tuple[Array, Array]:
+        mean, variance = said.combine_with_prior(self.of_weights)
+        return self.columns.step(self.precisions, mean, variance, noise_precision)
 
 
 def make_blocks(
@@ -145,28 +155,18 @@ def propagate_messages(
     Each row is taken to have brought an equal part of these. ``None`` where sweeps go astray, as
     they may with many columns that are correlated.
     """
-    n_features = len(priors.owners)
-    counts = sum(np.bincount(one.features, minlength=n_features) for one in blocks)
-    part = Messages(*(each / np.maximum(counts, 1) for each in said))
-    messages = [Messages(*(each[one.features] for each in part)) for one in blocks]
+    messages = _share_out(blocks, said)
     step, last, change, tau = STEP, np.inf, np.inf, 1.0
     for _ in range(MOST_SWEEPS):
         prior = priors.of_weights
-        mean = said.shift / np.maximum(prior + said.precision, 1e-300)
-        for place, block in enumerate(blocks):
-            old = messages[place]
-            new = _find_messages(likelihood, block, prior, said, old)
-            moves = Messages(*(step * (b - a) for a, b in zip(old, new, strict=True)))
-            messages[place] = Messages(*(a + b for a, b in zip(old, moves, strict=True)))
-            added = block.sum_features(moves, n_features)
-            said = Messages(*(a + b for a, b in zip(said, added, strict=True)))
-        total = np.maximum(prior + said.precision, 1e-300)
-        moved_by, mean = said.shift / total - mean, said.shift / total
+        before, _ = said.combine_with_prior(prior)
+        said = _sweep(likelihood, blocks, messages, prior, said, step)
+        mean, variance = said.combine_with_prior(prior)
         tau = compute_noise_precision(_sum_squares(blocks, prior, mean))
         chosen = priors.choose(said, tau)
-        moved = np.abs(moved_by * np.sqrt(tau * total)).max(initial=0.0)
-        changed = np.abs(np.log(chosen.precisions / priors.precisions)[priors.learned])
-        change, priors = float(max(moved, changed.max(initial=0.0))), chosen
+        moved = np.abs((mean - before) * np.sqrt(tau / variance)).max(initial=0.0)
+        changed = np.abs(np.log(chosen.precisions / priors.precisions)).max(initial=0.0)
+        change, priors = float(max(moved, changed)), chosen
         if not (change < FAR_ASTRAY and 0.0 < tau < np.inf):
             return None
         if change < (EXACT if likelihood.is_noise else SETTLED):
@@ -175,6 +175,31 @@ def propagate_messages(
             step = max(0.7 * step, LEAST_STEP)
         last = change
     return (priors, said, tau) if change < ASTRAY else None
+
+
+def _share_out(blocks: Sequence[Block], said: Messages) -> list[Messages]:
+    """An equal part of what is said of each weight to each of its entries."""
+    n = len(said.precision)
+    counts = np.maximum(sum(np.bincount(one.features, minlength=n) for one in blocks), 1)
+    part = Messages(said.precision / counts, said.shift / counts)
+    return [Messages(*(each[one.features] for each in part)) for one in blocks]
+
+
+def _sweep(
+    likelihood: Likelihood,
+    blocks: Sequence[Block],
+    messages: list[Messages],
+    prior: Array,
+    said: Messages,
+    step: float,
+) -> Messages:
+    """What is said in all after each block's messages, in place, made a step."""
+    for place, block in enumerate(blocks):
+        new = _find_messages(likelihood, block, prior, said, messages[place])
+        move = messages[place].step_towards(new, step)
+        messages[place] = messages[place].plus(move)
+        said = said.plus(block.sum_features(move, len(prior)))
+    return said
 
 
 def _find_messages(

@@ -19,6 +19,8 @@ VAGUE_PRECISION = 0.01
 MOST_MOVES = 12
 # Of the square of its mean: a variance below is the rounding of the mean.
 VARIED = 1e-26
+# Of the mean: how near the mean of the squares is to it where all values are 0 or 1.
+BINARY = 1e-9
 
 
 @dataclass
@@ -152,7 +154,7 @@ class ContrastPrior:
         # Of what has not varied yet but for rounding, the value itself tells the size.
         shape = np.where(varied, shape, np.square(self.center))
         off = np.abs(variance + np.square(self.center) - self.center)
-        levels = varied & (variance > 0.0) & (off <= 1e-9 * self.center)
+        levels = varied & (variance > 0.0) & (off <= BINARY * self.center)
         usual = float(np.mean(shape[levels])) if levels.any() else 1.0
         return np.where(shape > 0.0, shape, usual)
 

@@ -48,11 +48,15 @@ class Columns(NamedTuple):
         return np.asarray((precisions * self.scale)[self.owners])
 
     def step(
-        self, sweep: Sweep, precisions: Array, prior: Array, noise: float
+        self, precisions: Array, mean: Array, variance: Array, noise: float
     ) -> tuple[Array, Array]:
-        """Gradient of the log evidence by the log precisions (c,), and Fisher's information."""
-        by_data = 1.0 - prior * sweep.variance
-        taken = noise * prior * np.square(sweep.mean)
+        """Gradient of the log evidence by the log precisions (c,), and Fisher's information.
+
+        Of weights of this posterior mean and variance (p,), the latter in units of the noise's.
+        """
+        prior = self.spread(precisions)
+        by_data = 1.0 - prior * variance
+        taken = noise * prior * np.square(mean)
         relative = precisions[self.learned]
         gradient = self._sum(by_data - taken) + self.known * (1.0 - relative)
         information = self._sum(np.square(by_data)) + self.known * np.maximum(relative, 1.0)
@@ -104,7 +108,7 @@ def _iterate(
         step, gain, metric = np.zeros(len(logs)), 0.0, np.ones(len(logs))
         tau = noise(sweep.mean)
         if tau is not None:
-            gradient, information = columns.step(sweep, precisions, prior, tau)
+            gradient, information = columns.step(precisions, sweep.mean, sweep.variance, tau)
             step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
             step = np.clip(logs + step, LEAST_LOG, LARGEST_LOG) - logs
             gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)

@@ -17,6 +17,7 @@ from posterity.posteriors._diagonal_sweeps import (
     make_blocks,
     propagate_messages,
 )
+from posterity.posteriors._sparse_search import Columns
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -200,10 +201,10 @@ class DiagonalPosterior:
     def _get_column_priors(self, active: NDArray[np.intp]) -> ColumnPriors:
         """Those of the hypotheses, averaged in logarithms."""
         logs = np.log(np.maximum(self.precision[:, : self.members], np.finfo(float).tiny))
-        columns = np.arange(len(self.precision))
-        learned = (columns > 0) & (self.squares[:, 1] > 0.0) & self.learns
-        owners, precisions = self.owners[active], np.exp(logs @ self.weights)
-        return ColumnPriors(owners, self._compute_mean_squares(), precisions, learned)
+        numbers = np.arange(len(self.precision))
+        learned = np.flatnonzero((numbers > 0) & (self.squares[:, 1] > 0.0) & self.learns)
+        columns = Columns(self.owners[active], learned, self._compute_mean_squares(), 0.0)
+        return ColumnPriors(columns, np.exp(logs @ self.weights))
 
     def _get_messages(self, active: NDArray[np.intp]) -> Messages:
         """What rows have said, under the most probable hypothesis."""
@@ -212,13 +213,13 @@ class DiagonalPosterior:
         return Messages(beliefs[:, 0], beliefs[:, 1])
 
     def _set_messages(self, active: NDArray[np.intp], priors: ColumnPriors, said: Messages) -> None:
-        learned = priors.learned
+        learned = priors.columns.learned
         self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(said, axis=1)[:, :, None]
         information = priors.compute_information(said)
-        sd = min(1.0, float(np.sum(information[learned])) ** -0.5) if learned.any() else 0.0
+        sd = min(1.0, float(np.sum(information)) ** -0.5) if len(learned) else 0.0
         self.precision[learned] = priors.precisions[learned, None] * np.exp(sd * PLACES)
         self.scores[: self.members] = self._begun_scores[: self.members]
-        self.information[learned] = information[learned, None] + self._begun_information
+        self.information[learned] = information[:, None] + self._begun_information
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
