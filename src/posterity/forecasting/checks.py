@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 
@@ -103,6 +104,23 @@ def warn_of_constant(panel: Panel) -> None:
             "unknown, and their intervals have width 0",
             ForecastWarning,
             stacklevel=3,
+        )
+
+
+def warn_of_outliers(panel: Panel, used: Panel) -> None:
+    """Warn of values of a panel that are left out of the one in use."""
+    series, column = np.nonzero(np.isfinite(panel.values) & np.isnan(used.values))
+    if len(series):
+        row = panel.ends[series[0]] + column[0] - panel.length + 1
+        where = f"{panel.describe_series(panel.ids[series[0]])} at "
+        where += format_time(panel.calendar.times(row))
+        more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
+        warnings.warn(
+            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "
+            "before it: forecasts ignore it (outliers_ marks such values); outliers='learn' learns "
+            "it",
+            ForecastWarning,
+            stacklevel=4,
         )
 
 

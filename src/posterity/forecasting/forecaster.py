@@ -22,11 +22,13 @@ from posterity.forecasting.checks import (
     check_horizon,
     check_parameters,
     warn_of_constant,
+    warn_of_outliers,
     warn_of_short,
 )
 from posterity.forecasting.ensemble import Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast, compute_common_scores, make_forecast
 from posterity.forecasting.forms import Form, add_memories, choose_forms
+from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
@@ -69,6 +71,10 @@ class Forecaster(BaseEstimator):
         quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
         has whole numbers only or a value of 0: counts, demand, rain. A value below ends a bound.
         None: there is no bound, as of temperatures in whole degrees.
+    outliers : "auto", "ignore" or "learn", default "auto"
+        What to do with single values that are far from all before them, as a sensor's glitch or a
+        typing error is: forecasts ignore them as if they were missing, or learn them. "auto"
+        ignores them unless there are exogenous columns, which may explain them.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -85,6 +91,8 @@ class Forecaster(BaseEstimator):
         Values learned, the last of each series at the end.
     times_ : (S, n) array
         Their times.
+    outliers_ : (S, n) array
+        Which of them forecasts ignore, as they are far from all before them.
     exogenous_ : tuple of str
         Names of the exogenous columns.
     n_observations_ : int
@@ -126,12 +134,14 @@ class Forecaster(BaseEstimator):
         forms: Sequence[Form] | None = None,
         forgetting: Any = None,
         lower_bound: float | str | None = "auto",
+        outliers: str = "auto",
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
         self.forgetting = forgetting
         self.lower_bound = lower_bound
+        self.outliers = outliers
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -256,6 +266,7 @@ class Forecaster(BaseEstimator):
             if series is None
             else select_series(self._learned, self._recent, series)
         )
+        panel = leave_out_outliers(panel, self.outliers)
         future = reading.future(X_future, panel, h)
         bound = find_lower_bounds(panel.values, self.lower_bound)[:, -1]
         numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
@@ -322,10 +333,10 @@ class Forecaster(BaseEstimator):
                     "forecast_then_learn needs the same number of new rows for each series, "
                     "starting right after its last row; use partial_fit for others"
                 )
-        known = whole.before(whole.length - first)
-        forms = self._list_forms(known)
+        used = leave_out_outliers(whole, self.outliers)
+        forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(
-            whole, first, h, forms, self.n_draws, level, ends, self.lower_bound
+            used, whole.values, first, h, forms, self.n_draws, level, ends, self.lower_bound
         )
         self._copy_from(whole)
         return forecasts
@@ -372,6 +383,12 @@ class Forecaster(BaseEstimator):
         )
 
     @property
+    def outliers_(self) -> NDArray[np.bool_]:
+        """(S, n) which of ``values_`` forecasts ignore."""
+        used = leave_out_outliers(self._fitted_panel, self.outliers)
+        return np.asarray(np.isnan(used.values) & np.isfinite(self._fitted_panel.values))
+
+    @property
     def exogenous_(self) -> tuple[str, ...]:
         """Names of the exogenous columns."""
         return self._fitted_panel.names
@@ -384,12 +401,12 @@ class Forecaster(BaseEstimator):
     @property
     def periods_(self) -> tuple[int, ...]:
         """Seasonal periods in use."""
-        return self._find_periods(self._learned)
+        return self._find_periods(self._used)
 
     @property
     def forms_(self) -> tuple[Form, ...]:
         """Forms that are averaged."""
-        return self._list_forms(self._learned)
+        return self._list_forms(self._used)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -399,6 +416,11 @@ class Forecaster(BaseEstimator):
         if self._panel is None:
             raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
         return self._panel
+
+    @property
+    def _used(self) -> Panel:
+        """The same without the values that forecasts ignore."""
+        return leave_out_outliers(self._learned, self.outliers)
 
     @property
     def _fitted_panel(self) -> Panel:
@@ -426,6 +448,7 @@ class Forecaster(BaseEstimator):
         check_parameters(self.seasonality, self.forms, self.n_draws)
         check_forgetting(self.forgetting)
         check_lower_bound(self.lower_bound)
+        check_outliers(self.outliers)
 
     def _branch(self) -> Self:
         branch = type(self).__new__(type(self))
@@ -442,7 +465,8 @@ class Forecaster(BaseEstimator):
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
-            panel, forms = self._learned, self.forms_
+            panel, forms = self._used, self.forms_
+            warn_of_outliers(self._learned, panel)
             warn_of_constant(panel)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:

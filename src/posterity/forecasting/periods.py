@@ -58,14 +58,22 @@ def find_periods(panel: Panel) -> tuple[int, ...]:
 
 
 def compute_autocorrelations(panel: Panel) -> Array:
-    """Of differences, at lags 0, 1, ..., averaged over the longest series."""
+    """Of differences, at lags 0, 1, ..., averaged over the longest series.
+
+    What exogenous columns explain, by least squares, is taken off: sales on every tenth day do not
+    make a season of ten.
+    """
     observed = panel.observed
     some = np.argsort(-observed, kind="stable")[:MOST_SERIES]
     lags = min(int(np.median(observed[some])) // TIMES, LONGEST) + 2
     total, count = np.zeros(max(lags, 0)), 0
-    for values in carry_forward(panel.values[some]):
-        steps = np.diff(values[np.isfinite(values)])
+    for values, columns in zip(carry_forward(panel.values[some]), panel.columns[some], strict=True):
+        known = np.isfinite(values)
+        steps = np.diff(values[known])
         steps = steps - steps.mean() if len(steps) else steps
+        if columns.shape[1] and len(steps) > columns.shape[1]:
+            explained = np.diff(np.nan_to_num(columns[known]), axis=0)
+            steps = steps - explained @ np.linalg.lstsq(explained, steps, rcond=None)[0]
         size = 2 * len(steps)
         power = float(steps @ steps)
         if len(steps) < lags or power <= 0.0:

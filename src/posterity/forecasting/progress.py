@@ -100,6 +100,7 @@ class Progress:
 
 def compute_progress(
     whole: Panel,
+    observed: Array,
     first: int,
     h: int,
     forms: tuple[Form, ...],
@@ -108,14 +109,15 @@ def compute_progress(
     ends: Ends | None = None,
     lower_bound: float | str | None = None,
 ) -> Progress:
-    """All of these forecasts, beside what came.
+    """All of these forecasts, beside what came: the ``observed`` values (S, T) of the panel.
 
+    A value that is missing from the panel alone is not learned.
     ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its
     number and by ``pit`` of those before: of what came until then.
     """
     n, series = whole.length - first, len(whole)
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
-    outcomes = get_outcomes_from(whole, range(first, whole.length), h).swapaxes(0, 1)
+    outcomes = get_outcomes_from(observed, range(first, whole.length), h).swapaxes(0, 1)
     ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
     bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):

@@ -121,7 +121,7 @@ class Trials:
         panel: Panel,
     ) -> None:
         """Paths (n S, K, h) of a form from n columns on, and how they did."""
-        y = get_outcomes_from(panel, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
+        y = get_outcomes_from(panel.values, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
         mean, sd = found.steps.matched()
         known = knows[:, None]
         crps = compute_normal_crps(mean, sd, np.where(known, y, np.nan), log=found.log)
@@ -136,7 +136,7 @@ class Trials:
         shape = (3, len(self.log), len(panel), 0, h)
         some = [self.said[origin][..., None, :h] for origin in origins]
         mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
-        return TrialScores(mean, sd, crps, get_outcomes_from(panel, origins, h), self.log)
+        return TrialScores(mean, sd, crps, get_outcomes_from(panel.values, origins, h), self.log)
 
 
 def get_columns_from(panel: Panel, column: int, h: int) -> Array:
@@ -148,9 +148,9 @@ def get_columns_from(panel: Panel, column: int, h: int) -> Array:
     return np.pad(known, ((0, 0), (0, short), (0, 0)), constant_values=np.nan)
 
 
-def get_outcomes_from(panel: Panel, columns: Sequence[int], h: int) -> Array:
+def get_outcomes_from(values: Array, columns: Sequence[int], h: int) -> Array:
     """(S, n, h) values from each of these columns on; NaN beyond the end."""
-    padded = np.pad(panel.values, ((0, 0), (0, h)), constant_values=np.nan)
+    padded = np.pad(values, ((0, 0), (0, h)), constant_values=np.nan)
     return padded[:, np.asarray(columns, dtype=np.intp)[:, None] + np.arange(h)]
 
 

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import minnesota, reading
-from posterity.forecasting.checks import check_horizon, warn_of_constant
+from posterity.forecasting.checks import check_horizon, warn_of_constant, warn_of_outliers
+from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import read_following_rows
 from posterity.forecasting.rows import carry_forward
@@ -40,6 +41,9 @@ class VectorAutoregression(BaseEstimator):
     tightness : (float, float), optional
         Prior standard deviations of own first lags and of others', in units of the signals' errors,
         where they are known; (inf, inf) is ordinary least squares. None: learned.
+    outliers : "ignore" or "learn", default "ignore"
+        What to do with single values that are far from all before them: ignore them as if they were
+        missing, or learn them.
     n_draws : int, default 128
         Draws of coefficients and noise, of a fixed set of points: the same data give the same
         forecast.
@@ -89,10 +93,12 @@ class VectorAutoregression(BaseEstimator):
         *,
         lags: int | Literal["auto"] = "auto",
         tightness: tuple[float, float] | None = None,
+        outliers: Literal["ignore", "learn"] = "ignore",
         n_draws: int = 128,
     ) -> None:
         self.lags = lags
         self.tightness = tightness
+        self.outliers = outliers
         self.n_draws = n_draws
 
     def fit(self, y: Any) -> Self:
@@ -121,10 +127,11 @@ class VectorAutoregression(BaseEstimator):
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
         check_horizon(h)
-        warn_of_constant(self._fitted_panel)
+        warn_of_outliers(self._fitted_panel, self._used)
+        warn_of_constant(self._used)
         weights, roots = self._draw(h)
         signals, lags = self._get_signals(), self.lags_
-        last = signals.in_units(carry_forward(self._fitted_panel.values).T[-lags:])
+        last = signals.in_units(carry_forward(self._used.values).T[-lags:])
         levels = np.empty((len(weights), lags + h, last.shape[1]))
         levels[:, :lags] = last
         for step in range(h):
@@ -215,6 +222,11 @@ class VectorAutoregression(BaseEstimator):
             )
         return self._panel
 
+    @property
+    def _used(self) -> Panel:
+        """What was learned without the values that are ignored."""
+        return leave_out_outliers(self._fitted_panel, self.outliers)
+
     def _copy_from(self, panel: Panel) -> Self:
         self._check(panel)
         fresh = type(self)(**self.get_params(deep=False))
@@ -224,6 +236,7 @@ class VectorAutoregression(BaseEstimator):
         return self
 
     def _check(self, panel: Panel) -> None:
+        check_outliers(self.outliers)
         lags = self.lags
         if lags != "auto" and not (isinstance(lags, int | np.integer) and lags >= 1):
             raise ValueError(f"lags is {lags!r}: it must be 'auto' or a whole number, at least 1")
@@ -252,7 +265,7 @@ class VectorAutoregression(BaseEstimator):
         return minnesota.Nodes.given(*self.tightness)
 
     def _get_signals(self) -> Signals:
-        return self._compute_once("signals", lambda: Signals.of(self._fitted_panel))
+        return self._compute_once("signals", lambda: Signals.of(self._used))
 
     def _get_system(self) -> minnesota.System:
         return self._compute_once("system", lambda: self._get_signals().system(self.lags_))

@@ -1,0 +1,117 @@
+"""Values so far from all before them that forecasts leave them out: a sensor's glitches, typos.
+
+A value is one when nothing before it was like it, and it is known when it comes: rows that are
+learned one by one and at once leave out the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.rows import carry_forward
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Values before that are enough to tell, and one that is left out for so many.
+FEWEST, RARE = 20, 100
+# Root mean squares of the steps before that the step to an outlier is beyond, and ranges of the
+# values before that it is outside of.
+STEPS, RANGES = 20.0, 1.0
+# Series that come so near to having one are looked at value by value.
+NEARLY = 0.99
+
+
+def check_outliers(outliers: Any) -> None:
+    """Raise ``ValueError`` unless ``outliers`` is "auto", "ignore" or "learn"."""
+    if not (isinstance(outliers, str) and outliers in ("auto", "ignore", "learn")):
+        raise ValueError(
+            f'outliers is {outliers!r}: give "ignore" to leave out values that are far from all '
+            'others, "learn" to learn them, or "auto"'
+        )
+
+
+def leave_out_outliers(panel: Panel, outliers: str) -> Panel:
+    """The same without the values that are ignored.
+
+    "auto" ignores none where there are exogenous columns: they may say why a value is so far.
+    """
+    if outliers == "learn" or (outliers == "auto" and panel.names):
+        return panel
+    found = find_outliers(panel.values)
+    if not found.any():
+        return panel
+    return replace(panel, values=np.where(found, np.nan, panel.values))
+
+
+def find_outliers(values: Array) -> Mask:
+    """(S, T) which of the values (S, T), NaN where nothing was observed, are outliers.
+
+    Those whose step from the last value is more than 20 times the root mean square of the steps
+    before, and that are further outside the range of the values before than that is wide; of large
+    positive values also in logarithms. Of two in a row the second is none: the level has moved. At
+    most one in a hundred is, and none where most values are as the one before, as in demand that is
+    mostly 0.
+
+    Examples
+    --------
+    >>> y = np.sin(np.arange(60.0))
+    >>> y[30], y[40:] = 1e6, y[40:] + 1000.0
+    >>> np.flatnonzero(find_outliers(y[None])[0])
+    array([30])
+    """
+    found = np.zeros(values.shape, dtype=bool)
+    for number in np.flatnonzero(_may_have_outliers(values)):
+        observed = np.flatnonzero(np.isfinite(values[number]))
+        found[number, observed] = find_outliers_one_by_one(values[number, observed])
+    return found
+
+
+def find_outliers_one_by_one(values: Array) -> list[bool]:
+    """Which of the values (n,) of one series are outliers."""
+    found: list[bool] = []
+    outliers, moved, last, squares = 0, 0, 0.0, 0.0
+    low, high, least = np.inf, -np.inf, np.inf
+    for value in values.tolist():
+        learned, after_outlier = len(found) - outliers, bool(found) and found[-1]
+        step, width = (value - last if learned else 0.0), RANGES * (high - low)
+        outlier = (
+            learned >= FEWEST
+            and not after_outlier
+            and RARE * outliers < len(found)
+            and 2 * moved > learned
+            and step * step * (learned - 1) > STEPS * STEPS * squares > 0.0
+            and not low - width <= value <= high + width
+            and not (value > high > 0.0 and value / high <= (high / least) ** RANGES)
+        )
+        found.append(outlier)
+        if outlier:
+            outliers += 1
+        else:
+            low, high, last = min(low, value), max(high, value), value
+            least = min(least, value) if value > 0.0 else least
+            squares += step * step
+            moved += step != 0.0
+    return found
+
+
+def _may_have_outliers(values: Array) -> Mask:
+    """(S,) which series have a value far from those before it: the first is an outlier, if any."""
+    if values.shape[1] <= FEWEST:
+        return np.zeros(len(values), dtype=bool)
+    observed = np.isfinite(values)
+    learned = np.cumsum(observed, axis=1)[:, :-1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        squares = np.square(np.diff(carry_forward(values), axis=1))
+        squares = np.where(np.isnan(squares), 0.0, squares)
+        before = np.cumsum(squares, axis=1)[:, :-1]
+        far = squares[:, 1:] * (learned[:, 1:] - 1) > NEARLY * STEPS**2 * before
+    return np.asarray((far & (learned[:, 1:] >= FEWEST)).any(axis=1))
+
+
+__all__ = ["check_outliers", "find_outliers", "find_outliers_one_by_one", "leave_out_outliers"]

@@ -1,0 +1,141 @@
+"""Values far from all others: found when they come, left out of forecasts, and said."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from posterity.forecasting import Forecaster, ForecastWarning, VectorAutoregression
+from posterity.forecasting.outliers import find_outliers, find_outliers_one_by_one
+
+Array = np.ndarray
+
+
+def seasonal(seed: int, n: int = 160) -> Array:
+    rng = np.random.default_rng(seed)
+    return 100.0 + 10.0 * np.sin(2.0 * np.pi * np.arange(n) / 7.0) + rng.normal(0.0, 3.0, n)
+
+
+def with_glitches(seed: int, n: int, size: float, missing: float) -> Array:
+    rng = np.random.default_rng(seed)
+    y = np.round(rng.normal(0.0, 3.0, n).cumsum(), int(rng.integers(0, 3)))
+    places = rng.integers(0, n, rng.integers(0, 5))
+    y[places] += size * rng.choice([-1.0, 1.0, 1.0], len(places))
+    y[rng.random(n) < missing] = np.nan
+    return y
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.sampled_from([0.0, 60.0, 200.0, 1e6, 1e200]),
+    missing=st.sampled_from([0.0, 0.2]),
+)
+def test_many_series_are_as_one_and_no_value_waits_for_the_next(
+    seed: int, size: float, missing: float
+) -> None:
+    y = np.stack([with_glitches(seed + k, 90, size, missing) for k in range(3)])
+    found = find_outliers(y)
+    for values, own in zip(y, found, strict=True):
+        observed = np.isfinite(values)
+        np.testing.assert_array_equal(own[observed], find_outliers_one_by_one(values[observed]))
+        assert not own[~observed].any()
+    for stop in (30, 60):
+        np.testing.assert_array_equal(found[:, :stop], find_outliers(y[:, :stop]))
+
+
+@pytest.mark.parametrize(
+    ("change", "ignored"),
+    [
+        (lambda y: y, []),
+        (lambda y: np.where(np.arange(160) == 90, 1e6, y), [90]),
+        (lambda y: np.where(np.arange(160) == 90, -400.0, y), [90]),
+        (lambda y: np.where(np.arange(160) >= 90, y + 900.0, y), [90]),  # the level moves
+        (lambda y: np.where(np.isin(np.arange(160), [90, 130]), 1e6, y), [90, 130]),
+        (lambda y: np.where(np.isin(np.arange(160), [90, 91]), 1e6, y), [90]),
+        (lambda y: np.where(np.arange(160) == 15, 1e6, y), []),  # too early to tell
+        (lambda y: np.where(np.arange(160) == 90, 160.0, y), []),  # not so far
+        (lambda y: np.where(np.arange(160) % 10 == 9, 1e6, 0.0), []),  # rare demand
+        (lambda y: np.exp(2.0 * (y - 100.0) / 3.0), []),  # far in units, not in logarithms
+        (lambda y: np.full(160, 5.0), []),
+    ],
+)
+def test_which_values_are_left_out(change: object, ignored: list[int]) -> None:
+    found = find_outliers(change(seasonal(0))[None])[0]  # type: ignore[operator]
+    rest = [place for place in np.flatnonzero(found) if place < 140 or place in ignored]
+    assert rest == ignored
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+def test_forecasts_are_those_of_a_missing_value(size: float) -> None:
+    y = seasonal(1)
+    glitch, gap = y.copy(), y.copy()
+    glitch[120], gap[120] = size, np.nan
+    with pytest.warns(ForecastWarning, match=r"of the series at 120 is far from all values"):
+        forecast = Forecaster().fit(glitch).forecast(7)
+    expected = Forecaster().fit(gap).forecast(7)
+    np.testing.assert_array_equal(forecast.interval(0.95), expected.interval(0.95))
+    learned = Forecaster(outliers="learn").fit(glitch).forecast(7)
+    low, high = forecast.interval(0.95)
+    assert np.mean(np.ptp(learned.interval(0.95), axis=0)) > 1.5 * np.mean(high - low)
+
+
+def test_what_is_left_out_can_be_seen_and_stays_in_the_values() -> None:
+    y = seasonal(2)
+    y[100] = 1e6
+    forecaster = Forecaster().fit({"a": y, "b": seasonal(3)})
+    assert np.argwhere(forecaster.outliers_).tolist() == [[0, 100]]
+    assert forecaster.values_[0, 100] == 1e6
+    assert not Forecaster(outliers="learn").fit(y).outliers_.any()
+
+
+def test_rows_in_parts_leave_out_the_same() -> None:
+    y = seasonal(4)
+    y[[80, 140]] = 1e6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ForecastWarning)
+        whole = Forecaster(n_draws=8).fit(y)
+        parts = Forecaster(n_draws=8).fit(y[:80])
+        for value in y[80:85]:
+            parts.learn_one(value)
+        parts.partial_fit(y[85:])
+        np.testing.assert_array_equal(parts.outliers_, whole.outliers_)
+        np.testing.assert_array_equal(parts.predict(3), whole.predict(3))
+        progress = Forecaster(n_draws=8).fit(y[:120]).forecast_then_learn(y[120:], 3)
+    assert progress.outcomes[20, 0, 0] == 1e6  # what came is compared with its forecast
+    assert progress.p_values()[20, 0, 0] < 1e-12
+    assert np.nanmax(progress.high - progress.low) < 60.0
+
+
+def test_exogenous_columns_may_explain_what_is_far() -> None:
+    y, sale = seasonal(5), (np.arange(160) % 50 == 45).astype(float)
+    y += 2000.0 * sale
+    forecaster = Forecaster(n_draws=8).fit(y, sale[:, None])
+    assert not forecaster.outliers_.any()
+    asked = Forecaster(n_draws=8, outliers="ignore").fit(y, sale[:, None])
+    assert asked.outliers_.any()
+    assert forecaster.forecast(1, [[1.0]]).median()[0] > 1000.0
+
+
+def test_signals_that_follow_each_other() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.normal(size=(120, 2))
+    for row in range(1, 120):
+        y[row] += 0.6 * y[row - 1, ::-1]
+    plain = VectorAutoregression(n_draws=16).fit(y).forecast(4).interval(0.95)
+    y[70, 0] = 1e6
+    with pytest.warns(ForecastWarning, match="is far from all values before it"):
+        low, high = VectorAutoregression(n_draws=16).fit(y).forecast(4).interval(0.95)
+    assert (high - low).mean() < 1.3 * (plain[1] - plain[0]).mean()
+    learned = VectorAutoregression(n_draws=16, outliers="learn").fit(y).forecast(4)
+    assert np.ptp(learned.interval(0.95), axis=0)[0].min() > 1e4
+
+
+@pytest.mark.parametrize("model", [Forecaster, VectorAutoregression])
+def test_an_unknown_choice(model: type) -> None:
+    with pytest.raises(ValueError, match=r'outliers is "?.*: give "ignore" to leave out'):
+        model(outliers="drop").fit(np.arange(20.0)[:, None].repeat(2, axis=1))
