@@ -33,7 +33,7 @@ START_ROWS = 2_000
 GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
 # Where the prior is learned it moves on after so many; a rough search after the second.
-FEW_ROUNDS, SOME_ROUNDS = 5, 15
+FEW_ROUNDS, SOME_ROUNDS = 3, 15
 # With fewer rows the hill that is climbed hangs on the start.
 ROWS_A_COEFFICIENT = 10
 # A narrower noise than this share of what was known is tried, too.

@@ -37,6 +37,9 @@ CALM = 0.7
 ROWS_A_COEFFICIENT = 50
 # The scale moves by no more than a factor of e in a round.
 LONGEST_STEP = 1.0
+# A step so short follows the chord of the last two (the secant method), and is so much longer at
+# most; where a row has so many others for each coefficient, as fits otherwise follow more slowly.
+CHORD_STEP, LONGER, CHORD_ROWS = 0.1, 4.0, 10
 # Fits whose scales and means, in standard deviations, are so near are on the same hill.
 SAME_SCALE, SAME_FIT = 0.03, 0.1
 # Scales that are tried, so many standard deviations of its logarithm apart. Of many rows three do,
@@ -78,6 +81,28 @@ class Round(NamedTuple):
     evidence: float
 
 
+@dataclass
+class Chord:
+    """Steps of the log scale, no longer than ``most``, made ``longer`` times as long at most.
+
+    Steps are too short where fits follow the scale: by how much the last two say.
+    """
+
+    most: float
+    longer: float
+    last: tuple[float, float] | None = None
+
+    def lengthen(self, step: float) -> float:
+        """The step to make, of this one."""
+        made = min(max(step, -self.most), self.most)
+        if self.last is not None and abs(step) < CHORD_STEP:
+            before, moved = self.last
+            slower = moved / (before - step) if before != step else 1.0
+            made *= min(max(slower, 1.0), self.longer)
+        self.last = (step, made)
+        return made
+
+
 @dataclass(frozen=True)
 class Matcher:
     """Rows, a prior relative to the noise, and the likelihood of scale 1 to be matched."""
@@ -109,10 +134,10 @@ class Matcher:
         """
         many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
         most = 1.0 if many else BOLD
-        now, bold, last = start, most, math.inf
+        now, bold, last, chord = start, most, math.inf, self._begin_chord(known=known)
         for _ in range(rounds):
             one = self._update_sites(now, bold)
-            step = 0.0 if known else min(max(one.step, -LONGEST_STEP), LONGEST_STEP)
+            step = chord.lengthen(one.step)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
                 return self._make_fit(one, settled=True)
@@ -124,6 +149,11 @@ class Matcher:
                 bold = min(1.2 * bold, most)
             last, now = one.move, replace(one.ahead, scale=scale)
         return self.log_predictive(now)
+
+    def _begin_chord(self, *, known: bool) -> Chord:
+        """How the scale follows its steps."""
+        many = len(self.rows.y) > CHORD_ROWS * self.prior.n_coefficients
+        return Chord(0.0 if known else LONGEST_STEP, LONGER if many else 1.0)
 
     def approximate_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.

@@ -159,16 +159,35 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
     return found;
 }
 
-/* Half of the nodes, and logs of the weights, of the same rule with half as many. */
+/* Half of the nodes, and logs of the weights, of the same rule with half as many, and with twice as many. */
 static const double pk_few_nodes[PK_NODES / 4] = {0.5390798113513751, 1.636519042435108, 2.8024858612875416,
                                                   4.1445471861258945};
 static const double pk_log_few_weights[PK_NODES / 4] = {-0.9861439974678837, -2.1435329507399, -4.642330131420544,
                                                         -9.091539735359168};
+static const double pk_many_nodes[PK_NODES] = {
+    0.27554641923027584, 0.8272849037797652, 1.3809801992721442, 1.9380049059257174,
+    2.4998404151873954, 3.0681351690131216, 3.644781249880833, 4.23202110999541,
+    4.832604613244489, 5.450033273623428, 6.088964309076987, 6.755930830540705,
+    7.460755754121519, 8.219728765382245, 9.064399210702405, 10.077422674229465};
+static const double pk_log_many_weights[PK_NODES] = {
+    -1.552558790934808, -1.8544501386470675, -2.4610556602727787, -3.378169146762894,
+    -4.614870916059746, -6.1840541355425955, -8.103240783162388, -10.395825038029116,
+    -13.09298803667362, -16.23673384693567, -19.884928684595614, -24.12022185398508,
+    -29.06731913778041, -34.931035553141605, -42.09883453852514, -51.54248627778124};
 
-/* Up to here the rule of PK_NODES has 12 digits: of the belief's variance beside the noise's, and of the exponent. */
-#define PK_NARROW 0.01
+/* Up to this share of the noise's squared size, of the belief's variance times 1 + the exponent, a rule has 12 digits. */
+typedef struct {
+    double most;
+    int half;
+    const double *nodes, *logs;
+} pk_narrow_rule;
+
+enum { PK_NARROW_RULES = 3 };
 #define PK_NARROW_EXPONENT 20.0
-#define PK_VERY_NARROW 0.0025 /* the same of half the nodes */
+static const pk_narrow_rule pk_narrow_rules[PK_NARROW_RULES] = {
+    {0.0025, PK_NODES / 4, pk_few_nodes, pk_log_few_weights},
+    {0.03, PK_NODES / 2, pk_nodes + PK_NODES / 2, pk_log_node_weights + PK_NODES / 2},
+    {0.1, PK_NODES, pk_many_nodes, pk_log_many_weights}};
 
 PK_INLINE pk_vector pk_narrow_part(pk_vector a, pk_vector step, pk_vector off, pk_vector inverse, double log_weight)
 {
@@ -177,20 +196,20 @@ PK_INLINE pk_vector pk_narrow_part(pk_vector a, pk_vector step, pk_vector off, p
 
 /* Student-t where the belief is narrow beside the noise, a row a lane: by the Gauss-Hermite rule itself, of a density
  * that hardly bends. */
-PK_INLINE void pk_narrow_students(const pk_likelihood *l, pk_vector off, pk_vector variance, pk_vector weight, int very,
+PK_INLINE void pk_narrow_students(const pk_likelihood *l, pk_vector off, pk_vector variance, pk_vector weight, int which,
                                   pk_vector *log_mass, pk_vector *moved, pk_vector *ratio)
 {
     double squared = l->a * l->b * l->b;
     pk_vector a = 0.5 * weight * (l->a + 1.0), width = pk_each_root(variance), wide = squared + off * off;
     pk_vector inverse = 1.0 / wide, total = {0}, lean = {0}, square = {0};
-    const double *nodes = very ? pk_few_nodes : pk_nodes + PK_NODES / 2;
-    const double *logs = very ? pk_log_few_weights : pk_log_node_weights + PK_NODES / 2;
-    for (int k = 0; k < (very ? PK_NODES / 4 : PK_NODES / 2); k++) {
-        pk_vector step = width * nodes[k], up = pk_narrow_part(a, step, off, inverse, logs[k]);
-        pk_vector down = pk_narrow_part(a, -step, off, inverse, logs[k]);
+    const pk_narrow_rule *rule = pk_narrow_rules + which;
+    for (int k = 0; k < rule->half; k++) {
+        double node = rule->nodes[k];
+        pk_vector step = width * node, up = pk_narrow_part(a, step, off, inverse, rule->logs[k]);
+        pk_vector down = pk_narrow_part(a, -step, off, inverse, rule->logs[k]);
         total += up + down;
-        lean += (up - down) * nodes[k];
-        square += (up + down) * (nodes[k] * nodes[k]);
+        lean += (up - down) * node;
+        square += (up + down) * (node * node);
     }
     pk_vector middle = lean / total;
     *log_mass = weight * l->c - a * pk_log(wide / squared) + pk_log(total);
@@ -198,13 +217,16 @@ PK_INLINE void pk_narrow_students(const pk_likelihood *l, pk_vector off, pk_vect
     *ratio = square / total - middle * middle;
 }
 
-/* How narrow: 0 where it is not. */
-PK_INLINE int pk_narrowness(const pk_likelihood *l, double off, double variance, double weight)
+/* The rule with fewest nodes that will do; PK_NARROW_RULES where none does. */
+PK_INLINE int pk_find_narrow_rule(const pk_likelihood *l, double off, double variance, double weight)
 {
     double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), part = variance * (1.0 + a);
-    if (!(part < PK_NARROW * squared && a < PK_NARROW_EXPONENT && off * off < 1e300 * squared && squared < 1e300))
-        return 0;
-    return part < PK_VERY_NARROW * squared ? 2 : 1;
+    int which = 0;
+    if (!(a < PK_NARROW_EXPONENT && off * off < 1e300 * squared && squared < 1e300))
+        return PK_NARROW_RULES;
+    while (which < PK_NARROW_RULES && !(part < pk_narrow_rules[which].most * squared))
+        which++;
+    return which;
 }
 
 /* Student-t: (1 + x)^-a is the integral of exp(a t - e^t (1 + x)) / Gamma(a) over t, so that given t the likelihood
@@ -213,10 +235,10 @@ PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double
 {
     pk_moments found;
     double squared = l->a * l->b * l->b, a = 0.5 * weight * (l->a + 1.0), off = y - mean, square = off * off;
-    int narrowness = pk_narrowness(l, off, variance, weight);
-    if (narrowness) {
+    int which = pk_find_narrow_rule(l, off, variance, weight);
+    if (which < PK_NARROW_RULES) {
         pk_vector log_mass, moved, ratio, zero = {0};
-        pk_narrow_students(l, zero + off, zero + variance, zero + weight, narrowness == 2, &log_mass, &moved, &ratio);
+        pk_narrow_students(l, zero + off, zero + variance, zero + weight, which, &log_mass, &moved, &ratio);
         found.log_mass = log_mass[0];
         found.moved = moved[0];
         found.ratio = ratio[0];
@@ -399,15 +421,15 @@ PK_INLINE int pk_find_narrow_moments(const pk_likelihood *l, ptrdiff_t i, const 
                                      const double *variance, const double *weights, double *log_mass, double *moved,
                                      double *ratio)
 {
-    int narrow = 2;
-    for (ptrdiff_t k = i; k < i + PK_LANES && narrow; k++) {
-        int one = pk_narrowness(l, y[k] - mean[k], variance[k], weights[k]);
-        narrow = one < narrow ? one : narrow;
+    int which = 0;
+    for (ptrdiff_t k = i; k < i + PK_LANES && which < PK_NARROW_RULES; k++) {
+        int one = pk_find_narrow_rule(l, y[k] - mean[k], variance[k], weights[k]);
+        which = one > which ? one : which;
     }
-    if (!narrow)
+    if (which == PK_NARROW_RULES)
         return 0;
     pk_vector off = *(const pk_vector *)(y + i) - *(const pk_vector *)(mean + i);
-    pk_narrow_students(l, off, *(const pk_vector *)(variance + i), *(const pk_vector *)(weights + i), narrow == 2,
+    pk_narrow_students(l, off, *(const pk_vector *)(variance + i), *(const pk_vector *)(weights + i), which,
                        (pk_vector *)(log_mass + i), (pk_vector *)(moved + i), (pk_vector *)(ratio + i));
     return 1;
 }
