@@ -23,8 +23,8 @@ def test_round_trip(tmp_path: Path) -> None:
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(again.forecast(4).median(), expected.median())
     np.testing.assert_array_equal(
-        again.partial_fit({"a": [1.0], "b": [2.0]}).forecast(2).median(),
-        model.partial_fit({"a": [1.0], "b": [2.0]}).forecast(2).median(),
+        again.partial_fit({"a": [1.0], "b": [52.0]}).forecast(2).median(),
+        model.partial_fit({"a": [1.0], "b": [52.0]}).forecast(2).median(),
     )
 
 

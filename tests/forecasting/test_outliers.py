@@ -116,9 +116,14 @@ def test_exogenous_columns_may_explain_what_is_far() -> None:
     y += 2000.0 * sale
     forecaster = Forecaster(n_draws=8).fit(y, sale[:, None])
     assert not forecaster.outliers_.any()
-    asked = Forecaster(n_draws=8, outliers="ignore").fit(y, sale[:, None])
-    assert asked.outliers_.any()
-    assert forecaster.forecast(1, [[1.0]]).median()[0] > 1000.0
+    assert Forecaster(n_draws=8).fit(y).outliers_.any()
+    assert forecaster.forecast(1, [[1.0]]).median()[0] == pytest.approx(2092.0, abs=10.0)
+    y[120] = 1e6  # no sale
+    again = Forecaster(n_draws=8).fit(y, sale[:, None])
+    assert np.flatnonzero(again.outliers_).tolist() == [120]
+    with pytest.warns(ForecastWarning, match="at 120 is far"):
+        median = again.forecast(1, [[1.0]]).median()
+    assert median[0] == pytest.approx(2092.0, abs=10.0)
 
 
 def test_signals_that_follow_each_other() -> None:

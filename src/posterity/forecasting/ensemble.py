@@ -24,6 +24,8 @@ BLOCK = 3_000_000
 # The occasion of a forecast that is no trial.
 NOW = -1
 
+# The levels that each form learns; some forms learn the same.
+FormLevels = Mapping[Form, Levels]
 # Priors that series share, by form, and by the window they are for.
 Priors = Mapping[Form, Mapping[int, Prior | None]]
 
@@ -80,6 +82,7 @@ class Learner:
             self.bank.count.copy(),
             known.last(self.form.length),
             known.ahead(future, self.form.difference),
+            known.add_columns(future),
         )
 
     def prior(self, start: ForecastOrigin, occasion: int = NOW) -> Prior | None:
@@ -108,7 +111,8 @@ class Learner:
             posterior = Posterior.of(triangles[which], start.count[which], prior)
             unit = scale[which, None]
             draws, last = posterior.draws(size), start.last[which] / unit
-            yield paths(form, draws, last, start.ahead[which], h).in_units(unit)
+            found = paths(form, draws, last, start.ahead[which], h).in_units(unit)
+            yield found.shift(start.offsets[which]) if start.ahead.shape[2] else found
 
     @property
     def has_enough_rows(self) -> NDArray[np.bool_]:
@@ -121,13 +125,15 @@ class ForecastOrigin:
     """Where forecasts of a form start.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L), and ``ahead`` (S, h, m),
-    the exogenous columns of the next steps as the form takes them.
+    the exogenous columns of the next steps as the form takes them; ``offsets`` (S, h) are added to
+    the steps.
     """
 
     triangles: Array
     count: Array
     last: Array
     ahead: Array
+    offsets: Array
 
     @classmethod
     def stack(cls, some: Sequence[ForecastOrigin]) -> ForecastOrigin:
@@ -137,6 +143,7 @@ class ForecastOrigin:
             np.concatenate([one.count for one in some]),
             np.concatenate([one.last for one in some]),
             np.concatenate([one.ahead for one in some]),
+            np.concatenate([one.offsets for one in some]),
         )
 
     @property
@@ -157,14 +164,46 @@ class ForecastOrigin:
 
 def begin_learners(
     forms: Sequence[Form], panel: Panel, priors: Priors | None = None
-) -> tuple[list[Learner], dict[bool, Levels]]:
+) -> tuple[list[Learner], FormLevels]:
     """A learner for each form, and the levels it learns; ``priors`` that were learned elsewhere."""
-    levels = {log: Levels.of(panel, log=log) for log in {form.log for form in forms}}
+    levels = make_levels(forms, panel)
     learners = [
-        Learner(form, make_bank(form, levels[form.log]), 0, dict((priors or {}).get(form, {})))
+        Learner(form, make_bank(form, levels[form]), 0, dict((priors or {}).get(form, {})))
         for form in forms
     ]
     return learners, levels
+
+
+def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -> FormLevels:
+    """The levels that each form learns; those from column ``first`` on are not known before.
+
+    They are less the effects of exogenous columns, as the form of no lags knows them. So the lags
+    of a form look at what columns do not explain: a sale has no echo. A form still learns by how
+    much these effects are off.
+    """
+    plain = {log: Levels.of(panel, log=log, first=first) for log in {form.log for form in forms}}
+    if not panel.names:
+        return {form: plain[form.log] for form in forms}
+    known = panel.length if first is None else first
+    scales = {(form.log, form.difference) for form in forms}
+    levels = {
+        (log, difference): plain[log].less_columns(
+            _estimate_effects(plain[log], Form(difference, log=log), known)
+        )
+        for log, difference in scales
+    }
+    return {form: levels[form.log, form.difference] for form in forms}
+
+
+def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
+    """(S, m) posterior means of the exogenous columns' effects, from the rows before a column."""
+    learner = Learner(form, make_bank(form, levels))
+    learner.learn_until(levels, column)
+    origin = learner.find_origin(levels, levels.columns[:, :0])
+    triangles, scale = origin.in_units(form.window.shape[1])
+    first, m = form.window.shape[1], levels.columns.shape[2]
+    coefficients = Posterior.of(triangles, origin.count).coefficients()
+    return np.asarray(coefficients[:, first : first + m] * scale[:, None])
 
 
 def join_paths(parts: Iterator[Paths]) -> Paths:

@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import one_level
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.forecasting.ensemble import Learner, join_paths
+from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
 
@@ -287,7 +286,7 @@ class Forecast(StepsAhead):
 def make_forecast(
     panel: Panel,
     learners: list[Learner],
-    levels: dict[bool, Levels],
+    levels: FormLevels,
     said: TrialScores,
     future: Array,
     h: int,
@@ -300,9 +299,7 @@ def make_forecast(
     ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
     lower bounds.
     """
-    each = [
-        join_paths(learner.paths(levels[learner.form.log], future, size)) for learner in learners
-    ]
+    each = [join_paths(learner.paths(levels[learner.form], future, size)) for learner in learners]
     usable = find_usable(
         [learner.has_enough_rows for learner in learners], [[path] for path in each]
     )
@@ -324,13 +321,13 @@ def make_forecast(
 
 def compute_common_scores(
     learners: list[Learner],
-    levels: dict[bool, Levels],
+    levels: FormLevels,
     said: TrialScores,
     future: Array,
     size: int,
 ) -> CommonScores:
     """What all series say together, from their paths, some at a time."""
-    each = [learner.paths(levels[learner.form.log], future, size) for learner in learners]
+    each = [learner.paths(levels[learner.form], future, size) for learner in learners]
     return CommonScores.of(
         said, find_usable([learner.has_enough_rows for learner in learners], each)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +25,13 @@ from posterity.forecasting.checks import (
     warn_of_outliers,
     warn_of_short,
 )
-from posterity.forecasting.ensemble import Learner, Priors, begin_learners
+from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast, compute_common_scores, make_forecast
 from posterity.forecasting.forms import Form, add_memories, choose_forms
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
-from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
@@ -71,10 +70,10 @@ class Forecaster(BaseEstimator):
         quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
         has whole numbers only or a value of 0: counts, demand, rain. A value below ends a bound.
         None: there is no bound, as of temperatures in whole degrees.
-    outliers : "auto", "ignore" or "learn", default "auto"
+    outliers : "ignore" or "learn", default "ignore"
         What to do with single values that are far from all before them, as a sensor's glitch or a
-        typing error is: forecasts ignore them as if they were missing, or learn them. "auto"
-        ignores them unless there are exogenous columns, which may explain them.
+        typing error is: forecasts ignore them as if they were missing, or learn them. Values whose
+        exogenous columns are beyond those before are always learned: these may explain them.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -134,7 +133,7 @@ class Forecaster(BaseEstimator):
         forms: Sequence[Form] | None = None,
         forgetting: Any = None,
         lower_bound: float | str | None = "auto",
-        outliers: str = "auto",
+        outliers: Literal["ignore", "learn"] = "ignore",
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
@@ -461,7 +460,7 @@ class Forecaster(BaseEstimator):
         self.__dict__.pop("_together", None)
         return self
 
-    def _run_trials(self, h: int) -> tuple[list[Learner], dict[bool, Levels], TrialScores]:
+    def _run_trials(self, h: int) -> tuple[list[Learner], FormLevels, TrialScores]:
         """Learners of all rows, and how they did at this horizon: kept until rows come."""
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:

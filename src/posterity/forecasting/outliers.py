@@ -28,35 +28,33 @@ NEARLY = 0.99
 
 
 def check_outliers(outliers: Any) -> None:
-    """Raise ``ValueError`` unless ``outliers`` is "auto", "ignore" or "learn"."""
-    if not (isinstance(outliers, str) and outliers in ("auto", "ignore", "learn")):
+    """Raise ``ValueError`` unless ``outliers`` is "ignore" or "learn"."""
+    if not (isinstance(outliers, str) and outliers in ("ignore", "learn")):
         raise ValueError(
             f'outliers is {outliers!r}: give "ignore" to leave out values that are far from all '
-            'others, "learn" to learn them, or "auto"'
+            'others, or "learn" to learn them'
         )
 
 
 def leave_out_outliers(panel: Panel, outliers: str) -> Panel:
-    """The same without the values that are ignored.
-
-    "auto" ignores none where there are exogenous columns: they may say why a value is so far.
-    """
-    if outliers == "learn" or (outliers == "auto" and panel.names):
+    """The same without the values that are ignored."""
+    if outliers == "learn":
         return panel
-    found = find_outliers(panel.values)
+    found = find_outliers(panel.values, panel.columns)
     if not found.any():
         return panel
     return replace(panel, values=np.where(found, np.nan, panel.values))
 
 
-def find_outliers(values: Array) -> Mask:
+def find_outliers(values: Array, columns: Array | None = None) -> Mask:
     """(S, T) which of the values (S, T), NaN where nothing was observed, are outliers.
 
     Those whose step from the last value is more than 20 times the root mean square of the steps
     before, and that are further outside the range of the values before than that is wide; of large
     positive values also in logarithms. Of two in a row the second is none: the level has moved. At
     most one in a hundred is, and none where most values are as the one before, as in demand that is
-    mostly 0.
+    mostly 0. A value whose exogenous ``columns`` (S, T, m) are beyond those of the values before is
+    none either: they may say why it is so far.
 
     Examples
     --------
@@ -68,21 +66,23 @@ def find_outliers(values: Array) -> Mask:
     found = np.zeros(values.shape, dtype=bool)
     for number in np.flatnonzero(_may_have_outliers(values)):
         observed = np.flatnonzero(np.isfinite(values[number]))
-        found[number, observed] = find_outliers_one_by_one(values[number, observed])
+        own = None if columns is None else columns[number, observed]
+        found[number, observed] = find_outliers_one_by_one(values[number, observed], own)
     return found
 
 
-def find_outliers_one_by_one(values: Array) -> list[bool]:
-    """Which of the values (n,) of one series are outliers."""
+def find_outliers_one_by_one(values: Array, columns: Array | None = None) -> list[bool]:
+    """Which of the values (n,) of one series, with exogenous ``columns`` (n, m), are outliers."""
+    explained = np.zeros(len(values), dtype=bool) if columns is None else _find_new(columns)
     found: list[bool] = []
     outliers, moved, last, squares = 0, 0, 0.0, 0.0
     low, high, least = np.inf, -np.inf, np.inf
-    for value in values.tolist():
+    for value, new in zip(values.tolist(), explained.tolist(), strict=True):
         learned, after_outlier = len(found) - outliers, bool(found) and found[-1]
         step, width = (value - last if learned else 0.0), RANGES * (high - low)
         outlier = (
             learned >= FEWEST
-            and not after_outlier
+            and not (after_outlier or new)
             and RARE * outliers < len(found)
             and 2 * moved > learned
             and step * step * (learned - 1) > STEPS * STEPS * squares > 0.0
@@ -98,6 +98,14 @@ def find_outliers_one_by_one(values: Array) -> list[bool]:
             squares += step * step
             moved += step != 0.0
     return found
+
+
+def _find_new(columns: Array) -> Mask:
+    """(n,) whether a row (n, m) has a value beyond those of the rows before."""
+    before = columns[:-1]
+    above = columns[1:] > np.fmax.accumulate(before, axis=0)
+    below = columns[1:] < np.fmin.accumulate(before, axis=0)
+    return np.append(np.zeros(min(len(columns), 1), dtype=bool), (above | below).any(axis=1))
 
 
 def _may_have_outliers(values: Array) -> Mask:

@@ -50,6 +50,10 @@ class Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
         return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
 
+    def shift(self, offsets: Array) -> Paths:
+        """The same with ``offsets`` (S, h) added to the steps."""
+        return Paths(self.mean + offsets[:, None], self.responses, self.noise, self.log)
+
     def scale_spread(self, factor: float) -> Paths:
         """The same with other spreads."""
         mean = scale_spread(self.steps, factor).mean

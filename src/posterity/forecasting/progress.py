@@ -10,13 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.bounds import find_lower_bounds
-from posterity.forecasting.ensemble import ForecastOrigin, Learner, begin_learners, join_paths
+from posterity.forecasting.ensemble import (
+    ForecastOrigin,
+    FormLevels,
+    Learner,
+    begin_learners,
+    join_paths,
+    make_levels,
+)
 from posterity.forecasting.forecast import find_usable
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import (
     Trials,
     TrialScores,
@@ -149,7 +155,7 @@ def _forecast_stretches(
     In a stretch forms have the same weights, but for what they can say.
     """
     most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
-    learners, levels = begin_learners(forms, whole.before(whole.length - first))
+    learners, _ = begin_learners(forms, whole.before(whole.length - first))
     trials = Trials.of(learners, h)
     while first < whole.length:
         now = whole.before(whole.length - first)
@@ -160,7 +166,9 @@ def _forecast_stretches(
         tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)
-        levels = {log: Levels.of(past, log=log, first=first) for log in levels}
+        if whole.names:  # their effects are known better by now
+            learners, _ = begin_learners(forms, now)
+        levels = make_levels(forms, past, first)
         for learner in learners:
             learner.priors.clear()
         for start in range(first, due, most):
@@ -171,7 +179,7 @@ def _forecast_stretches(
 
 def _forecast_columns(
     learners: Sequence[Learner],
-    levels: dict[bool, Levels],
+    levels: FormLevels,
     trials: Trials,
     tried: TrialScores,
     whole: Panel,
@@ -186,7 +194,7 @@ def _forecast_columns(
         return get_columns_from(whole, column, trials.h)
 
     for number, learner in enumerate(learners):
-        each = list(learner.find_origins(levels[learner.form.log], columns, future))
+        each = list(learner.find_origins(levels[learner.form], columns, future))
         learner.prior(each[0])
         start = ForecastOrigin.stack(each)
         knows.append(start.has_enough_rows)

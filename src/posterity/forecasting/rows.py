@@ -27,11 +27,13 @@ class Levels:
     """z (S, T) of a panel on the scale of a form, and the same with what is missing bridged.
 
     ``bridged`` has the last observed value where none was observed, and NaN before the first.
+    Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
     """
 
     observed: Array
     bridged: Array
     columns: Array
+    effects: Array
 
     @classmethod
     def of(cls, panel: Panel, *, log: bool, first: int | None = None) -> Levels:
@@ -40,15 +42,25 @@ class Levels:
         Those from column ``first`` on, if it is given, are not known before they come: a series
         then has logarithms until a value that has none.
         """
-        values = panel.values
+        values, none = panel.values, np.zeros((len(panel), panel.columns.shape[2]))
         if not log:
-            return cls(values, carry_forward(values), panel.columns)
+            return cls(values, carry_forward(values), panel.columns, none)
         known = panel.length if first is None else first
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
         bridged = np.where(lowest > 0.0, carry_forward(values), np.nan)
-        return cls(values, bridged, panel.columns)
+        return cls(values, bridged, panel.columns, none)
+
+    def less_columns(self, effects: Array) -> Levels:
+        """The same less what columns have by these effects (S, m), of levels that still have it."""
+        observed = self.observed - np.einsum("stm,sm->st", np.nan_to_num(self.columns), effects)
+        bridged = np.where(np.isnan(self.bridged), np.nan, carry_forward(observed))
+        return Levels(observed, bridged, self.columns, effects)
+
+    def add_columns(self, future: Array) -> Array:
+        """(S, h) what the exogenous columns (S, h, m) of steps have by their effects."""
+        return np.einsum("shm,sm->sh", np.nan_to_num(future), self.effects)
 
     def last(self, length: int) -> Array:
         """(S, L) the last levels, the most recent last; a series had its first level before."""
@@ -59,7 +71,12 @@ class Levels:
 
     def until(self, column: int) -> Levels:
         """The same before a column."""
-        return Levels(self.observed[:, :column], self.bridged[:, :column], self.columns[:, :column])
+        return Levels(
+            self.observed[:, :column],
+            self.bridged[:, :column],
+            self.columns[:, :column],
+            self.effects,
+        )
 
     def ahead(self, future: Array, difference: int) -> Array:
         """(S, h, m) exogenous columns of the next steps less those ``difference`` steps before."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.ensemble import ForecastOrigin, Learner, join_paths
+from posterity.forecasting.ensemble import ForecastOrigin, FormLevels, Learner, join_paths
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.rows import Levels
 
 Array = NDArray[np.float64]
 
@@ -54,7 +53,7 @@ class TrialScores:
 
 def run_trials(
     learners: list[Learner],
-    levels: dict[bool, Levels],
+    levels: FormLevels,
     panel: Panel,
     h: int,
     size: int,
@@ -68,7 +67,7 @@ def run_trials(
     trials = Trials.of(learners, h)
     trials.run(learners, levels, panel, origins, size)
     for learner in learners:
-        learner.learn_until(levels[learner.form.log], panel.length)
+        learner.learn_until(levels[learner.form], panel.length)
     return trials.scores(panel, origins, h)
 
 
@@ -92,7 +91,7 @@ class Trials:
     def run(
         self,
         learners: Sequence[Learner],
-        levels: dict[bool, Levels],
+        levels: FormLevels,
         panel: Panel,
         origins: Sequence[int],
         size: int,
@@ -101,7 +100,7 @@ class Trials:
         for number, learner in enumerate(learners):
             waiting = []
             for window, origin in enumerate(origins):
-                own = levels[learner.form.log]
+                own = levels[learner.form]
                 learner.learn_until(own, origin)
                 waiting.append(learner.find_origin(own, get_columns_from(panel, origin, self.h)))
                 # Of few series all windows are forecast together, as if they were more series.
