@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from posterity.files import dumps, loads
-from posterity.forecasting import Forecaster, ForecastWarning, Form, GapWarning
+from posterity.forecasting import (
+    Forecaster,
+    ForecastWarning,
+    Form,
+    GapWarning,
+    VectorAutoregression,
+)
 from posterity.forecasting.forms import choose_forms
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
@@ -646,3 +653,59 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
 
 def test_long_periods_need_few_lags() -> None:
     assert max(form.window.shape[1] for form in choose_forms(30_000, (1440, 10_080))) < 20
+
+
+def test_sums_are_of_steps_that_were_forecast() -> None:
+    forecast = Forecaster(forms=[Form()]).fit(np.arange(20.0) % 3).forecast(4)
+    np.testing.assert_array_equal(forecast.total(np.int64(2)).mean(), forecast.total(2).mean())
+    for steps in (0, 5, -1):
+        with pytest.raises(ValueError, match=f"steps is {steps}, but 4 were forecast"):
+            forecast.total(steps)
+    with pytest.raises(ValueError, match="there is no step in"):
+        forecast.total(slice(7, 9))
+    signals = VectorAutoregression(lags=1).fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(ValueError, match="steps is 3, but 2 were forecast"):
+        signals.forecast(2).total(3)
+
+
+def test_a_forecast_says_what_it_is() -> None:
+    forecast = Forecaster(forms=[Form()]).fit(np.arange(20.0) % 3).forecast(4)
+    assert re.match(
+        r"Forecast\(4 steps; median and 95% interval: \S+ \[\S+, \S+\], ", repr(forecast)
+    )
+    rng = np.random.default_rng(0)
+    several = Forecaster(forms=[Form()]).fit({"a": rng.random(9), "b": rng.random(9)}).forecast(1)
+    assert repr(several).startswith("Forecast(2 series, 1 step each; median of 'a' and 95%")
+    assert repr(forecast.total(2)).startswith("StepDistribution(1 step; ")
+    with pytest.raises(AttributeError, match=r"has no attribute 'sum': use total\(steps\)"):
+        forecast.sum()
+    assert not hasattr(forecast, "nothing")
+
+
+def test_a_new_series_needs_values_and_leaves_the_others_as_they_were() -> None:
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2024-01-01", periods=30)
+    y = np.random.default_rng(0).normal(size=30)
+    frame = pandas.DataFrame({"unique_id": "a", "ds": days, "y": y})
+    model = Forecaster(forms=[Form()]).fit(frame)
+    before = model.predict(2)
+    new = frame.iloc[:1].assign(unique_id="z")
+    with pytest.raises(ValueError, match="series 'z' has 1 values: a forecast needs at least 4"):
+        model.partial_fit(new)
+    np.testing.assert_array_equal(model.predict(2), before)
+    model.seasonality = ()
+    both = model.partial_fit(frame.iloc[:4].assign(unique_id="z"))
+    np.testing.assert_array_equal(both.predict(2, series=["a"]), both.predict(2)[:1])
+
+
+@pytest.mark.parametrize("missing", [[194], [200], [194, 200], [198, 199, 200]])
+def test_a_gap_is_bridged_by_the_season_before(missing: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    y = 20.0 * np.sin(2.0 * np.pi * np.arange(202) / 7.0) + rng.normal(size=202)
+    gap = y[:201].copy()
+    gap[missing] = np.nan
+    whole, lost = (Forecaster(seasonality=7).fit(one).predict(1) for one in (y[:201], gap))
+    assert abs(whole[0] - lost[0]) < 1.5
+    walk = np.cumsum(rng.normal(size=120))
+    walk[118:] = np.nan
+    assert abs(Forecaster(seasonality=7).fit(walk).predict(1)[0] - walk[117]) < 1.0

@@ -25,3 +25,41 @@ def test_an_index_says_when(index: pd.Index, following: str) -> None:
         warnings.simplefilter("error", DeprecationWarning)
         forecast = Forecaster().fit(values).forecast(1)
     assert forecast.times[0] == np.datetime64(following)
+
+
+def frames_of_days(times: pd.DatetimeIndex, y: np.ndarray) -> dict[str, object]:
+    frame = pd.DataFrame({"ds": times, "y": y})
+    made: dict[str, object] = {
+        "column": frame,
+        "index": pd.Series(y, times),
+        "objects": pd.DataFrame({"ds": times.astype(object), "y": y}),
+    }
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    made["polars"] = polars.DataFrame({"ds": polars.Series(times), "y": y})
+    made["arrow"] = arrow.table({"ds": arrow.array(times), "y": y})
+    return made
+
+
+@pytest.mark.parametrize("kind", ["column", "index", "objects", "polars", "arrow"])
+@pytest.mark.parametrize("hour", ["", " 06:00"])
+def test_local_days_stay_days_where_clocks_change(kind: str, hour: str) -> None:
+    times = pd.date_range("2024-03-01" + hour, periods=60, freq="D", tz="Europe/Berlin")
+    y = np.random.default_rng(0).normal(size=60)
+    model = Forecaster().fit(frames_of_days(times[:50], y[:50])[kind])
+    assert model.periods_ == (7,)
+    following = np.datetime64("2024-04-20T06:00" if hour else "2024-04-20")
+    assert model.forecast(1).times[0] == following
+    later = model.partial_fit(frames_of_days(times[50:51], y[50:51])[kind]).partial_fit(
+        frames_of_days(times[51:], y[51:])[kind]
+    )
+    assert later.n_observations_ == 60
+
+
+def test_hours_with_a_zone_are_in_utc_one_by_one_too() -> None:
+    times = pd.date_range("2024-03-30", periods=50, freq="h", tz="Europe/Berlin")
+    y = np.random.default_rng(0).normal(size=50)
+    whole = Forecaster().fit(pd.Series(y, times))
+    parts = (
+        Forecaster().fit(pd.Series(y[:49], times[:49])).partial_fit(pd.Series(y[49:], times[49:]))
+    )
+    assert parts.forecast(1).times[0] == whole.forecast(1).times[0]

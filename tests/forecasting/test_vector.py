@@ -216,7 +216,7 @@ def test_what_is_refused() -> None:
         VectorAutoregression().fit({"a": y[:, 0], "b": y[:20, 1]})
     with pytest.raises(ValueError, match="the horizon must be a whole number"):
         VectorAutoregression().fit(y).forecast(0)
-    with pytest.raises(ValueError, match="there is no step"):
+    with pytest.raises(ValueError, match="steps is 0, but 2 were forecast"):
         VectorAutoregression().fit(y).forecast(2).total(0)
 
 

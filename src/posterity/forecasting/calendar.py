@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC
 from functools import reduce
+from importlib import import_module
 from math import gcd
 from typing import Any, Literal
 
@@ -134,14 +135,17 @@ def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
     return np.asarray(times.astype("datetime64[s]").astype(np.int64))
 
 
-def as_times(values: Any) -> NDArray[Any]:
+def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
     """What users write as times, as int64 or datetime64; strings are read as dates.
 
-    Times with a zone are taken in UTC, where no hour comes twice.
+    Times with a zone are those of their place where steps are whole days, as those of the
+    ``calendar`` are or, without one, all times are at the same time of day. Others are taken in
+    UTC, where no hour comes twice.
     """
-    times = np.asarray(values)
-    if times.dtype.kind == "O":
-        times = np.array([_remove_time_zone(time) for time in times], dtype=object)
+    local, universal = _read_zoned(values)
+    times = local
+    if universal is not None and not _has_whole_days(local, calendar):
+        times = universal
     if times.dtype.kind in "OUST":
         try:
             times = times.astype("datetime64[s]")
@@ -182,10 +186,31 @@ def format_time(time: Any) -> str:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _remove_time_zone(time: Any) -> Any:
-    if getattr(time, "tzinfo", None) is None:
-        return time
-    return time.astimezone(UTC).replace(tzinfo=None)
+def _read_zoned(values: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Times (n,) as clocks show them at their place, and in UTC where they have a zone."""
+    if getattr(values, "tz", None) is not None:  # a pandas index
+        return values.tz_localize(None).to_numpy(), values.tz_convert("UTC").tz_localize(
+            None
+        ).to_numpy()
+    if getattr(getattr(values, "dtype", None), "time_zone", None) is not None:  # Polars
+        return values.dt.replace_time_zone(None).to_numpy(), values.to_numpy()
+    if getattr(getattr(values, "type", None), "tz", None) is not None:  # Arrow
+        return np.asarray(import_module("pyarrow.compute").local_timestamp(values)), np.asarray(
+            values
+        )
+    times = np.asarray(values)
+    if times.dtype.kind != "O" or not any(getattr(time, "tzinfo", None) for time in times):
+        return times, None
+    local = np.array([time.replace(tzinfo=None) for time in times], dtype="datetime64[us]")
+    away = [time.astimezone(UTC).replace(tzinfo=None) for time in times]
+    return local, np.array(away, dtype="datetime64[us]")
+
+
+def _has_whole_days(local: NDArray[Any], calendar: Calendar | None) -> bool:
+    if calendar is None:
+        clock = local - local.astype("datetime64[D]")
+        return len(local) > 1 and bool((clock == clock[0]).all())
+    return calendar.kind != "numbers" and (calendar.kind != "seconds" or calendar.step % DAY == 0)
 
 
 def _find_step(distances: Index | None) -> int:

@@ -181,7 +181,11 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     of a form look at what columns do not explain: a sale has no echo. A form still learns by how
     much these effects are off.
     """
-    plain = {log: Levels.of(panel, log=log, first=first) for log in {form.log for form in forms}}
+    periods = sorted({form.difference for form in forms} - {1})
+    plain = {
+        log: Levels.of(panel, log=log, first=first, periods=periods)
+        for log in {form.log for form in forms}
+    }
     if not panel.names:
         return {form: plain[form.log] for form in forms}
     known = panel.length if first is None else first

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import one_level
+from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forms import Form
@@ -27,9 +29,24 @@ BLOCK = 4_000_000
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
 TINY = 1e-300
+# Steps that a forecast shows of itself.
+SHOWN = 3
+# What is used instead of names of pandas, statsmodels and others.
+HERE = {
+    "sum": "total(steps)",
+    "sample": "rvs(size), which has sample paths",
+    "simulate": "rvs(size), which has sample paths",
+    "conf_int": "interval(0.95)",
+    "predict_interval": "interval(0.95)",
+    "predicted_mean": "mean() or median()",
+    "summary_frame": "to_frame()",
+    "to_pandas": "to_frame()",
+    "ppf": "quantile(q)",
+    "plot": "posterity.plots.plot_forecast(forecast)",
+}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StepDistribution:
     """Distributions over (series, step), each a mixture of normals and lognormals.
 
@@ -39,6 +56,25 @@ class StepDistribution:
     ids: tuple[Any, ...]
     marginals: Marginals
     single: bool
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say where what others call differently is."""
+            return refuse_guess(self, name, HERE)
+
+    def __repr__(self) -> str:
+        """How many series and steps, and the first series."""
+        count, steps = self.marginals.components[0].mean[:, 0].shape
+        what = f"{steps} step" + "s" * (steps != 1)
+        if not self.single:
+            what = f"{count} series, {what} each"
+        low, high = (np.atleast_2d(end)[0] for end in self.interval())
+        rows = zip(np.atleast_2d(self.median())[0], low, high, strict=True)
+        shown = ", ".join(f"{middle:.4g} [{a:.4g}, {b:.4g}]" for middle, a, b in list(rows)[:SHOWN])
+        more = ", ..." if steps > SHOWN else ""
+        of = "" if self.single else f" of {self.ids[0]!r}"
+        return f"{type(self).__name__}({what}; median{of} and 95% interval: {shown}{more})"
 
     def mean(self) -> Array:
         """Means. Of forms in logarithms they exist as long as the noise's draws are finite."""
@@ -103,7 +139,7 @@ class StepDistribution:
         return np.broadcast_to(np.asarray(y, dtype=np.float64), shape)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StepsAhead(StepDistribution):
     """The same of steps that have times, (S, h), or (h,) of a single series."""
 
@@ -137,7 +173,7 @@ class StepsAhead(StepDistribution):
         return require_pandas("to_frame", "to_columns()").DataFrame(self.to_columns(levels))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast(StepsAhead):
     """The joint distribution of the next h steps of S series.
 
@@ -231,11 +267,7 @@ class Forecast(StepsAhead):
         the sum has (Fenton 1960); :meth:`rvs` is free of that. Where steps reach a lower bound of
         the values, it is that of 4,000 sample paths, always the same.
         """
-        chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
-        if not len(range(self.horizon)[chosen]):
-            raise ValueError(
-                f"there is no step in {steps}: give steps of the horizon, 1 to {self.horizon}"
-            )
+        chosen = choose_steps(steps, self.horizon)
         parts = [_sum_steps(path, chosen) for path in self.paths]
         sums = Marginals(parts, self.marginals.weights)
         reached = self._find_reached(chosen)
@@ -354,6 +386,21 @@ def find_usable(
         narrow.append(some & np.concatenate([one for _, one in found]))
     best = np.array(narrow)
     return np.where(best.any(axis=0), best, np.array(usable))
+
+
+def choose_steps(steps: slice | int | None, horizon: int) -> slice:
+    """The steps of a horizon that are asked for; raises ``ValueError`` where there are none."""
+    if steps is None or isinstance(steps, slice):
+        chosen = slice(None) if steps is None else steps
+    elif 1 <= operator.index(steps) <= horizon:
+        chosen = slice(operator.index(steps))
+    else:
+        raise ValueError(
+            f"steps is {steps}, but {horizon} were forecast: give 1 to {horizon}, or forecast more"
+        )
+    if not len(range(horizon)[chosen]):
+        raise ValueError(f"there is no step in {steps}: give steps of the horizon, 1 to {horizon}")
+    return chosen
 
 
 # ---- inner ---------------------------------------------------------------------------------------

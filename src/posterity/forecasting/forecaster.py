@@ -187,9 +187,9 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        return self._copy_from(
-            self._fitted_panel.then(read_following_rows(self._fitted_panel, y, X))
-        )
+        panel = self._fitted_panel.then(read_following_rows(self._fitted_panel, y, X))
+        check_enough(panel)
+        return self._copy_from(panel)
 
     @all_or_nothing
     def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
@@ -277,9 +277,14 @@ class Forecaster(BaseEstimator):
         said = run_trials(learners, levels, panel, h, size, len(self.ids_))
         return make_forecast(panel, learners, levels, said, future, h, size, common, bound)
 
-    def predict(self, h: int, X_future: Any = None) -> Array:
-        """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series."""
-        return self.forecast(h, X_future).median()
+    def predict(
+        self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
+    ) -> Array:
+        """Point forecasts, the medians, of the next ``h`` steps (S, h), or (h,) of one series.
+
+        Parameters and errors as in :meth:`forecast`, which has intervals, dates and frames, too.
+        """
+        return self.forecast(h, X_future, series=series).median()
 
     @all_or_nothing
     def forecast_then_learn(

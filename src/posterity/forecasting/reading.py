@@ -109,7 +109,7 @@ def _read_values(data: Any, calendar: Calendar | None) -> Panel:
     if isinstance(data, Mapping):
         panel = Panel.of_arrays(dict(data))
     else:
-        times = _read_index_times(data)
+        times = _read_index_times(data, calendar)
         if times is not None:
             rows = convert_to_values(data, "the series")[:, None]
             which = np.zeros(len(rows), dtype=np.int64)
@@ -134,7 +134,7 @@ def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel
     y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
     rows = np.column_stack([y, *(_read_exogenous(frame, name) for name in exogenous)])
-    times = as_times(_read_column(frame, TIME)) if TIME in names else _read_index_times(frame)
+    times = _read_times(frame, names, calendar)
     ids = _read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
         if ID in names:
@@ -155,7 +155,7 @@ def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel
 
 def _read_wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
     series = [name for name in names if name != TIME]
-    times = as_times(_read_column(frame, TIME)) if TIME in names else _read_index_times(frame)
+    times = _read_times(frame, names, calendar)
     values = [convert_to_values(_read_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
         return Panel.of_arrays(dict(zip(series, values, strict=True)))
@@ -253,7 +253,7 @@ def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Ar
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
         return table[None]
-    index = panel.calendar.index(as_times(_read_column(frame, TIME)))
+    index = panel.calendar.index(as_times(_get_column(frame, TIME), panel.calendar))
     place = {name: number for number, name in enumerate(panel.ids)}
     ids = _read_column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
     found = np.full((len(panel), h, len(panel.names)), np.nan)
@@ -266,6 +266,13 @@ def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Ar
 
 def _mark_single(panel: Panel) -> Panel:
     return replace(panel, single=True)
+
+
+def _get_column(frame: Any, name: str) -> Any:
+    column = frame[name]
+    # Polars and pandas know the zone of times; an array has lost it, or is slow.
+    zoned = getattr(getattr(column, "dt", None), "tz", None) is not None
+    return column.array if zoned else column
 
 
 def _read_column(frame: Any, name: str) -> NDArray[Any]:
@@ -293,11 +300,18 @@ def _read_table(rows: Any, name: str) -> Array:
         raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
 
 
-def _read_index_times(data: Any) -> NDArray[Any] | None:
+def _read_times(frame: Any, names: list[str], calendar: Calendar | None) -> NDArray[Any] | None:
+    """Times of a frame's rows, where it has some."""
+    if TIME in names:
+        return as_times(_get_column(frame, TIME), calendar)
+    return _read_index_times(frame, calendar)
+
+
+def _read_index_times(data: Any, calendar: Calendar | None = None) -> NDArray[Any] | None:
     """Times of a pandas index, where it has some."""
     index: Any = getattr(data, "index", None)
     if hasattr(index, "to_timestamp"):  # periods stand for their first moments
         index = index.to_timestamp()
     if getattr(getattr(index, "dtype", None), "kind", "O") != "M":
         return None
-    return as_times(index.to_numpy(dtype="datetime64[ns]"))
+    return as_times(index, calendar)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,43 +20,50 @@ Array = NDArray[np.float64]
 BLOCK = 4_000_000
 # Columns that are learned at once, at most, and the multiply-adds that one may cost.
 MOST_TOGETHER, TOGETHER = 16, 200_000
+# Values with another a lag before that are enough to tell how near these are.
+FEWEST_PAIRS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
     """z (S, T) of a panel on the scale of a form, and the same with what is missing bridged.
 
-    ``bridged`` has the last observed value where none was observed, and NaN before the first.
-    Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
+    ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
+    the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
     """
 
     observed: Array
     bridged: Array
     columns: Array
     effects: Array
+    back: NDArray[np.intp]
 
     @classmethod
-    def of(cls, panel: Panel, *, log: bool, first: int | None = None) -> Levels:
+    def of(
+        cls, panel: Panel, *, log: bool, first: int | None = None, periods: Sequence[int] = ()
+    ) -> Levels:
         """The levels; of logarithms NaN for series that are not positive throughout.
 
         Those from column ``first`` on, if it is given, are not known before they come: a series
-        then has logarithms until a value that has none.
+        then has logarithms until a value that has none. Gaps are bridged by the value before, or
+        that of one of the ``periods`` before, whichever has been nearer.
         """
         values, none = panel.values, np.zeros((len(panel), panel.columns.shape[2]))
-        if not log:
-            return cls(values, carry_forward(values), panel.columns, none)
         known = panel.length if first is None else first
+        back = find_nearest_lags(values[:, :known], periods)
+        if not log:
+            return cls(values, bridge_gaps(values, back), panel.columns, none, back)
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
-        bridged = np.where(lowest > 0.0, carry_forward(values), np.nan)
-        return cls(values, bridged, panel.columns, none)
+        bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
+        return cls(values, bridged, panel.columns, none, back)
 
     def less_columns(self, effects: Array) -> Levels:
         """The same less what columns have by these effects (S, m), of levels that still have it."""
         observed = self.observed - np.einsum("stm,sm->st", np.nan_to_num(self.columns), effects)
-        bridged = np.where(np.isnan(self.bridged), np.nan, carry_forward(observed))
-        return Levels(observed, bridged, self.columns, effects)
+        bridged = np.where(np.isnan(self.bridged), np.nan, bridge_gaps(observed, self.back))
+        return Levels(observed, bridged, self.columns, effects, self.back)
 
     def add_columns(self, future: Array) -> Array:
         """(S, h) what the exogenous columns (S, h, m) of steps have by their effects."""
@@ -76,6 +83,7 @@ class Levels:
             self.bridged[:, :column],
             self.columns[:, :column],
             self.effects,
+            self.back,
         )
 
     def ahead(self, future: Array, difference: int) -> Array:
@@ -155,6 +163,41 @@ def carry_forward(values: Array) -> Array:
         return values
     places = np.where(known, np.arange(values.shape[1]), 0)
     return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
+
+
+def find_nearest_lags(values: Array, periods: Sequence[int]) -> NDArray[np.intp]:
+    """(S,) how far back the nearest of values (S, T) are, 1 or a period, where some are missing."""
+    best = np.ones(len(values), dtype=np.intp)
+    gaps = np.isnan(values[:, 1:]) & np.isfinite(carry_forward(values)[:, :-1])
+    some = np.flatnonzero(gaps.any(axis=1))
+    if not len(some) or not periods:
+        return best
+    lags = np.array([1, *periods])
+    off = np.full((len(lags), len(some)), np.inf)
+    for row, lag in zip(off, lags, strict=True):
+        apart = np.abs(values[some, lag:] - values[some, :-lag])
+        count = np.isfinite(apart).sum(axis=1)
+        total = np.nansum(apart, axis=1)
+        row[count >= FEWEST_PAIRS] = total[count >= FEWEST_PAIRS] / count[count >= FEWEST_PAIRS]
+    best[some] = lags[off.argmin(axis=0)]
+    return best
+
+
+def bridge_gaps(values: Array, back: NDArray[np.intp]) -> Array:
+    """(S, T) each NaN replaced by the value ``back`` (S,) steps before, or else the last one.
+
+    Examples
+    --------
+    >>> bridge_gaps(np.array([[5.0, 1.0, 5.0, np.nan, np.nan]]), np.array([2]))
+    array([[5., 1., 5., 1., 5.]])
+    """
+    filled = carry_forward(values)
+    for series in np.flatnonzero(back > 1):
+        row, lag = filled[series], back[series]
+        for column in np.flatnonzero(np.isnan(values[series])):
+            if column >= lag and np.isfinite(row[column - lag]):
+                row[column] = row[column - lag]
+    return filled
 
 
 # ---- inner ---------------------------------------------------------------------------------------

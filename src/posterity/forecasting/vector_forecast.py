@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from posterity.forecasting.forecast import StepDistribution, StepsAhead
+from posterity.forecasting.forecast import StepDistribution, StepsAhead, choose_steps
 from posterity.forecasting.marginals import Component, Marginals
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VectorForecast(StepsAhead):
     """The joint distribution of the next h steps of q signals: K Gaussians, equally probable.
 
@@ -58,12 +58,9 @@ class VectorForecast(StepsAhead):
 
     def total(self, steps: slice | int | None = None) -> StepDistribution:
         """The sum over steps, all by default or the first ``steps``, of each signal."""
-        chosen = slice(steps) if isinstance(steps, int) or steps is None else steps
         h = self.paths.shape[1]
         weights = np.zeros(h)
-        weights[chosen] = 1.0
-        if not weights.any():
-            raise ValueError(f"there is no step in {steps}: the horizon has {h}")
+        weights[choose_steps(steps, h)] = 1.0
         variance = sum(
             np.square(np.einsum("klij,l->kij", self.responses[:, : h - t], weights[t:])).sum(axis=2)
             for t in range(h)
