@@ -155,12 +155,16 @@ def test_what_was_never_seen_has_its_columns_prior() -> None:
     rows = rows.astype({"plate": "category", "sample": "category"})
     model = SparseLinearRegression().fit(rows, y)
     row = pd.DataFrame({"plate": pd.Categorical([3]), "age": [0.1]})
-    known = model._eta(row)
-    same = model._eta(row.assign(another=2.0))
     new = model._eta(row.assign(sample=pd.Categorical([77])))
-    assert known == same
-    assert new[0] == known[0]
-    assert (new[1] - known[1])[0, 0] == pytest.approx(model.prior_scales_["sample"] ** 2)
+    assert new == model._eta(row.assign(sample=pd.Categorical([77]), another=2.0))
+    other = model._eta(row.assign(sample=pd.Categorical([78])))
+    assert new == other
+    assert new[1][0, 0] > model.prior_scales_["sample"] ** 2
+    named = SparseLinearRegression().fit(rows.astype(str).to_dict("records"), y)
+    known = named._eta([{"plate": "3"}])
+    far = named._eta([{"plate": "3", "sample": "77"}])
+    assert far[0] == known[0]
+    assert (far[1] - known[1])[0, 0] == pytest.approx(named.prior_scales_["sample"] ** 2)
 
 
 def test_memory_is_refused_before_anything_changes(monkeypatch: pytest.MonkeyPatch) -> None:

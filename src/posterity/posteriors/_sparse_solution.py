@@ -20,6 +20,7 @@ class Solution(NamedTuple):
     """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
 
     met: NDArray[np.intp]
+    precisions: Array  # (columns, 1)
     prior: Array  # (P,) prior precision of each feature
     mean: Array  # (P,)
     factor: SparseCholesky

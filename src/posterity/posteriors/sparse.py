@@ -54,7 +54,7 @@ class SparsePosterior:
     rows: SparseRows  # kept rows, or those of the matrix of products
     targets: Array  # (n,) of kept rows, or (P,) sums of x y
     row_weights: Array  # (n,) of kept rows
-    found: Array  # (columns, 1) prior precisions found last, with which a search begins
+    found: Array  # (columns, 1) prior precisions with which a search begins
     square: float = 0.0  # sum of (y - centre)^2
     centre: float = 0.0
     n_observations: float = 0.0
@@ -105,6 +105,7 @@ class SparsePosterior:
             self.owners[n_features - len(owners) : n_features] = owners
         new = n_columns - len(self.squares)
         if new > 0:
+            self._forget_solution()
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
             self.found = np.concatenate([self.found, np.full((new, 1), self.start)])
 
@@ -134,7 +135,7 @@ class SparsePosterior:
         self._add(theirs, 1.0)
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
-        self._solution = None
+        self._forget_solution()
 
     def unlearn(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
         """Take back what these rows added; raise ``ValueError`` where they can't be among it."""
@@ -151,7 +152,7 @@ class SparsePosterior:
         updated.squares = np.maximum(self.squares - np.stack([sums, counts], axis=1), 0.0)
         updated.n_observations = max(self.n_observations - float(own.sum()), 0.0)
         updated.n_effective = max(self.n_effective - float(own.sum()), 0.0)
-        updated._solution = None
+        updated._forget_solution()
         vars(self).update(vars(updated))
 
     def _subtract(self, taken: SparsePosterior) -> bool:
@@ -203,7 +204,7 @@ class SparsePosterior:
         updated._add(self._summary(X, y, kept, updated.centre), left[0])
         updated.n_observations += float(own.sum())
         updated.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
-        updated._solution = None
+        updated._forget_solution()
         return updated
 
     def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
@@ -260,8 +261,7 @@ class SparsePosterior:
     @property
     def precision(self) -> Array:
         """(columns, 1) prior precisions, on values of mean square 1 where they are learned."""
-        self.solution()
-        return self.found
+        return self.solution().precisions
 
     @property
     def shape(self) -> float:
@@ -312,12 +312,17 @@ class SparsePosterior:
     def solution(self) -> Solution:
         """The posterior; found anew where rows have come since it was read last."""
         if self._solution is None:
-            self._solution, self.found = self._search()
+            self._solution = self._search()
         return self._solution
+
+    def _forget_solution(self) -> None:
+        """Rows have come: the next search begins where the last one ended."""
+        if self._solution is not None:
+            self.found, self._solution = self._solution.precisions, None
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _search(self) -> tuple[Solution, Array]:
+    def _search(self) -> Solution:
         """The posterior under the prior precisions of the largest evidence."""
         data = self._precision_matrix_of_data()
         met = np.flatnonzero(data.diagonal() > 0.0)
@@ -336,8 +341,8 @@ class SparsePosterior:
         mean = np.zeros(len(prior))
         mean[met] = sweep.mean
         shape, rate = self._noise(met, sweep.mean)
-        solution = Solution(met, prior, mean, sweep.factor, sweep.variance, shape, rate)
-        return solution, precisions[:, None]
+        found = precisions[:, None]
+        return Solution(met, found, prior, mean, sweep.factor, sweep.variance, shape, rate)
 
     def _read_data(self, data: csc_array, met: NDArray[np.intp]) -> ProductSums | SiteRows:
         """What was learned, of the features ``met``."""

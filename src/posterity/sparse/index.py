@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import murmurhash3_32
 
+from posterity.distributions.guesses import did_you_mean
 from posterity.factor.grouped_rows import number_keys
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import Keys, listed
@@ -111,6 +112,20 @@ class FeatureIndex:
                     levels.index.check_kinds(part.keys)
                 except ValueError as error:
                     raise ValueError(f"column {part.name!r}: {error}") from error
+
+    def check_complete(self, parts: Sequence[Part]) -> None:
+        """Raise ``ValueError`` where columns of all rows, as of a frame, lack one that is known."""
+        if not parts or any(part.rows is not None for part in parts):
+            return  # mappings leave out what is not active
+        given = {part.name for part in parts}
+        known = [name for name in self.columns if isinstance(name, str)]
+        lost = next((name for name in known if name not in given), None)
+        if lost is not None:
+            raise ValueError(
+                f"X lacks the column {lost!r}, which was learned{did_you_mean(lost, given)}: add "
+                "it, or give rows as mappings of names to values, which leave out what is not "
+                "active"
+            )
 
     # ---- features ----
 

@@ -69,6 +69,8 @@ class RowReader:
                 return posterior.linear_moments(row)
         n, read = self._read(X)
         self._check_kind(read)
+        if not issparse(read):
+            self._index.check_complete(read)
         return posterior.linear_moments(self._rows(n, read, new=False))
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
