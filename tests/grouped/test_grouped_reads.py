@@ -173,3 +173,13 @@ def test_intervals_of_the_mean_leave_out_the_noise() -> None:
     assert (np.ptp(mean, axis=1) < np.ptp(model.predict_interval(X, 0.9, groups=groups), 1)).all()
     with pytest.raises(ValueError, match="of is 'line': it must be 'observation' or 'mean'"):
         model.predict_interval(X, groups=groups, of="line")  # type: ignore[arg-type]
+
+
+def test_the_table_of_one_group_by_its_name() -> None:
+    pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    model = GroupedRegression().fit(X, y, groups=np.repeat(["s1", "s2"], 20))
+    one, listed = model.summary(groups="s1"), model.summary(groups=["s1"])
+    assert one.equals(listed)
+    assert set(one["group"]) == {"s1"}

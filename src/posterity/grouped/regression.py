@@ -384,7 +384,7 @@ class GroupedRegression(GroupedModel):
         ----------
         level : float, default 0.95
             Probability that an interval holds the coefficient.
-        groups : sequence of keys, optional
+        groups : key or sequence of keys, optional
             Which groups; all by default. Each takes some milliseconds.
 
         Returns
@@ -407,6 +407,7 @@ class GroupedRegression(GroupedModel):
         [['a', 'intercept'], ['a', 'x0'], ['b', 'intercept'], ['b', 'x0']]
         """
         keys = self.groups_ if groups is None else groups
+        keys = [keys] if isinstance(keys, str) else keys
         keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
         tables = [self.model_of(key).summary(level) for key in keys]
         for key, table in zip(keys, tables, strict=True):

@@ -311,6 +311,8 @@ def _name_text_column(X: Any, cause: Exception) -> None:
             except (TypeError, ValueError) as error:
                 raise type(error)(
                     f"could not convert {value!r} to a number: row {row}, column "
-                    f"{_label(columns, column)}; drop the column, or encode it, for example with "
-                    f"sklearn.preprocessing.OneHotEncoder ({error})"
+                    f"{_label(columns, column)}; drop the column, encode it, for example with "
+                    "sklearn.preprocessing.OneHotEncoder, or use a model of posterity.sparse, that "
+                    'reads text; a column of groups is named, as in GroupedRegression(by="shop") '
+                    f"({error})"
                 ) from cause

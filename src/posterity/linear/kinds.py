@@ -10,8 +10,8 @@ _CURES = {
     "dates or times": "take numbers from it first (hour, weekday, days since a day), or read the "
     'table by posterity.io.learn_stream(..., dates="calendar")',
     "categories": "encode it, for example with "
-    "sklearn.preprocessing.OneHotEncoder(sparse_output=False), or read the table by "
-    "posterity.io.learn_stream",
+    "sklearn.preprocessing.OneHotEncoder(sparse_output=False), read the table by "
+    "posterity.io.learn_stream, or use a model of posterity.sparse, which reads categories",
 }
 
 
