@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import one_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
@@ -331,7 +332,15 @@ def make_forecast(
     ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
     lower bounds.
     """
-    each = [join_paths(learner.paths(levels[learner.form], future, size)) for learner in learners]
+    found: dict[int, Paths] = {}
+
+    def draw(number: int) -> None:
+        learner = learners[number]
+        found[number] = join_paths(learner.paths(levels[learner.form], future, size))
+
+    work = len(panel) * h * size * sum(learner.form.length for learner in learners)
+    run_in_parallel(draw, range(len(learners)), work)
+    each = [found[number] for number in range(len(learners))]
     usable = find_usable(
         [learner.has_enough_rows for learner in learners], [[path] for path in each]
     )

@@ -26,6 +26,7 @@ from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
     Trials,
     TrialScores,
+    choose_draws,
     choose_windows,
     get_columns_from,
     get_outcomes_from,
@@ -162,7 +163,8 @@ def _forecast_stretches(
         origins, steps = choose_windows(first, h, len(whole))
         missing = [origin for origin in origins if origin not in trials.said]
         if missing:
-            trials.run(*begin_learners(forms, now), whole, missing, size)
+            draws = choose_draws(size, len(whole))
+            trials.run(*begin_learners(forms, now), whole, missing, draws)
         tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)

@@ -17,6 +17,8 @@ from posterity.forecasting.posterior import Prior
 Array = NDArray[np.float64]
 
 SWEEPS = 30
+# So many series say what all have in common.
+MOST_SERIES = 2_000
 # Series with less noise than this part of the usual one speak no louder.
 QUIETEST = 0.1
 # D begins at this part of what would explain all of a target by each coefficient alone.
@@ -26,12 +28,13 @@ START = 0.3
 def learn_prior(triangles: Array, count: Array) -> Prior | None:
     """The prior of series with triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
 
-    None where too few series have rows to tell.
+    None where too few series have rows to tell. Of very many series some say it.
     """
     p = triangles.shape[1] - 1
-    some = count > p + 2.0
-    if np.count_nonzero(some) <= p or p == 0:
+    some = np.flatnonzero(count > p + 2.0)
+    if len(some) <= p or p == 0:
         return None
+    some = some[:: -(-len(some) // MOST_SERIES)]
     triangles, count = triangles[some], count[some]
     root, target = triangles[:, :p, :p], triangles[:, :p, p]
     residual = np.square(triangles[:, p, p])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.ensemble import ForecastOrigin, FormLevels, Learner, join_paths
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
@@ -17,6 +18,8 @@ Array = NDArray[np.float64]
 
 # Windows that forms are weighed on, the last of each series; more where there are few series.
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
+# Draws in a window, where there are many series.
+FEW_DRAWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +66,10 @@ def run_trials(
 
     Series may be some of ``n_series`` that are forecast.
     """
-    origins, h = choose_windows(panel.length, h, n_series or len(panel))
+    count = n_series or len(panel)
+    origins, h = choose_windows(panel.length, h, count)
     trials = Trials.of(learners, h)
-    trials.run(learners, levels, panel, origins, size)
+    trials.run(learners, levels, panel, origins, choose_draws(size, count))
     for learner in learners:
         learner.learn_until(levels[learner.form], panel.length)
     return trials.scores(panel, origins, h)
@@ -97,8 +101,12 @@ class Trials:
         size: int,
     ) -> None:
         """Have learners learn up to each of these columns, and forecast from there."""
-        for number, learner in enumerate(learners):
-            waiting = []
+        for column in origins:
+            shape = (3, len(self.log), len(panel), self.h)
+            self.said.setdefault(column, np.full(shape, np.nan))
+
+        def run_one(number: int) -> None:
+            learner, waiting = learners[number], []
             for window, origin in enumerate(origins):
                 own = levels[learner.form]
                 learner.learn_until(own, origin)
@@ -110,6 +118,10 @@ class Trials:
                     before = list(origins[window + 1 - len(waiting) : window + 1])
                     self.add(number, before, start.has_enough_rows, found, panel)
                     waiting = []
+
+        numbers = size * self.h * len(panel) * len(origins)
+        work = sum(numbers * learner.form.length for learner in learners)
+        run_in_parallel(run_one, range(len(learners)), work)
 
     def add(
         self,
@@ -151,6 +163,11 @@ def get_outcomes_from(values: Array, columns: Sequence[int], h: int) -> Array:
     """(S, n, h) values from each of these columns on; NaN beyond the end."""
     padded = np.pad(values, ((0, 0), (0, h)), constant_values=np.nan)
     return padded[:, np.asarray(columns, dtype=np.intp)[:, None] + np.arange(h)]
+
+
+def choose_draws(size: int, n_series: int) -> int:
+    """How many draws, of ``size`` for a forecast, each window has."""
+    return size if n_series <= FEW_SERIES else min(size, FEW_DRAWS)
 
 
 def choose_windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
