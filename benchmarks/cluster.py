@@ -56,7 +56,8 @@ def measure(run: Run) -> list[Figure]:
 def _driver(run: Run, n_parts: int, p: int) -> Figure:
     """Merge the files of partitions of 10,000 rows, beside those of partitions of 100."""
     tasks = {
-        f"{n_rows}": partial(core.merged, _files(n_parts, p, n_rows)) for n_rows in (10_000, 100)
+        f"{n_rows}": partial(core.merge_contents, _files(n_parts, p, n_rows))
+        for n_rows in (10_000, 100)
     }
     seconds = alternate(tasks, run.rounds)
     many, few = (value * 1e3 for value in seconds.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -69,3 +70,18 @@ def test_a_former_name_warns_and_is_the_class() -> None:
     assert former is posterity.BayesianRobustRegression
     with pytest.warns(FutureWarning):
         assert posterity.generalized.RobustBayesianRegression is former
+
+
+@pytest.mark.parametrize(
+    ("module", "former", "now"),
+    [
+        ("posterity.evaluation", "merged", "merge_validations"),
+        ("posterity.evidence", "matched", "match_moments"),
+    ],
+)
+def test_former_names_of_functions(module: str, former: str, now: str) -> None:
+    home = import_module(module)
+    with pytest.warns(FutureWarning, match=f"{former} is called {now} now"):
+        assert getattr(home, former) is getattr(home, now)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        home.nothing  # noqa: B018

@@ -21,7 +21,7 @@ from posterity import (
 )
 from posterity.basis import Fourier
 from posterity.calibration import Conformal
-from posterity.evaluation import merged as merged_results
+from posterity.evaluation import merge_validations as merged_results
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import Exponential
 
@@ -30,7 +30,7 @@ pa: Any = pytest.importorskip("pyarrow")
 from posterity.adapters import _partitions as core  # noqa: E402
 from posterity.adapters._survey import survey, together  # noqa: E402
 from posterity.io import ColumnMeans, TableError, learn_stream, open_table  # noqa: E402
-from posterity.io.learning import named  # noqa: E402
+from posterity.io.learning import name_columns  # noqa: E402
 
 MODELS = {
     "learned": BayesianLinearRegression(),
@@ -76,7 +76,7 @@ def learned(model: Any, table: Any, borders: list[int], **columns: Any) -> Any:
 def as_tree(contents: list[bytes]) -> bytes:
     """Merge by four, and what that gives by four again."""
     while len(contents) > 1:
-        contents = [core.merged(contents[i : i + 4]) for i in range(0, len(contents), 4)]
+        contents = [core.merge_contents(contents[i : i + 4]) for i in range(0, len(contents), 4)]
     return contents[0]
 
 
@@ -117,7 +117,7 @@ def test_the_order_of_partitions_makes_no_difference(borders: list[int], random:
     task = planned(model, table, parts)
     contents = [content for part in parts if (content := core.learn(task, part)) is not None]
     shuffled = random.sample(contents, len(contents))
-    agree(files.loads(core.merged(shuffled)), files.loads(as_tree(contents)))
+    agree(files.loads(core.merge_contents(shuffled)), files.loads(as_tree(contents)))
 
 
 def test_a_task_run_twice_tells_the_same_bytes() -> None:
@@ -282,11 +282,11 @@ def test_models_of_groups_are_one_machine(precision: dict[str, Any], tolerance: 
     )
     wanted = plain.predict_distribution(X.astype(float), groups=keys)
     batch = table.filter(pa.compute.is_valid(table["y"])).combine_chunks().to_batches()[0]
-    predictive = core.predicted(apart, batch, level=0.5, missing="skip").to_pandas().dropna()
+    predictive = core.predict_batch(apart, batch, level=0.5, missing="skip").to_pandas().dropna()
     assert list(predictive) == ["mean", "std", "lower", "upper"]
     np.testing.assert_allclose(predictive["mean"], wanted.mean(), rtol=tolerance)
     np.testing.assert_allclose(predictive["upper"], wanted.interval(0.5)[1], rtol=tolerance)
-    empty = core.predicted(apart, batch.slice(0, 0), level=0.5)
+    empty = core.predict_batch(apart, batch.slice(0, 0), level=0.5)
     assert empty.schema == core.prediction_schema(apart, level=0.5)
 
 
@@ -374,7 +374,7 @@ def test_scores_of_partitions_are_those_of_one_machine(borders: list[int]) -> No
     stream = open_table(table, "y", weight="weight")
     names = stream.feature_names
     whole = progressive_validation(
-        copy.deepcopy(model), ((named(X, names), y, w) for X, y, w in stream), levels=(0.5,)
+        copy.deepcopy(model), ((name_columns(X, names), y, w) for X, y, w in stream), levels=(0.5,)
     )
     for name in ("mae", "rmse", "log_score", "crps"):
         np.testing.assert_allclose(getattr(apart, name), getattr(whole, name), rtol=1e-9)
@@ -389,7 +389,7 @@ def test_scores_are_near_those_of_one_machine_where_the_prior_is_learned() -> No
     begun = core.starts(model, task, [core.learn(task, part) for part in parts])
     predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     stream = open_table(table, "y")
-    rows = ((named(X, stream.feature_names), y) for X, y in stream)
+    rows = ((name_columns(X, stream.feature_names), y) for X, y in stream)
     whole = progressive_validation(copy.deepcopy(model), rows)
     assert abs(merged_results(predictive).log_score - whole.log_score) < 1e-3
 
@@ -401,22 +401,22 @@ def test_predictions_have_a_row_for_each_row() -> None:
     table = table_of(20)
     model = learn_stream(BayesianLinearRegression(), table, "y", drop=["weight"])
     (batch,) = table.to_batches()
-    predictive = core.predicted(model, batch, level=0.9, quantiles=(0.1,))
+    predictive = core.predict_batch(model, batch, level=0.9, quantiles=(0.1,))
     assert predictive.schema.names == ["mean", "std", "lower", "upper", "q0.1"]
     assert predictive.schema == core.prediction_schema(model, level=0.9, quantiles=(0.1,))
     X = np.column_stack([table.column("size"), table.column("age")])
     for level in ("south", "west"):
         X = np.column_stack([X, np.equal(table.column("zone").to_pylist(), level)])
-    wanted = model.predict_distribution(named(X, model.feature_names_in_))
+    wanted = model.predict_distribution(name_columns(X, model.feature_names_in_))
     np.testing.assert_array_equal(predictive.column("mean"), wanted.mean())
     np.testing.assert_array_equal(predictive.column("lower"), wanted.interval(0.9)[0])
-    assert core.predicted(model, batch.slice(0, 0)).num_rows == 0
+    assert core.predict_batch(model, batch.slice(0, 0)).num_rows == 0
 
 
 def test_a_large_batch_is_predicted_in_pieces_and_told_whole() -> None:
     model = learn_stream(MODELS["given"], pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), "y")
     x = np.arange(70_000.0)
-    predictive = core.predicted(model, pa.record_batch({"x": x}))
+    predictive = core.predict_batch(model, pa.record_batch({"x": x}))
     np.testing.assert_allclose(
         predictive.column("mean"), model.predict(pa.table({"x": x})), rtol=1e-12
     )
@@ -425,12 +425,14 @@ def test_a_large_batch_is_predicted_in_pieces_and_told_whole() -> None:
 def test_a_row_that_is_left_out_has_null_for_a_prediction() -> None:
     model = learn_stream(MODELS["given"], pa.table({"x": [1.0, 2.0], "y": [1.0, 2.0]}), "y")
     batch = pa.record_batch({"x": [1.0, None, 2.0]})
-    assert core.predicted(model, batch, missing="skip").column("mean").is_null().to_pylist() == [
+    assert core.predict_batch(model, batch, missing="skip").column(
+        "mean"
+    ).is_null().to_pylist() == [
         False,
         True,
         False,
     ]
-    alone = core.predicted(model, batch.slice(1, 1), missing="skip")
+    alone = core.predict_batch(model, batch.slice(1, 1), missing="skip")
     assert alone.to_pylist() == [{"mean": None, "std": None}]
 
 

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 from posterity.adapters import spark  # noqa: E402
 from posterity.io import ColumnMeans, TableError, learn_stream, open_table  # noqa: E402
-from posterity.io.learning import named  # noqa: E402
+from posterity.io.learning import name_columns  # noqa: E402
 
 
 def session_on(master: str, folder: Path) -> Any:
@@ -211,7 +211,7 @@ def test_scores_are_those_of_one_machine(session: Any) -> None:
     predictive = spark.evaluate(model, frame, "y", intervals=(0.5, 0.9), **columns)
     stream = open_table(table, "y", **columns)
     names = stream.feature_names
-    rows = ((named(X, names), y, weight) for X, y, weight in stream)
+    rows = ((name_columns(X, names), y, weight) for X, y, weight in stream)
     whole = progressive_validation(model, rows, levels=(0.5, 0.9))
     assert predictive.n_rows == whole.n_rows == table.num_rows
     assert predictive.coverage == pytest.approx(whole.coverage)

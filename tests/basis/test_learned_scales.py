@@ -18,7 +18,7 @@ from posterity import (
     BayesianPoissonRegression,
 )
 from posterity.basis import AutoBasis, HilbertSpaceGP, RandomFourier
-from posterity.basis._marginal_likelihood import _Problem, learned
+from posterity.basis._marginal_likelihood import _Problem, maximize_posterior
 from posterity.files import dumps, loads
 
 Array = np.ndarray
@@ -64,20 +64,22 @@ def test_its_gradient_is_that_of_differences(kernel: str) -> None:
 
 def test_a_useless_feature_has_a_long_scale_and_units_make_no_difference() -> None:
     X, y = draw(300)
-    scales = learned(X, y, "squared_exponential").length_scales
+    scales = maximize_posterior(X, y, "squared_exponential").length_scales
     assert scales[2] > 5.0 * scales[:2].max()
     units = np.array([1e-6, 3.0, 1e5])
-    again = learned(X * units + 7.0 * units, 1e40 * y, "squared_exponential").length_scales
+    again = maximize_posterior(
+        X * units + 7.0 * units, 1e40 * y, "squared_exponential"
+    ).length_scales
     np.testing.assert_allclose(again / units, scales, rtol=1e-3)
 
 
 def test_what_has_no_target_or_no_weight_counts_for_nothing() -> None:
     X, y = draw(120)
-    whole = learned(X, y, "squared_exponential").length_scales
-    assert np.isfinite(learned(X[:5], np.zeros(5), "matern52").length_scales).all()
+    whole = maximize_posterior(X, y, "squared_exponential").length_scales
+    assert np.isfinite(maximize_posterior(X[:5], np.zeros(5), "matern52").length_scales).all()
     holes = np.column_stack([y, y])
     holes[:20, 1] = np.nan
-    some = learned(X, holes, "squared_exponential").length_scales
+    some = maximize_posterior(X, holes, "squared_exponential").length_scales
     assert not np.array_equal(some, whole)
     weights = (np.arange(120) >= 20).astype(float)
     spoilt = np.where(weights > 0.0, y, 1e100)

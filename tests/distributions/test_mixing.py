@@ -18,7 +18,7 @@ from posterity.distributions import (
 )
 from posterity.distributions.any_mixture import AnyCounts, AnyMixture
 from posterity.distributions.in_sequence import InSequence, in_sequence
-from posterity.distributions.mixing import exactly_mixed, mixed
+from posterity.distributions.mixing import mix_exactly, mix_predictions
 from posterity.likelihoods import Bernoulli
 from posterity.likelihoods.labels import Labels
 
@@ -68,25 +68,27 @@ def test_draws_are_from_the_mixture() -> None:
 
 def test_each_kind_is_mixed_in_its_way() -> None:
     two = [0.25, 0.75]
-    densities = mixed([PARTS[0], Mixture(PARTS[1:], [0.5, 0.5])], two)
+    densities = mix_predictions([PARTS[0], Mixture(PARTS[1:], [0.5, 0.5])], two)
     assert isinstance(densities, Mixture)
     assert densities.weights.tolist() == [0.25, 0.375, 0.375]
-    labels = mixed([Labels(np.log([p]), np.log([1.0 - p])) for p in (0.2, 0.9)], two)
+    labels = mix_predictions([Labels(np.log([p]), np.log([1.0 - p])) for p in (0.2, 0.9)], two)
     assert labels.mean() == pytest.approx([0.25 * 0.2 + 0.75 * 0.9])
     classes = [Categorical(["a", "b"], np.log([[p, 1.0 - p]])) for p in (0.2, 0.9)]
-    assert mixed(classes, two).probabilities[0, 0] == pytest.approx(0.725)
+    assert mix_predictions(classes, two).probabilities[0, 0] == pytest.approx(0.725)
     counts = [NegativeBinomialLogNormal([m], [v], 0.5) for m, v in ((0.0, 0.1), (1.0, 0.3))]
-    matched = mixed(counts, two)
+    matched = mix_predictions(counts, two)
     assert matched.log_mean == pytest.approx([0.75])
     assert matched.log_variance == pytest.approx([0.25 * 0.1 + 0.75 * 0.3 + 0.1875])
-    exact = exactly_mixed(counts, two)
+    exact = mix_exactly(counts, two)
     assert exact.pmf([3]) == pytest.approx(0.25 * counts[0].pmf([3]) + 0.75 * counts[1].pmf([3]))
-    assert isinstance(mixed([PARTS[0], counts[0]], two), AnyMixture)
-    assert mixed([labels], [1.0]) is labels
+    assert isinstance(mix_predictions([PARTS[0], counts[0]], two), AnyMixture)
+    assert mix_predictions([labels], [1.0]) is labels
 
 
 def test_own_predictions_need_nothing_of_the_library() -> None:
-    predictive = mixed([stats.norm([0.0, 1.0], 1.0), stats.norm([2.0, 3.0], 1.0)], [0.5, 0.5])
+    predictive = mix_predictions(
+        [stats.norm([0.0, 1.0], 1.0), stats.norm([2.0, 3.0], 1.0)], [0.5, 0.5]
+    )
     assert predictive.mean().tolist() == [1.0, 2.0]
     assert not predictive.is_flat().any()
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posterity import BayesianLinearRegression
-from posterity.evaluation import ValidationResult, merged, progressive_validation
+from posterity.evaluation import ValidationResult, merge_validations, progressive_validation
 
 EDGES = {0: [-0.5, 0.5]}
 
@@ -58,7 +58,7 @@ def test_parts_merge_to_the_whole(ends: list[int], seed: int) -> None:
     # With a precision that is learned, a fixed schedule of rows says when: batches do not matter.
     whole = in_parts(X, y, [])[0]
     parts = in_parts(X, y, ends)
-    together = merged(parts)
+    together = merge_validations(parts)
     assert_same(together, whole)
     assert together.along.row_end[-1] == 600
     assert together.along.n_rows.sum() == 600
@@ -69,13 +69,16 @@ def test_parts_merge_to_the_whole(ends: list[int], seed: int) -> None:
 def test_merging_is_associative() -> None:
     X, y = problem(500)
     a, b, c = in_parts(X, y, [100, 350])
-    assert_same(merged([merged([a, b]), c]), merged([a, merged([b, c])]))
+    assert_same(
+        merge_validations([merge_validations([a, b]), c]),
+        merge_validations([a, merge_validations([b, c])]),
+    )
 
 
 def test_stretches_of_many_parts_stay_few() -> None:
     X, y = problem(4000)
     parts = in_parts(X, y, list(range(40, 4000, 40)))
-    along = merged(parts).along
+    along = merge_validations(parts).along
     assert 64 <= len(along) <= 128
     assert np.all(np.diff(along.row_end) == along.n_rows[1:])
     assert np.sum(along.n_rows * along.mae) == pytest.approx(sum(p.mae * p.n_rows for p in parts))
@@ -84,14 +87,14 @@ def test_stretches_of_many_parts_stay_few() -> None:
 def test_drift_is_found_across_parts() -> None:
     X, y = problem(3000)
     y[1500:2000] += 8.0
-    period, *_ = merged(in_parts(X, y, [700, 1600])).drift_periods()
+    period, *_ = merge_validations(in_parts(X, y, [700, 1600])).drift_periods()
     assert 1480 <= period.row_start <= 1520
 
 
 def test_results_travel_between_processes() -> None:
     X, y = problem(300)
     parts = in_parts(X, y, [100])
-    assert_same(merged(pickle.loads(pickle.dumps(parts))), merged(parts))
+    assert_same(merge_validations(pickle.loads(pickle.dumps(parts))), merge_validations(parts))
 
 
 def test_a_part_without_transforms_leaves_none() -> None:
@@ -117,20 +120,20 @@ def test_a_part_without_transforms_leaves_none() -> None:
     X, y = problem(50)
     known = progressive_validation(BayesianLinearRegression(), X, y)
     unknown = progressive_validation(Model(), X, y)
-    assert merged([known, unknown]).pit is None
+    assert merge_validations([known, unknown]).pit is None
 
 
 def test_what_does_not_merge_is_refused() -> None:
     X, y = problem(100)
     plain = progressive_validation(BayesianLinearRegression(), X, y)
     with pytest.raises(ValueError, match="there is no result to merge"):
-        merged([])
+        merge_validations([])
     other = progressive_validation(BayesianLinearRegression(), X, y, levels=(0.5,))
     with pytest.raises(ValueError, match=r"same levels: one has \(0\.95,\), another \(0\.5,\)"):
-        merged([plain, other])
+        merge_validations([plain, other])
     sliced = progressive_validation(BayesianLinearRegression(), X, y, slices={0: 2})
     with pytest.raises(ValueError, match=r"slices of the same features: one has \[\], another"):
-        merged([plain, sliced])
+        merge_validations([plain, sliced])
     again = progressive_validation(BayesianLinearRegression(), X[:50], y[:50], slices={0: 2})
     with pytest.raises(ValueError, match="the same slices of '0': give their edges"):
-        merged([sliced, again])
+        merge_validations([sliced, again])

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from posterity import BayesianLinearRegression, BayesianPoissonRegression
-from posterity.evaluation import merged, progressive_validation
+from posterity.evaluation import merge_validations, progressive_validation
 from posterity.evaluation.residuals import MOST_ROWS, ResidualLedger
 
 RNG = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def test_what_has_none():
     counts = RNG.poisson(1.0, 200)
     assert progressive_validation(BayesianPoissonRegression(), X[:200], counts).residuals is None
     parts = [progressive_validation(model(), X[:50], Y[:50])] * 2
-    assert merged(parts).residuals is None
+    assert merge_validations(parts).residuals is None
 
 
 def test_the_running_mean_bends_with_the_function():

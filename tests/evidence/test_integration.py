@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from posterity import BayesianLinearRegression
-from posterity.evidence import Choice, FeatureScales, Integrated, Maximized, Spectrum, matched
+from posterity.evidence import Choice, FeatureScales, Integrated, Maximized, Spectrum, match_moments
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
@@ -61,7 +61,7 @@ def predictions(
         factor.merge(data)
         predictive = LinearPosterior(belief, noise, True, prior, factor).predictive(X)
         located.append((predictive.loc, predictive.scale))
-    return matched(*(np.array(part) for part in zip(*located, strict=True)), choice.weights)
+    return match_moments(*(np.array(part) for part in zip(*located, strict=True)), choice.weights)
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 1), (6, 1), (10, 3), (30, 10), (100, 10), (8, 12)])
@@ -208,7 +208,7 @@ def intervals_cover(n: int, problems: int) -> tuple[float, float, float]:
         coefficient = root * moment / information
         residual = data.residual()[0, 0] + moment**2 * (1.0 - root**2 / information)
         spread = residual * (1.0 + 1.0 / n + away**2 / information)
-        location, scale = matched(
+        location, scale = match_moments(
             centre + coefficient[:-1, None] * away,
             np.sqrt(spread[:-1, None] / (n - 1)),
             choice.weights,

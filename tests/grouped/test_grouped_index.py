@@ -62,8 +62,8 @@ def test_the_prior_is_learned_at_turns_alone(groups: int, monkeypatch: pytest.Mo
         learned.append(1)
         return original(*arguments, **keywords)  # type: ignore[arg-type]
 
-    original = beliefs.learned
-    monkeypatch.setattr(beliefs, "learned", counting)
+    original = beliefs.learn_prior
+    monkeypatch.setattr(beliefs, "learn_prior", counting)
     rng = np.random.default_rng(0)
     X, keys = rng.normal(size=(400, 2)), rng.integers(0, groups, size=400)
     y = X[:, 0] * (1.0 + keys % 3) + rng.normal(size=400)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from posterity import kernel
 from posterity.factor.grouped import GroupBank
-from posterity.factor.grouped_rows import GroupedRows, number_keys, sorted_rows
+from posterity.factor.grouped_rows import GroupedRows, number_keys, sort_rows
 from posterity.factor.packed import packed, unpacked
 from posterity.kernel import groups_twin
 
@@ -65,9 +65,9 @@ def test_numbering_many_keys_on_several_threads(monkeypatch: pytest.MonkeyPatch)
     numbers, distinct = number_keys(keys)
     assert np.array_equal(distinct[numbers], keys)
     assert np.array_equal(distinct, groups_twin.number_keys(keys)[1])
-    order = sorted_rows(numbers, np.arange(5000))
+    order = sort_rows(numbers, np.arange(5000))
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "1")
-    one = sorted_rows(numbers, np.arange(5000))
+    one = sort_rows(numbers, np.arange(5000))
     assert order.shares(4) == one.shares(4)
     assert list(order.order) == list(one.order) == np.argsort(numbers, kind="stable").tolist()
 
@@ -82,7 +82,7 @@ def test_learning(seed: int, m: int, discount: float, weighted: bool, intercept:
     theirs = np.zeros((groups, q, kernel.leading_dimension(q)))
     ours = packed(theirs)
     mine, twins = tallies_of(groups), tallies_of(groups)
-    order = sorted_rows(numbers, slots)
+    order = sort_rows(numbers, slots)
     for share in order.shares(3):
         kernel.learn_groups(ours, order, X, y, w, intercept, discount, mine, share)
     groups_twin.learn_groups(theirs, numbers, slots, X, y, w, intercept, discount, twins)
@@ -103,7 +103,7 @@ def test_telling(seed: int, m: int, discount: float, weighted: bool) -> None:
     theirs = np.zeros((groups, q, kernel.leading_dimension(q)))
     ours = packed(theirs)
     mine, twins, predictive = tallies_of(groups), tallies_of(groups), np.ones((4, len(X)))
-    order = sorted_rows(numbers, slots)
+    order = sort_rows(numbers, slots)
     for share in order.shares(2):
         kernel.predict_then_learn_groups(
             ours, priors, order, X, y, w, True, discount, mine, share, predictive
@@ -210,7 +210,7 @@ def test_predicting() -> None:
     X, y, weights, numbers = rows_of(rng, 300, 3, 6)
     bank = np.zeros((6, 15))
     tallies = tallies_of(6)
-    order = sorted_rows(numbers, np.arange(6))
+    order = sort_rows(numbers, np.arange(6))
     kernel.learn_groups(bank, order, X, y, weights, True, 1.0, tallies, (0, 6))
     mean, leverage = np.empty(300), np.empty(300)
     slots = numbers.astype(np.intp)
@@ -226,8 +226,8 @@ def test_predicting() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     bank, X, y = np.zeros((2, 6)), np.ones((4, 1)), np.ones(4)
     with pytest.raises(ValueError, match="a row is of a group that has no slot"):
-        sorted_rows(np.array([0, 5, 0, 0], dtype=np.int32), np.arange(2))
-    order = sorted_rows(np.array([0, 1, 0, 0], dtype=np.int32), np.array([0, 2]))
+        sort_rows(np.array([0, 5, 0, 0], dtype=np.int32), np.arange(2))
+    order = sort_rows(np.array([0, 1, 0, 0], dtype=np.int32), np.array([0, 2]))
     with pytest.raises(ValueError, match="a slot is outside the bank"):
         kernel.learn_groups(bank, order, X, y, None, True, 1.0, tallies_of(2), (0, 2))
     with pytest.raises(ValueError, match="triangles of 1 coefficients are packed in 6 numbers"):

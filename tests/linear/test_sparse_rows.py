@@ -62,14 +62,14 @@ def test_many_rows_are_read_in_parts(monkeypatch: pytest.MonkeyPatch, forgetting
     weights = np.random.default_rng(1).random(200)
     dense = BayesianLinearRegression(forgetting=forgetting).fit(X, y, weights)
     seen = []
-    whole = matrices.checked_matrix
+    whole = matrices.check_matrix
 
     def watched(part):
         seen.append(part.shape[0])
         return whole(part)
 
     monkeypatch.setattr(matrices, "BLOCK", 4 * 30)
-    monkeypatch.setattr(matrices, "checked_matrix", watched)
+    monkeypatch.setattr(matrices, "check_matrix", watched)
     ours = BayesianLinearRegression(forgetting=forgetting)
     ours.partial_fit(sparse.csr_array(X[:100]), y[:100], weights[:100])
     ours.partial_fit(sparse.csr_array(X[100:]), y[100:], weights[100:])

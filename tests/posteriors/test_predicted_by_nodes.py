@@ -12,7 +12,7 @@ from posterity.evidence import Integrated
 from posterity.kernel import predict_by_nodes
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
-from posterity.posteriors._nodes import Nodes, predicted
+from posterity.posteriors._nodes import Nodes, predict_nodes
 from posterity.priors import GaussianPrior
 
 NOISES: list[Noise] = [LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.3)]
@@ -37,7 +37,7 @@ def test_it_is_what_posteriors_tell(
     data.append(X[:known], y[:known], None, np.ones(known))
     choice = Integrated().choose(data.factor, noise, intercept=intercept, mean=mean)
     before = data.factor.triangle.copy()
-    predictive = predicted(choice, mean, data, X[known:], y[known:], weights)
+    predictive = predict_nodes(choice, mean, data, X[known:], y[known:], weights)
     np.testing.assert_array_equal(data.factor.triangle, before)
     nodes = Nodes.of(choice, mean, data)
     twin = nodes.predict_then_learn(X[known:], y[known:], weights, np.ones(20))

@@ -13,7 +13,7 @@ from posterity.adapters import _partitions as core
 from posterity.adapters._dask_rows import batch_of_array, batch_of_frame
 from posterity.adapters._partitions import Questions, Task
 from posterity.evaluation import ValidationResult
-from posterity.evaluation import merged as merged_results
+from posterity.evaluation import merge_validations as merged_results
 from posterity.io.errors import TableError
 
 UNSTABLE = (
@@ -66,7 +66,7 @@ def begin_after(begun: bytes, learned: bytes | None) -> bytes:
 
 def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
     """One model file from some; ``first`` is the number of the first partition, of leaves."""
-    return _merge_results(models, first, core.merged)
+    return _merge_results(models, first, core.merge_contents)
 
 
 def merge_results(results: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
@@ -86,14 +86,14 @@ def with_predictions(
     settings: Mapping[str, Any], used: dict[str, Any], part: Any, content: bytes
 ) -> Any:
     """A pandas data frame with predictions added; ``used`` are fields of the columns to read."""
-    predictions = core.predicted(files.loads(content), batch_of_frame(part, used), **settings)
+    predictions = core.predict_batch(files.loads(content), batch_of_frame(part, used), **settings)
     added = predictions.to_pandas().set_index(part.index)
     return part.assign(**{name: added[name] for name in added.columns})
 
 
 def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
     """Predictions (n, k) of rows (n, p), labels left out."""
-    predictions = core.predicted(files.loads(content), batch_of_array(X), **settings)
+    predictions = core.predict_batch(files.loads(content), batch_of_array(X), **settings)
     numbers = [predictions.column(name) for name in predictions.schema.names if name != "label"]
     return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.learning import named
+from posterity.io.learning import name_columns
 from posterity.io.missing import Missing
 from posterity.io.reading import Reading
 from posterity.io.table import open_rows
@@ -84,7 +84,9 @@ def predictions_by_key(
     reading = Reading(missing=missing, time=NUMBER)
     column_names = ["row", *prediction_names(level, quantiles)]
     for rows in open_rows(keys.watched([batch]), names, reading).batches():
-        distribution = model.predict_distribution(keys.beside(named(rows.X, names), rows.time))
+        distribution = model.predict_distribution(
+            keys.beside(name_columns(rows.X, names), rows.time)
+        )
         columns = [rows.y, distribution.mean(), distribution.std()]
         if level is not None:
             columns += distribution.interval(level)

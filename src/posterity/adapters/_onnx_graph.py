@@ -79,8 +79,10 @@ def predictor(graph: Graph, posterior: LinearPosterior) -> tuple[str, str]:
     return mean, graph.apply("ReduceSum", squares, axis, keepdims=1)
 
 
-def matched(graph: Graph, moments: list[tuple[str, str]], weights: list[float]) -> tuple[str, str]:
-    """Mean and squared scale of a mixture, as :func:`posterity.evidence.matched`."""
+def add_mixture_moments(
+    graph: Graph, moments: list[tuple[str, str]], weights: list[float]
+) -> tuple[str, str]:
+    """Mean and squared scale of a mixture, as :func:`posterity.evidence.add_mixture_moments`."""
     if len(moments) == 1:
         return moments[0]
     shares = [graph.constant([weight]) for weight in weights]

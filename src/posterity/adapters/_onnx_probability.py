@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 N_NODES, DEGREE = 16, 20
 
 
-def expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
+def add_expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
     """Expectations of sigmoid(eta) and sigmoid(-eta), eta ~ Normal(mean, variance); all (n, 1)."""
     near = _integrate_by_nodes(graph, mean, graph.apply("Min", variance, [WIDE]))
     wide = graph.apply("Greater", variance, [WIDE])

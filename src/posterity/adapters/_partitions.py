@@ -16,7 +16,7 @@ Examples
 >>> parts = [rides[:1].to_batches(), rides[1:].to_batches()]
 >>> asked = questions(model, rides.schema, columns)
 >>> task = plan(model, rides.schema, columns, [survey(asked, part) for part in parts])
->>> model = files.loads(merged([learn(task, part) for part in parts]))
+>>> model = files.loads(merge_contents([learn(task, part) for part in parts]))
 >>> model.feature_names_in_.tolist(), model.n_observations_
 (['km', 'zone=b'], 4.0)
 """
@@ -53,7 +53,7 @@ from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
 from posterity.io.columns import make_learned_encoders, require
 from posterity.io.errors import TableError
-from posterity.io.learning import named
+from posterity.io.learning import name_columns
 from posterity.io.missing import Missing
 from posterity.io.table import TableStream, open_rows
 
@@ -106,7 +106,7 @@ def score(
     return stream.n_rows_read, result
 
 
-def predicted(
+def predict_batch(
     model: Any,
     batch: Any,
     *,
@@ -143,7 +143,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
         columns = prediction_names(asked.get("level"), asked.get("quantiles", ()))
         return pa.schema([(name, pa.float64()) for name in columns])
     row = pa.record_batch({name: [0.0] for name in names})
-    return predicted(model, row, **asked).schema
+    return predict_batch(model, row, **asked).schema
 
 
 def check_features(model: Any, schema: Any) -> None:
@@ -155,7 +155,7 @@ def check_features(model: Any, schema: Any) -> None:
 # ---- factors together ----------------------------------------------------------------------------
 
 
-def merged(contents: Iterable[bytes]) -> bytes:
+def merge_contents(contents: Iterable[bytes]) -> bytes:
     """Model file of the merged models, in the order given.
 
     Exact for linear regressions, also where the prior precision is learned: then the data's factor
@@ -217,14 +217,15 @@ def _open_stream(
     if not task.by:
         stream = open_rows(batches, task.names, task.reading, target=goal)
         rows = (
-            (named(rows.X, task.names, model), rows.y, rows.weight) for rows in stream.batches()
+            (name_columns(rows.X, task.names, model), rows.y, rows.weight)
+            for rows in stream.batches()
         )
         return stream, rows
     keys = Keys(task.by)
     reading = replace(task.reading, time=NUMBER)
     stream = open_rows(keys.watched(batches), task.names, reading, target=goal)
     keyed = (
-        (keys.beside(named(rows.X, task.names), rows.time), rows.y, rows.weight)
+        (keys.beside(name_columns(rows.X, task.names), rows.time), rows.y, rows.weight)
         for rows in stream.batches()
     )
     return stream, keyed
@@ -265,9 +266,9 @@ __all__ = [
     "continue_from",
     "fills_with_means",
     "learn",
-    "merged",
+    "merge_contents",
     "plan",
-    "predicted",
+    "predict_batch",
     "prediction_schema",
     "questions",
     "score",

@@ -105,7 +105,7 @@ class NamedRows(Generic[Model]):
     def values(self, x: Row) -> tuple[Array, dict[Hashable, float]]:
         """The row (m,), and the features of ``x`` that are unknown, all checked."""
         row, unknown = np.zeros(len(self.columns)), {}
-        for name, value in checked(x).items():
+        for name, value in check_row(x).items():
             column = self.columns.get(name)
             if column is None:
                 unknown[name] = value
@@ -166,14 +166,14 @@ def _moments(
     return moments
 
 
-def checked(x: Row) -> dict[Hashable, float]:
+def check_row(x: Row) -> dict[Hashable, float]:
     """The row with floats; raises what names the feature that is not a finite number.
 
     Examples
     --------
-    >>> checked({"a": True, "b": 2})
+    >>> check_row({"a": True, "b": 2})
     {'a': 1.0, 'b': 2.0}
-    >>> checked({"a": None})
+    >>> check_row({"a": None})
     Traceback (most recent call last):
         ...
     ValueError: feature 'a' is None: leave it out of the row (it is then 0), or fill it in, ...

@@ -15,16 +15,16 @@ from posterity.io.errors import TableError
 
 def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
     """Model file of what the frame alone tells; None where no row is learned."""
-    task = planned(model, frame, columns)
+    task = plan_task(model, frame, columns)
     functions = needed("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
     results = map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT)
     branch = (functions.col("part") % core.BRANCHES).alias("branch")
-    contents = collected(results.groupBy(branch).applyInArrow(tasks.merge, tasks.RESULT))
-    return core.merged([content for _, content in contents]) if contents else None
+    contents = collect_parts(results.groupBy(branch).applyInArrow(tasks.merge, tasks.RESULT))
+    return core.merge_contents([content for _, content in contents]) if contents else None
 
 
-def planned(model: Any, frame: Any, columns: Columns) -> Task:
+def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
     """The task of every partition, the whole frame looked at first where that is needed."""
     needed("pyspark", "spark")
     types = needed("pyspark.sql.pandas.types", "spark")
@@ -36,11 +36,11 @@ def planned(model: Any, frame: Any, columns: Columns) -> Task:
     asked, surveys = core.questions(model, schema, columns), []
     if asked.columns:
         found = map_partitions(frame, asked.columns, partial(tasks.survey, asked), tasks.RESULT)
-        surveys = [content.decode() for _, content in collected(found)]
+        surveys = [content.decode() for _, content in collect_parts(found)]
     return core.plan(model, schema, columns, surveys)
 
 
-def collected(frame: Any) -> list[tuple[int, bytes]]:
+def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
     """What the tasks told, in the order of their partitions; raises what was wrong with rows."""
     rows = sorted(frame.collect(), key=lambda row: row.part)
     for row in rows:
@@ -51,15 +51,15 @@ def collected(frame: Any) -> list[tuple[int, bytes]]:
 
 def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
     """What ``work`` makes of the record batches of each partition, these columns alone."""
-    rows = plainly_named(frame, names)
-    return rows.mapInArrow(partial(tasks.renamed, work, tuple(names)), schema)
+    rows = number_columns(frame, names)
+    return rows.mapInArrow(partial(tasks.restore_names, work, tuple(names)), schema)
 
 
-def plainly_named(frame: Any, names: Sequence[str]) -> Any:
+def number_columns(frame: Any, names: Sequence[str]) -> Any:
     """Columns c0, c1, ...: mapInArrow takes a dot in a name for a field of a structure."""
     column = needed("pyspark.sql.functions", "spark").col
     quoted = [name.replace("`", "``") for name in names]
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
 
 
-__all__ = ["collected", "content_of", "map_partitions", "plainly_named", "planned"]
+__all__ = ["collect_parts", "content_of", "map_partitions", "number_columns", "plan_task"]

@@ -17,7 +17,7 @@ from posterity.adapters._partitions import Task
 RESULT = "part long, told binary, error string"
 
 
-def renamed(
+def restore_names(
     work: Callable[[Iterator[Any]], Iterator[Any]], names: Sequence[str], batches: Iterator[Any]
 ) -> Iterator[Any]:
     """Have ``work`` read batches whose columns have their own names again."""
@@ -52,7 +52,7 @@ def merge(table: Any) -> Any:
     rows = sorted(table.to_pylist(), key=lambda row: row["part"])
     wrong = [row for row in rows if row["error"] is not None]
     first = wrong[0] if wrong else rows[0]
-    content = None if wrong else core.merged([row["told"] for row in rows])
+    content = None if wrong else core.merge_contents([row["told"] for row in rows])
     return pa.Table.from_batches([_row(first["part"], content, first["error"])])
 
 
@@ -79,7 +79,7 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
 
     model = files.loads(content)
     for batch in batches:
-        predictions = core.predicted(model, batch, **settings)
+        predictions = core.predict_batch(model, batch, **settings)
         arrays = [*batch.columns, *predictions.columns]
         yield pa.RecordBatch.from_arrays(
             arrays, names=[*batch.schema.names, *predictions.schema.names]
@@ -123,4 +123,4 @@ def _get_partition_id() -> int:
     return int(context.partitionId())
 
 
-__all__ = ["RESULT", "learn", "learn_key", "merge", "predict", "renamed", "score", "survey"]
+__all__ = ["RESULT", "learn", "learn_key", "merge", "predict", "restore_names", "score", "survey"]

@@ -116,7 +116,7 @@ def fit(
         dates=dates,
         levels=levels,
     )
-    return _learned(_plan_tasks(clone(model), table, columns))
+    return _learn_tasks(_plan_tasks(clone(model), table, columns))
 
 
 def partial_fit(
@@ -142,7 +142,7 @@ def partial_fit(
     2000.0
     """
     columns = Columns(target=target, weight=weight, missing=missing)
-    return _learned(_plan_tasks(model, table, columns))
+    return _learn_tasks(_plan_tasks(model, table, columns))
 
 
 def evaluate(
@@ -311,7 +311,7 @@ def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
     return _Planned(model, rows, core.plan(model, rows.schema, columns, surveys))
 
 
-def _learned(work: _Planned) -> Any:
+def _learn_tasks(work: _Planned) -> Any:
     content = _check(
         _merge_and_fetch(work.each(partial(tasks.learn, work.task)), tasks.merge_models)
     )

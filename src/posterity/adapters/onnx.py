@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from posterity.adapters._components import components
 from posterity.adapters._extras import needed
-from posterity.adapters._onnx_graph import Graph, matched, predictor
-from posterity.adapters._onnx_probability import expected_labels
+from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
+from posterity.adapters._onnx_probability import add_expected_labels
 from posterity.adapters._onnx_steps import compute_affine_map
 from posterity.distributions import Normal, StudentT
 from posterity.distributions.log_normal_counts import WIDEST
@@ -154,7 +154,7 @@ def _export_gaussian(graph: Graph, model: BayesianLinearRegression, level: float
     for _, part in parts:
         mean, leverage = predictor(graph, part)
         moments.append((mean, _variance(graph, leverage, _get_noise_scale(part), 1.0)))
-    mean, variance = matched(graph, moments, [weight for weight, _ in parts])
+    mean, variance = add_mixture_moments(graph, moments, [weight for weight, _ in parts])
     scale = graph.apply("Sqrt", variance)
     _output_spread(graph, mean, (scale, *_units(posterior, level)))
     return SPREAD
@@ -229,7 +229,7 @@ def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> li
     ahead = graph.apply("Greater", mean, [0.0])
     if model._flipped:
         mean = graph.apply("Neg", mean)
-    yes, no = expected_labels(graph, mean, variance)
+    yes, no = add_expected_labels(graph, mean, variance)
     graph.apply("Concat", no, yes, axis=1, to="probabilities")
     reach = graph.apply("Mul", graph.apply("Sqrt", variance), [float(ndtri(0.5 + 0.5 * level))])
     for operator, name in (("Sub", "lower"), ("Add", "upper")):
@@ -277,7 +277,7 @@ def _eta(graph: Graph, model: Any) -> tuple[str, str]:
     posterior = model._posterior
     parts = components(posterior, "to_onnx")
     moments = [predictor(graph, part) for _, part in parts]
-    return matched(graph, moments, [weight for weight, _ in parts])
+    return add_mixture_moments(graph, moments, [weight for weight, _ in parts])
 
 
 def _variance(graph: Graph, leverage: str, scale: float, share: float) -> str:

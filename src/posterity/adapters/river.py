@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.adapters._extras import needed
-from posterity.adapters._rows import NamedRows, Row, check_target, check_values, checked
+from posterity.adapters._rows import NamedRows, Row, check_row, check_target, check_values
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -163,7 +163,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         self._rows.open_paths()
 
     def _learn_row(self, x: Row, y: float, w: float) -> None:
-        x, target = checked(x), check_target(y, w)
+        x, target = check_row(x), check_target(y, w)
         self._add_features(x)
         self._rows.model.learn_one(self._rows.values(x)[0], target, w)
         self._rows.open_paths()
@@ -230,7 +230,11 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
             model, values = rows.seeing(x)
             count = model.n_observations_
         else:
-            model, count, values = rows.model._fresh(), 0.0, np.array([*checked(x).values()])[None]
+            model, count, values = (
+                rows.model._fresh(),
+                0.0,
+                np.array([*check_row(x).values()])[None],
+            )
             model._set_features(values.shape[1], None)
             model._start()
         return make_river_distribution(model._posterior.predictive(values), count)
@@ -293,7 +297,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn one row and its label; weight 2 is the row twice. Raises as the regression."""
-        x = checked(x)
+        x = check_row(x)
         check_target(0.0, w)
         self._add_features(x)
         self._rows.model.learn_one(self._rows.values(x)[0], y, w)

@@ -24,15 +24,15 @@ from posterity.adapters import _spark_tasks as tasks
 from posterity.adapters._extras import needed
 from posterity.adapters._partitions import ColumnChoice, Columns
 from posterity.adapters._spark_driver import (
-    collected,
+    collect_parts,
     content_of,
     map_partitions,
-    plainly_named,
-    planned,
+    number_columns,
+    plan_task,
 )
 from posterity.adapters._spark_streams import MicroBatches
 from posterity.evaluation import ValidationResult
-from posterity.evaluation import merged as merged_results
+from posterity.evaluation import merge_validations as merged_results
 from posterity.io.columns import Dates, require
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
@@ -109,7 +109,7 @@ def fit(
         dates=dates,
         levels=levels,
     )
-    return _learned(clone(model), frame, columns)
+    return _learn_frame(clone(model), frame, columns)
 
 
 def partial_fit(
@@ -128,7 +128,7 @@ def partial_fit(
     --------
     >>> model = partial_fit(model, more_rides, "fare")  # doctest: +SKIP
     """
-    return _learned(model, frame, Columns(target=target, weight=weight, missing=missing))
+    return _learn_frame(model, frame, Columns(target=target, weight=weight, missing=missing))
 
 
 def evaluate(
@@ -174,10 +174,10 @@ def evaluate(
             f"{type(model).__name__} is a classifier: score it on one machine with "
             "posterity.evaluation.progressive_classification"
         )
-    task = planned(model, frame, Columns(target=target, **columns))
+    task = plan_task(model, frame, Columns(target=target, **columns))
     used = task.columns(frame.columns)
     contents = dict(
-        collected(map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT))
+        collect_parts(map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT))
     )
     places = range(max(contents, default=-1) + 1)
     begun = core.starts(model, task, [contents.get(place) for place in places])
@@ -187,7 +187,7 @@ def evaluate(
     partition_scores = map_partitions(frame, used, scored, tasks.RESULT)
     results = []
     # Pickled by this very package on the executors, which run its code anyway.
-    for place, content in collected(partition_scores):
+    for place, content in collect_parts(partition_scores):
         n_rows, result = pickle.loads(content)
         if n_rows != counts.pop(place, 0):
             raise TableError(_UNSTABLE)
@@ -295,7 +295,7 @@ def fit_by_key(
     chosen = Columns(target=target, **columns)
     if chosen.features is None:
         chosen = replace(chosen, drop=[*chosen.drop, *keys])
-    task = planned(model, frame, chosen)
+    task = plan_task(model, frame, chosen)
     require(keys, frame.columns, "key")
     taken = sorted({"model", "error"}.intersection(keys))
     if taken:
@@ -307,7 +307,7 @@ def fit_by_key(
         types.StructField("model", types.BinaryType()),
         types.StructField("error", types.StringType()),
     ]
-    rows = plainly_named(frame, kept)
+    rows = number_columns(frame, kept)
     grouped = rows.groupBy(*rows.columns[: len(keys)])
     return grouped.applyInArrow(tasks.learn_key(task, keys, kept), types.StructType(fields))
 
@@ -368,7 +368,7 @@ _UNSTABLE = (
 )
 
 
-def _learned(model: Model, frame: Any, columns: Columns) -> Model:
+def _learn_frame(model: Model, frame: Any, columns: Columns) -> Model:
     content = content_of(model, frame, columns)
     if content is None:
         raise TableError(_EMPTY)

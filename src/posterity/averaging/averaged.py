@@ -11,7 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging import inputs
 from posterity.averaging.base import AverageOfModels, evidences
-from posterity.averaging.members import check_same_steps, get_final_step, may_be_flat, transformed
+from posterity.averaging.members import (
+    check_same_steps,
+    get_final_step,
+    may_be_flat,
+    transform_for_last,
+)
 from posterity.distributions import Mixture
 from posterity.distributions._limits import interval_ends
 from posterity.linear.inputs import check_same_features, refuse_no_weight
@@ -264,7 +269,9 @@ class Averaged(AverageOfModels):
         rows = inputs.read(self, X, y, sample_weight, reset=False)
         models = copy.deepcopy(self.models_)
         for model in models:
-            get_final_step(model).unlearn(transformed(model, rows.of(model)), rows.y, rows.weights)
+            get_final_step(model).unlearn(
+                transform_for_last(model, rows.of(model)), rows.y, rows.weights
+            )
         return self._replace(models, ensemble.given(evidences(models)))
 
     @all_or_nothing

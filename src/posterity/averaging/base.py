@@ -27,7 +27,7 @@ from posterity.averaging.members import (
     fresh,
     get_final_step,
     rank_known_rows,
-    transformed,
+    transform_for_last,
 )
 from posterity.distributions import Mixture
 from posterity.distributions.joint_distribution import require_pandas
@@ -61,7 +61,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def _named_models(self) -> list[tuple[str, Any]]:
-        return inputs.named(self.models)
+        return inputs.name_models(self.models)
 
     @_named_models.setter
     def _named_models(self, pairs: list[tuple[str, Any]]) -> None:
@@ -259,7 +259,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         if first:
             for name, model in self._named_models:
                 check_same_columns(name, model, self)
-        given = [transformed(m, rows.of(m), rows.y, first=first) for m in models]
+        given = [transform_for_last(m, rows.of(m), rows.y, first=first) for m in models]
         finals = [get_final_step(model) for model in models]
         if first and ensemble.persistence == 1.0 and by_evidence(finals, given, rows.y):
             ensemble = replace(ensemble, by_evidence=True)
@@ -289,7 +289,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     def _predict_with(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [
-            getattr(get_final_step(model), method)(transformed(model, points.of(model)))
+            getattr(get_final_step(model), method)(transform_for_last(model, points.of(model)))
             for model in self.models_
         ]
         ranks = np.stack([rank_known_rows(distribution) for distribution in predictions], axis=1)
@@ -299,7 +299,9 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     def _predicted_mean(self, points: inputs.Rows) -> Array:
         """The mean alone, which asks for no variance, where no prediction is flat."""
-        means = [get_final_step(m).predict(transformed(m, points.of(m))) for m in self.models_]
+        means = [
+            get_final_step(m).predict(transform_for_last(m, points.of(m))) for m in self.models_
+        ]
         return np.tensordot(self.weights_, np.stack(means), axes=1)
 
     def _compute_ensemble(self, what: str) -> Ensemble:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.averaging import inputs
-from posterity.averaging.members import get_final_step, transformed
+from posterity.averaging.members import get_final_step, transform_for_last
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.effects import feature_names, mean_of_draws, table_of_effects
 
@@ -41,7 +41,7 @@ def average_effects(
     def draws(model: Any, values: Array) -> Array:
         given = values if columns is None else require_pandas().DataFrame(values, columns=columns)
         points = inputs.Rows(given, values, np.empty(0)).of(model)
-        final, points = get_final_step(model), transformed(model, points)
+        final, points = get_final_step(model), transform_for_last(model, points)
         return mean_of_draws(final, np.asarray(points, dtype=np.float64), size, seed, {})
 
     def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:

@@ -54,7 +54,7 @@ def are_named(models: Any) -> bool:
     )
 
 
-def named(models: Any) -> list[tuple[str, Any]]:
+def name_models(models: Any) -> list[tuple[str, Any]]:
     """Models by name; by default that of the class, numbered where there are several."""
     if are_named(models):
         return [(name, model) for name, model in models]
@@ -149,7 +149,7 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
 
 def _requires_array(average: Any, X: Any) -> bool:
     """Whether rows must be numbers: pipelines may turn other things into numbers first."""
-    if not all(isinstance(model, Pipeline) for _, model in named(average.models)):
+    if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
         return True
     return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"
 

@@ -94,7 +94,7 @@ def _count_rows(n_features: int) -> str:
     return f"{n_features} feature{'s' * (n_features != 1)}"
 
 
-def transformed(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:
+def transform_for_last(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:
     """``X`` as the last step of a pipeline gets it; the other steps are fitted on the first batch.
 
     What is not a pipeline gets ``X`` as it is.

@@ -129,7 +129,7 @@ class SeparateArms(PlainArms):
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
-        return beliefs_of([expected(model, X) for model in self.models], allowed)
+        return beliefs_of([predict_rewards(model, X) for model in self.models], allowed)
 
 
 @dataclass
@@ -274,7 +274,7 @@ class SharedArms(PlainArms):
         """See :class:`Arms`."""
         n, k = allowed.shape
         columns = combine_features(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
-        means = expected(self.model, columns)
+        means = predict_rewards(self.model, columns)
         if means.is_flat().any():
             return beliefs_of([means[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
@@ -352,7 +352,7 @@ def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
         learn(model, one.X, one)
 
 
-def expected(model: Any, X: Array) -> Any:
+def predict_rewards(model: Any, X: Array) -> Any:
     """What a model believes of expected rewards; before any row, that nothing is known."""
     return model.predict_mean_distribution(X) if is_known(model) else nothing(X)
 

@@ -43,7 +43,7 @@ class Learned:
     variances: Array
 
 
-def learned(
+def maximize_posterior(
     X: Array, y: ArrayLike | None, kernel: str, parts: Sequence[Array] = (), seed: int = 0
 ) -> Learned:
     """Maximise the posterior density of length scales, variances and noise.

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 
 from posterity.basis._domain import DomainTransformer, check_choice
 from posterity.basis._kernels import KERNELS, precisions
-from posterity.basis._marginal_likelihood import MOST_ROWS, learned
+from posterity.basis._marginal_likelihood import MOST_ROWS, maximize_posterior
 from posterity.basis.random_fourier import RandomFourier, choose_n_waves
 from posterity.basis.spline import Spline
 
@@ -120,7 +120,7 @@ class AutoBasis(DomainTransformer):
         # A function of unit variance, on average over the first batch.
         spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._list_pairs(parts)]
         self._scales = [float(spread) if spread > 0.0 else 1.0 for spread in spreads]
-        found = learned(X, y, self.kernel, self._parts(X))
+        found = maximize_posterior(X, y, self.kernel, self._parts(X))
         self.length_scales_ = found.length_scales
         self._waves = RandomFourier(
             n_functions=choose_n_waves(len(X)) if self.n_functions is None else self.n_functions,

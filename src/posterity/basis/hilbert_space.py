@@ -17,7 +17,7 @@ from posterity.basis._kernels import (
     read_length_scale,
     read_length_scales,
 )
-from posterity.basis._marginal_likelihood import learned
+from posterity.basis._marginal_likelihood import maximize_posterior
 
 Array = NDArray[np.float64]
 
@@ -168,7 +168,7 @@ class HilbertSpaceGP(DomainTransformer):
                     'length_scale is "ard", which does not work with additive=True: '
                     "give numbers, or additive=False"
                 )
-            scale = learned(X, y, self.kernel).length_scales
+            scale = maximize_posterior(X, y, self.kernel).length_scales
         half = self._middle_and_half()[1]
         self.boundary_ = half * self._get_boundary_factors(scale, half)
         # Functions are ranked by l * w; for "auto" all candidates are the same share of the domain.

@@ -19,7 +19,7 @@ from posterity.basis._kernels import (
     read_length_scale,
     read_length_scales,
 )
-from posterity.basis._marginal_likelihood import learned
+from posterity.basis._marginal_likelihood import maximize_posterior
 
 Array = NDArray[np.float64]
 
@@ -154,7 +154,7 @@ class RandomFourier(DomainTransformer):
             )
         scale = read_length_scale(self.length_scale, X.shape[1])
         if learns:
-            scale = learned(X, y, self.kernel).length_scales
+            scale = maximize_posterior(X, y, self.kernel).length_scales
         if scale is None:
             half = self._middle_and_half()[1]
             self.length_scales_ = np.geomspace(0.1, 1.0, CANDIDATES)[:, None] * half

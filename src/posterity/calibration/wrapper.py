@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.averaging import inputs
-from posterity.averaging.members import check_member, fresh, get_final_step, transformed
+from posterity.averaging.members import check_member, fresh, get_final_step, transform_for_last
 from posterity.distributions._limits import interval_ends
 from posterity.factor import Rows
 from posterity.linear import BayesianLinearRegression
@@ -221,7 +221,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         self._learned_model  # noqa: B018  (raises where nothing was learned)
         row = self._one(x, reset=False).array
-        return float(self._mean(transformed(self.model_, row))[0])
+        return float(self._mean(transform_for_last(self.model_, row))[0])
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
@@ -315,7 +315,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Let the model predict and learn; it refuses bad rows before anything is changed."""
         X, y, weights = rows
         first = not hasattr(self.model_, "n_features_in_")
-        given = transformed(self.model_, X, y, first=first)
+        given = transform_for_last(self.model_, X, y, first=first)
         try:
             predictive = get_final_step(self.model_).predict_then_learn(
                 given, y, sample_weight=weights, **how
@@ -344,8 +344,8 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         model = self._learned_model
         if self._accepts_any_rows(X):
             validate_data(self, X, reset=False, skip_check_array=True)
-            return transformed(model, X)
-        return transformed(model, read_points(self, X))
+            return transform_for_last(model, X)
+        return transform_for_last(model, read_points(self, X))
 
     def _accepts_any_rows(self, X: Any) -> bool:
         """Whether rows may be something else than numbers, which a pipeline turns into numbers."""

@@ -8,7 +8,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.cli.demo import checked_path, write_png
+from posterity.cli.demo import check_path, write_png
 from posterity.cli.estimates import format_number, print_lines
 
 Array = NDArray[np.float64]
@@ -22,7 +22,7 @@ def run(output: str) -> None:
     from posterity.off_policy import Log, evaluate
     from posterity.plots.decisions import plot_decisions
 
-    path = checked_path(output)
+    path = check_path(output)
     X, digits = pictures()
     arms, rewards, chances = decisions(X, digits)
     log = Log.of(X, arms, rewards, propensities=chances, names=range(10))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from posterity.cli import text
-from posterity.cli.demo import checked_path, write_png
+from posterity.cli.demo import check_path, write_png
 
 Array = NDArray[np.float64]
 MODEL = "diagonal model"
@@ -51,7 +51,7 @@ def run(output: str) -> None:
     from posterity.plots._frame import require_matplotlib
     from posterity.sparse import DiagonalLogisticRegression
 
-    path = checked_path(output)
+    path = check_path(output)
     require_matplotlib()
     columns, y, truth = simulate_clicks(ROWS)
     rows = pa.table(columns)

@@ -10,7 +10,7 @@ import click
 
 from posterity import __version__
 from posterity.cli import decisions, verbs
-from posterity.cli.group import OneLineErrors, guarded, models, written
+from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
 from posterity.cli.options import TABLE, WIDE, options
 
 EXAMPLES = """\b
@@ -85,7 +85,7 @@ def posterity(ctx: click.Context, settings: str | None) -> None:
     learned. forecast says what comes in the next steps of series. experiment compares arms that
     were chosen at random, and off-policy judges policies by the log of another one.
     """
-    guarded(_take_settings, ctx, settings)
+    run_guarded(_take_settings, ctx, settings)
 
 
 def _take_settings(ctx: click.Context, path: str | None) -> None:
@@ -111,7 +111,7 @@ def evaluate(**options: Any) -> None:
     """
     from posterity.cli.evaluate import Settings, run
 
-    guarded(run, Settings(**options, command=written()))
+    run_guarded(run, Settings(**options, command=describe_command()))
 
 
 @posterity.command(
@@ -144,7 +144,7 @@ def compare(**options: Any) -> None:
     """
     from posterity.cli.compare import Settings, run
 
-    guarded(run, Settings(**options, command=written()))
+    run_guarded(run, Settings(**options, command=describe_command()))
 
 
 @posterity.command(short_help="See it work, and draw a figure.")
@@ -195,7 +195,7 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
             f"--data is only for the demo of rides, not for {what}: leave it out"
         )
     given = {"data": data} if what == "rides" else {}
-    guarded(import_module(work).run, path, **given)
+    run_guarded(import_module(work).run, path, **given)
     if sys.stdout.isatty() if opened is None else opened:
         click.launch(path)
 
@@ -218,7 +218,7 @@ def serve(folder: str, **how: Any) -> None:
     """
     from posterity.cli.serve import run
 
-    guarded(run, folder, **how)
+    run_guarded(run, folder, **how)
 
 
 @posterity.command(short_help="Work a served decision out anew.")
@@ -230,7 +230,7 @@ def audit(folder: str, experiment: str, decision: str, database: str | None) -> 
     """Draw DECISION of EXPERIMENT again, from the log in FOLDER, and compare."""
     from posterity.cli.serve import run_audit
 
-    guarded(run_audit, folder, experiment, decision, database)
+    run_guarded(run_audit, folder, experiment, decision, database)
 
 
 @posterity.group("import", short_help="Take over the log of another service.")
@@ -252,7 +252,7 @@ def import_dsjson(file: str, folder: str, experiment: str, database: str | None)
     """
     from posterity.cli.serve import run_import
 
-    guarded(run_import, file, folder, experiment, database)
+    run_guarded(run_import, file, folder, experiment, database)
 
 
 for verb in (*verbs.VERBS, *decisions.VERBS):

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import about, check_lags, explain_empty_table, notes, progress_bar
 from posterity.cli.models import build, parse
-from posterity.cli.pages import checked_page, write_text
+from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
@@ -44,7 +44,7 @@ def run(settings: Settings) -> None:
 
 
 def _run(settings: Settings, path: str) -> None:
-    page = None if settings.report is None else checked_page(settings.report)
+    page = None if settings.report is None else check_page(settings.report)
     check_lags(settings)
     table = settings.open(path)
     noise = settings.noise_precision

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import guarded, written
+from posterity.cli.group import describe_command, run_guarded
 from posterity.cli.options import options
 
 EXPERIMENT = """\b
@@ -96,7 +96,7 @@ def experiment(**settings: Any) -> None:
     """
     from posterity.cli.experiment import Settings, run
 
-    guarded(run, Settings(**settings, command=written()))
+    run_guarded(run, Settings(**settings, command=describe_command()))
 
 
 @click.command("off-policy", epilog=OFF_POLICY, short_help="Judge policies by another one's log.")
@@ -140,7 +140,7 @@ def off_policy(**settings: Any) -> None:
     """
     from posterity.cli.off_policy import Settings, run
 
-    guarded(run, Settings(**settings, command=written()))
+    run_guarded(run, Settings(**settings, command=describe_command()))
 
 
 VERBS = (experiment, off_policy)

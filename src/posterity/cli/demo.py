@@ -21,7 +21,7 @@ def run(output: str) -> None:
     from posterity import BayesianLinearRegression
     from posterity.plots import plot_validation
 
-    path = checked_path(output)
+    path = check_path(output)
     X, y = load_diabetes(return_X_y=True)
     result = progressive_validation(BayesianLinearRegression(), X, y, levels=_LEVELS)
     print_report(
@@ -36,7 +36,7 @@ def run(output: str) -> None:
     click.echo(f"\nCoverage and error along time are drawn in {path}")
 
 
-def checked_path(output: str, option: str = "--output") -> Path:
+def check_path(output: str, option: str = "--output") -> Path:
     """Where to write; raises ``ValueError`` before any work when its folder is not there."""
     path = Path(output)
     if not path.parent.is_dir():

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.cli.demo import checked_path, write_png
+from posterity.cli.demo import check_path, write_png
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def run(output: str) -> None:
     """Compare, print the table, write the figure."""
     from posterity.plots.drift import plot_errors
 
-    path = checked_path(output)
+    path = check_path(output)
     trials = list(compare(*drift_stream()))
     _print(trials)
     figure = plot_errors(

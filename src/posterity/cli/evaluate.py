@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.models import COUNTS, build, parse_one
-from posterity.cli.pages import checked_page, write_text
+from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, called, table_path
@@ -30,7 +30,7 @@ from posterity.evaluation import (
 )
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
 from posterity.io import TableStream
-from posterity.io.missing import counted
+from posterity.io.missing import describe_holes
 from posterity.report import About, Survey, validation_report
 
 FOLLOWED_PLACES = 40
@@ -195,7 +195,7 @@ def _find_overdispersion(model: Any) -> Iterator[str]:
 
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
-    page = None if settings.report is None else checked_page(settings.report)
+    page = None if settings.report is None else check_page(settings.report)
     survey = Survey(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         scored = LoggedModel(model) if settings.log_target else model
@@ -298,13 +298,13 @@ def notes(
     if n := table.n_skipped:
         yield (
             f"{_count(n, 'row')} {_plural(n)} left out because a value was missing "
-            f"(column, holes: {counted(table.n_left_out)})"
+            f"(column, holes: {describe_holes(table.n_left_out)})"
         )
     if n := table.n_filled:
         filled = table.n_missing - table.n_left_out
         yield (
             f"{_count(n, 'row')} had missing values filled in with the mean so far (column, holes: "
-            f"{counted(filled)})"
+            f"{describe_holes(filled)})"
         )
     for column, unseen in table.unseen_levels.items():
         values = {k: n for k, n in unseen.items() if f"{column}={k}" not in left_out}
@@ -327,7 +327,7 @@ def nothing_left(file: str, table: TableStream, *, learning: bool = True) -> Val
     is_empty = learning and any(holes[column] == n for column in table.feature_names)
     return ValueError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
-        f"holes in {_count(n, 'row')}: {counted(holes)}): leave such columns out by --drop"
+        f"holes in {_count(n, 'row')}: {describe_holes(holes)}): leave such columns out by --drop"
         f"{'' if is_empty else ', or fill them in by --missing level or mean'}"
     )
 

@@ -13,7 +13,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from posterity.cli.pages import checked_page, write_text
+from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
 from posterity.cli.series import Columns, without_hours
 from posterity.cli.tables import called, table_path
@@ -48,7 +48,7 @@ def run(settings: Settings) -> None:
             "--features needs --future FILE, with the values of these columns in the next steps"
         )
     opened = open_writer(settings.output)
-    page = None if settings.report is None else checked_page(settings.report)
+    page = None if settings.report is None else check_page(settings.report)
     columns = Columns(
         target=settings.target,
         time=settings.time,

@@ -211,12 +211,12 @@ def interactions(
     return pairs
 
 
-def written() -> str:
+def describe_command() -> str:
     """The command line of this run."""
     return str(click.get_current_context().meta.get(WRITTEN, ""))
 
 
-def guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
+def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
     """Run, and let every error that is about the input reach the user as one line."""
     try:
         with warnings.catch_warnings(record=True) as caught:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import click
 
 from posterity.cli.estimates import print_lines
-from posterity.cli.pages import checked_page, write_text
+from posterity.cli.pages import check_page, write_text
 from posterity.cli.tables import called
 from posterity.report import About, Line, intervals_report
 
@@ -35,7 +35,7 @@ class Asked(Protocol):
 
 def check_report_path(settings: Asked) -> Path | None:
     """Where a report is to be written, checked before anything is read."""
-    return None if settings.report is None else checked_page(settings.report)
+    return None if settings.report is None else check_page(settings.report)
 
 
 def tell(

@@ -19,7 +19,7 @@ from posterity.cli.tables import STANDARD_INPUT, called, table_path
 from posterity.cli.wide import WideSettings, open_wide_table
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream, TextFormat
-from posterity.io.learning import named
+from posterity.io.learning import name_columns
 from posterity.io.reading import Reading
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
@@ -209,7 +209,7 @@ def _learn_once(
 ) -> None:
     with progress_bar(table, shown=not quiet and sys.stderr.isatty()) as advance:
         for rows in table.batches():
-            learn(named(rows.X, table.feature_names, model), rows.y, **rows.keywords())
+            learn(name_columns(rows.X, table.feature_names, model), rows.y, **rows.keywords())
             if advance is not None:
                 advance(table.n_rows_read)
 

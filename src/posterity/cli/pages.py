@@ -33,7 +33,7 @@ def write_text(text: str, path: Path) -> None:
         file.write(text.encode("utf-8", "replace"))
 
 
-def checked_page(report: str) -> Path:
+def check_page(report: str) -> Path:
     """Where a report is to be written: raises before any work if that can't be done."""
     path = Path(report)
     if not path.parent.is_dir():

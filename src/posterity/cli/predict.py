@@ -23,7 +23,7 @@ from posterity.cli.pages import replacing
 from posterity.cli.tables import called, table_path
 from posterity.cli.text import say_note
 from posterity.io.containers import container
-from posterity.io.learning import named
+from posterity.io.learning import name_columns
 from posterity.io.reading import Reading
 
 Write = Callable[[pa.RecordBatch], None]
@@ -56,7 +56,7 @@ def run(
         shown = not quiet and output is not None and sys.stderr.isatty()
         with opened() as write, progress_bar(table, shown=shown) as advance:
             for rows in table.batches():
-                X = named(rows.X, names, kept.model)
+                X = name_columns(rows.X, names, kept.model)
                 logged = kept.notes.get("log_target") is True
                 predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles, logged))
                 write(_add_kept_columns(predictions, rows.beside))

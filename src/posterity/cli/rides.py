@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.cli import text
-from posterity.cli.demo import checked_path, write_png
+from posterity.cli.demo import check_path, write_png
 from posterity.cli.pages import replacing
 from posterity.datasets import rides_file
 
@@ -27,7 +27,7 @@ def run(output: str, data: str | None) -> None:
     from posterity.io import open_table
     from posterity.plots._frame import require_matplotlib
 
-    path = checked_path(output)
+    path = check_path(output)
     require_matplotlib()
     if data is not None:
         _write_data(data)
@@ -61,7 +61,7 @@ def run(output: str, data: str | None) -> None:
 
 
 def _write_data(data: str) -> None:
-    path = checked_path(data, "--data")
+    path = check_path(data, "--data")
     with gzip.open(rides_file()) as packed, replacing(path) as file:
         file.write(packed.read())
     click.echo(f"The rides are in {path}: try posterity evaluate {path} --target fare "

@@ -53,7 +53,7 @@ def _document(kept: ModelFile, level: float) -> dict[str, Any]:
         "columns": list(kept.notes.get("columns") or []),
         "left_out": list(kept.notes.get("left_out") or []),
         "level": level,
-        "coefficients_of": _name_quantity(model, _learned_target(kept)),
+        "coefficients_of": _name_quantity(model, _find_learned_target(kept)),
         **(describe_wide(model, level) if kept.is_wide else _describe_full(model, level)),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
@@ -70,7 +70,7 @@ def _describe_full(model: Any, level: float) -> dict[str, Any]:
     }
 
 
-def _learned_target(kept: ModelFile) -> str:
+def _find_learned_target(kept: ModelFile) -> str:
     target = str(kept.notes.get("target") or "the target")
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
@@ -96,14 +96,14 @@ def _format_learned_prior(model: Any) -> list[float | None]:
         return []
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
     precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to
-    waits = np.resize(_waiting(model)[-precisions.shape[1] :], precisions.size)
+    waits = np.resize(_list_waiting(model)[-precisions.shape[1] :], precisions.size)
     return [
         _number(1.0 / math.sqrt(value)) if value and not waiting else None
         for value, waiting in zip(precisions.ravel(), waits, strict=True)
     ]
 
 
-def _waiting(model: Any) -> Any:
+def _list_waiting(model: Any) -> Any:
     """Which coefficients wait for a row in which their feature varies."""
     waiting: Any = getattr(model, "_waiting", None)
     return (

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import guarded, written
+from posterity.cli.group import describe_command, run_guarded
 from posterity.cli.options import TABLE, WIDE, options
 
 FIT = """\b
@@ -116,7 +116,7 @@ def fit(**settings: Any) -> None:
     from posterity.cli.learn import FitSettings
     from posterity.cli.learn import fit as work
 
-    guarded(work, FitSettings(**settings))
+    run_guarded(work, FitSettings(**settings))
 
 
 @click.command(epilog=UPDATE, short_help="Learn more rows into a model file.")
@@ -137,7 +137,7 @@ def update(**settings: Any) -> None:
     """
     from posterity.cli.learn import update as work
 
-    guarded(work, **settings)
+    run_guarded(work, **settings)
 
 
 @click.command(epilog=UNLEARN, short_help="Take rows back out of a model file.")
@@ -161,7 +161,7 @@ def unlearn(**settings: Any) -> None:
     """
     from posterity.cli.learn import unlearn as work
 
-    guarded(work, **settings)
+    run_guarded(work, **settings)
 
 
 @click.command(epilog=MERGE, short_help="Join models that learned apart into one.")
@@ -175,7 +175,7 @@ def merge(**settings: Any) -> None:
     """
     from posterity.cli.learn import merge as work
 
-    guarded(work, **settings)
+    run_guarded(work, **settings)
 
 
 @click.command(epilog=PREDICT, short_help="Predict the rows of a file, with intervals.")
@@ -206,7 +206,7 @@ def predict(**settings: Any) -> None:
     """
     from posterity.cli.predict import run
 
-    guarded(run, **settings)
+    run_guarded(run, **settings)
 
 
 @click.command(epilog=SHOW, short_help="Tell what a model file holds.")
@@ -220,7 +220,7 @@ def show(**settings: Any) -> None:
     """
     from posterity.cli.show import run
 
-    guarded(run, **settings)
+    run_guarded(run, **settings)
 
 
 @click.command(epilog=FORECAST, short_help="Say what comes in the next steps of series.")
@@ -274,7 +274,7 @@ def forecast(**settings: Any) -> None:
     """
     from posterity.cli.forecast import Settings, run
 
-    guarded(run, Settings(**settings, command=written()))
+    run_guarded(run, Settings(**settings, command=describe_command()))
 
 
 VERBS = (fit, update, predict, show, merge, unlearn, forecast)

@@ -14,7 +14,7 @@ from posterity.distributions.normal import Normal
 from posterity.distributions.student_t import StudentT
 
 
-def checked_weights(weights: ArrayLike, count: int) -> FloatArray:
+def check_weights(weights: ArrayLike, count: int) -> FloatArray:
     """Weights of ``count`` components, (count,) or (n, count), as floats.
 
     Raises

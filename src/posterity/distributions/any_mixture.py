@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from posterity.distributions._mixture_weights import checked_weights, draw_components
+from posterity.distributions._mixture_weights import check_weights, draw_components
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.row_distribution import RowDistribution
 
@@ -53,7 +53,7 @@ class AnyMixture(RowDistribution):
 
     def __init__(self, components: Sequence[Any], weights: ArrayLike) -> None:
         self.components = tuple(components)
-        self.weights = checked_weights(weights, len(self.components))
+        self.weights = check_weights(weights, len(self.components))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.components)} components, {len(self)} rows)"

@@ -26,29 +26,29 @@ def way_to_mix(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
 @singledispatch
 def way_to_match(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
     """How they are matched by one prediction of their kind; those that are not, are mixed."""
-    return exactly_mixed(parts, weights)
+    return mix_exactly(parts, weights)
 
 
-def exactly_mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+def mix_exactly(parts: Sequence[Any], weights: ArrayLike) -> Any:
     """The mixture of predictions, for each row: of densities a :class:`Mixture`, or of anything.
 
-    Labels and classes add their probabilities up. Parameters as of :func:`mixed`.
+    Labels and classes add their probabilities up. Parameters as of :func:`mix_predictions`.
 
     Examples
     --------
     >>> from posterity.distributions import Normal, PoissonLogNormal
-    >>> exactly_mixed([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
+    >>> mix_exactly([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
     array([1.])
-    >>> exactly_mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
+    >>> mix_exactly([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
     AnyCounts(2 components, 1 rows)
     """
     return _group_by_kind(way_to_mix, parts, weights)
 
 
-def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
+def mix_predictions(parts: Sequence[Any], weights: ArrayLike) -> Any:
     """One prediction for each row that stands for several that hardly differ.
 
-    As :func:`exactly_mixed`, but counts whose log rates are normal stay so, with the mixture's mean
+    As :func:`mix_exactly`, but counts whose log rates are normal stay so, with the mixture's mean
     and variance of the log rate, and so do predictions under one likelihood of one's own.
 
     Parameters
@@ -61,7 +61,8 @@ def mixed(parts: Sequence[Any], weights: ArrayLike) -> Any:
     Examples
     --------
     >>> from posterity.distributions import PoissonLogNormal
-    >>> mixed([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
+    >>> parts = [PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])]
+    >>> mix_predictions(parts, [0.5, 0.5])
     PoissonLogNormal(log_mean=[0.5], log_variance=[0.35])
     """
     return _group_by_kind(way_to_match, parts, weights)
@@ -75,7 +76,7 @@ def _group_by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
     return mix(parts[0], parts, as_floats(weights))
 
 
-def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tuple[Any, Any]:
+def match_moments(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tuple[Any, Any]:
     """Location and scale of the single distribution matched to a mixture.
 
     Parameters
@@ -97,7 +98,7 @@ def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tup
     Examples
     --------
     >>> import numpy as np
-    >>> matched(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
+    >>> match_moments(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
     (array([1.]), array([1.41421356]))
     """
     if weights.ndim == 1:
@@ -107,7 +108,7 @@ def matched(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tup
     return mean, np.sqrt(square)
 
 
-def mixed_logs(logs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+def mix_logs(logs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     """Logs of the weighted sums of probabilities: K arrays (n,) or (n, c) of their logs."""
     stacked = np.stack(logs)
     # Weights as (K, n or 1) columns, with as many axes as the logs have.
@@ -122,13 +123,13 @@ def mixed_logs(logs: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
     return together
 
 
-def matched_columns(
+def match_column_moments(
     means: Sequence[FloatArray], variances: Sequence[FloatArray], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (n,) of a mixture, from K of each (n,); weights as of :func:`mixed`."""
+    """Mean and variance (n,) of a mixture, from K of each (n,); weights (K,) or (n, K)."""
     columns = weights.T if weights.ndim == 2 else weights
     with np.errstate(invalid="ignore"):
-        mean, scale = matched(np.stack(means), np.sqrt(np.stack(variances)), columns)
+        mean, scale = match_moments(np.stack(means), np.sqrt(np.stack(variances)), columns)
     return mean, np.where(np.isnan(scale), np.inf, scale * scale)
 
 
@@ -143,9 +144,9 @@ def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -
     columns = weights.T if weights.ndim == 2 else weights[:, None]
     dispersion = np.sum(columns * np.stack([one.dispersion for one in parts]), axis=0)
     means, variances = [one.log_mean for one in parts], [one.log_variance for one in parts]
-    return first.like(*matched_columns(means, variances, weights), dispersion)
+    return first.like(*match_column_moments(means, variances, weights), dispersion)
 
 
 @way_to_mix.register
 def _get_classes(first: Categorical, parts: Sequence[Any], weights: FloatArray) -> Categorical:
-    return Categorical(first.classes, mixed_logs([one.log_probabilities for one in parts], weights))
+    return Categorical(first.classes, mix_logs([one.log_probabilities for one in parts], weights))

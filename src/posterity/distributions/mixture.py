@@ -23,7 +23,7 @@ from posterity.distributions._mixture_terms import (
 )
 from posterity.distributions._mixture_weights import (
     check_components,
-    checked_weights,
+    check_weights,
     draw_components,
 )
 from posterity.distributions._rows import FloatArray, as_floats
@@ -94,7 +94,7 @@ class Mixture(RowDistribution):
 
     def __init__(self, components: Sequence[LocationScale], weights: ArrayLike) -> None:
         self.components = tuple(components)
-        self.weights = checked_weights(weights, len(self.components))
+        self.weights = check_weights(weights, len(self.components))
         check_components(self.components, self.weights)
 
     @classmethod

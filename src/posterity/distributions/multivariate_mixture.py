@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._mixture_weights import checked_weights
+from posterity.distributions._mixture_weights import check_weights
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.joint_distribution import Index, JointDistribution
 from posterity.distributions.mixture import Mixture
@@ -71,7 +71,7 @@ class MultivariateMixture(JointDistribution):
             raise ValueError(
                 "there are no components; give at least one MultivariateNormal or MultivariateT"
             )
-        self.weights: FloatArray = np.array(checked_weights(weights, len(self.components)))
+        self.weights: FloatArray = np.array(check_weights(weights, len(self.components)))
         if self.weights.ndim != 1:
             raise ValueError(
                 f"weights have shape {self.weights.shape}; give ({len(self.components)},)"

@@ -11,13 +11,14 @@ from posterity.evaluation.coefficient_path import CoefficientPath, follow_coeffi
 from posterity.evaluation.compare import compare
 from posterity.evaluation.comparison import Comparison
 from posterity.evaluation.drift import DriftPeriod
-from posterity.evaluation.merging import merged
+from posterity.evaluation.merging import merge_validations
 from posterity.evaluation.paired import compare_predictions
 from posterity.evaluation.paired_result import PairedComparison, PairedDifference
 from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import Stretches, ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
+from posterity.other_names import find_former_name
 
 __all__ = [
     "PIT",
@@ -36,7 +37,11 @@ __all__ = [
     "compare",
     "compare_predictions",
     "follow_coefficients",
-    "merged",
+    "merge_validations",
     "progressive_classification",
     "progressive_validation",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return globals()[find_former_name(__name__, name, {"merged": "merge_validations"})]

@@ -49,7 +49,7 @@ def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) ->
             yield checked.select(slice(start, start + batch_rows))
 
 
-def joined(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
+def join_batches(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
     """Rows of both, one after the other, each with its weight."""
     X, y, weight = second.X, second.y, second.sample_weight
     weight = np.ones(len(y)) if weight is None else weight

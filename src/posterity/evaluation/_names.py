@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def named(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
+def name_models(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
     """Names and models, of a mapping or of a list."""
     if isinstance(models, Mapping):
         return tuple(models), list(models.values())

@@ -46,7 +46,7 @@ class Totals:
     baselines: dict[str, Baseline] = field(default_factory=dict)
 
 
-def added(parts: Sequence[Totals]) -> Totals:
+def add_totals(parts: Sequence[Totals]) -> Totals:
     """Sums over consecutive parts of a stream."""
     first = parts[0]
     for part in parts[1:]:

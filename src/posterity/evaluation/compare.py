@@ -17,11 +17,11 @@ from posterity.averaging.members import (
     fresh,
     get_final_step,
     select_columns,
-    transformed,
+    transform_for_last,
 )
 from posterity.evaluation._batches import Batch, bounded_batches
 from posterity.evaluation._ledger import two_sum
-from posterity.evaluation._names import named
+from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
 from posterity.posteriors.ensemble import shares
 
@@ -127,7 +127,7 @@ def compare(
         raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
-    names, given = named(models)
+    names, given = name_models(models)
     prior = log_prior(prior_weights, len(names))
     for name, model in zip(names, given, strict=True):
         check_member(name, model, NEEDED[score])
@@ -159,7 +159,7 @@ def _by_evidence(
         for name, model in models.items():
             with _note_refusals(name, seen, len(y)):
                 rows = select_columns(name, given[name], X)
-                rows = transformed(model, rows, y, first=seen == 0)
+                rows = transform_for_last(model, rows, y, first=seen == 0)
                 get_final_step(model).partial_fit(rows, y, **batch.keywords())
         if seen == 0:
             _check_comparable(models)
@@ -186,7 +186,7 @@ def _prequential(
         for k, (name, model) in enumerate(models.items()):
             with _note_refusals(name, seen, len(y)):
                 rows = select_columns(name, given[name], X)
-                rows = transformed(model, rows, y, first=seen == 0)
+                rows = transform_for_last(model, rows, y, first=seen == 0)
                 predictive = get_final_step(model).predict_then_learn(rows, y, **batch.keywords())
             densities[k] = np.where(_flat(predictive), np.nan, predictive.logpdf(y))
         # Nor is a point mass a density: a perfect fit so far, or none.

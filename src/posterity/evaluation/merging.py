@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from posterity.evaluation._totals import added
+from posterity.evaluation._totals import add_totals
 from posterity.evaluation.result import ValidationResult, summarize
 
 
-def merged(results: Iterable[ValidationResult]) -> ValidationResult:
+def merge_validations(results: Iterable[ValidationResult]) -> ValidationResult:
     """Merge results over parts of a stream, such as partitions of a table.
 
     What is a sum over rows merges exactly, to rounding: errors, log score, CRPS, coverage and
@@ -37,7 +37,7 @@ def merged(results: Iterable[ValidationResult]) -> ValidationResult:
     --------
     >>> import numpy as np
     >>> from posterity import BayesianLinearRegression
-    >>> from posterity.evaluation import merged, progressive_validation
+    >>> from posterity.evaluation import merge_validations, progressive_validation
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 2))
     >>> y = X @ [1.0, -2.0] + rng.normal(size=1000)
@@ -45,13 +45,13 @@ def merged(results: Iterable[ValidationResult]) -> ValidationResult:
     >>> parts = [progressive_validation(model, X[i : i + 250], y[i : i + 250])
     ...          for i in (0, 250, 500, 750)]
     >>> whole = progressive_validation(BayesianLinearRegression(prior_precision=1.0), X, y)
-    >>> abs(merged(parts).log_score - whole.log_score) < 1e-12
+    >>> abs(merge_validations(parts).log_score - whole.log_score) < 1e-12
     True
     """
     totals = [result.totals for result in results]
     if not totals:
         raise ValueError("there is no result to merge: give results of at least one row")
-    return summarize(added(totals))
+    return summarize(add_totals(totals))
 
 
-__all__ = ["merged"]
+__all__ = ["merge_validations"]

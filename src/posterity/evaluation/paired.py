@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.averaging.members import check_member, fresh, get_final_step, transformed
+from posterity.averaging.members import check_member, fresh, get_final_step, transform_for_last
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import bounded_batches
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._long_run import MOST_LAGS, LongRunLedger
-from posterity.evaluation._names import named
+from posterity.evaluation._names import name_models
 from posterity.evaluation._tally import ScoredBatch, Tally
 from posterity.evaluation.paired_result import PairedComparison
-from posterity.evaluation.progressive import checked_count, checked_levels, scored_batches
+from posterity.evaluation.progressive import check_count, check_levels, scored_batches
 from posterity.evaluation.slices import Sliced
 
 FloatArray = NDArray[np.float64]
@@ -41,7 +41,7 @@ class _Learner:
         self._began = False
 
     def predict_then_learn(self, X: Any, y: Any, **keywords: Any) -> Any:
-        rows = transformed(self.model, X, y, first=not self._began)
+        rows = transform_for_last(self.model, X, y, first=not self._began)
         self._began = True
         try:
             return get_final_step(self.model).predict_then_learn(rows, y, **keywords)
@@ -125,11 +125,11 @@ def compare_predictions(
     """
     if loss not in LOSSES:
         raise ValueError(f"loss is {loss!r}: it must be one of {', '.join(map(repr, LOSSES))}")
-    levels = checked_levels(levels)
-    delay = checked_count("delay", delay, 0)
+    levels = check_levels(levels)
+    delay = check_count("delay", delay, 0)
     if period is not None:
-        period = checked_count("period", period, 1)
-    names, given = named(models)
+        period = check_count("period", period, 1)
+    names, given = name_models(models)
     if len(names) < 2:
         raise ValueError(f"give two models or more to compare, got {len(names)}")
     if max(delay, lags or 0) > MOST_LAGS:
@@ -137,7 +137,7 @@ def compare_predictions(
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
     tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
-    batches = bounded_batches(X, y, sample_weight, checked_count("batch_rows", batch_rows, 1))
+    batches = bounded_batches(X, y, sample_weight, check_count("batch_rows", batch_rows, 1))
     predictions = [
         scored_batches(learner, own, levels, delay)
         for learner, own in zip(learners, tee(batches, len(learners)), strict=True)

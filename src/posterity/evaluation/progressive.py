@@ -15,7 +15,7 @@ from posterity.evaluation._batches import (
     Batch,
     WeightedBatch,
     bounded_batches,
-    joined,
+    join_batches,
     take,
 )
 from posterity.evaluation._scores import score_columns
@@ -117,18 +117,18 @@ def progressive_validation(
     >>> result.baselines["mean so far"].skill > 0.5
     True
     """
-    levels = checked_levels(levels)
-    delay = checked_count("delay", delay, 0)
-    batch_rows = checked_count("batch_rows", batch_rows, 1)
-    follow = checked_count("follow", follow, 0)
+    levels = check_levels(levels)
+    delay = check_count("delay", delay, 0)
+    batch_rows = check_count("batch_rows", batch_rows, 1)
+    follow = check_count("follow", follow, 0)
     if period is not None:
-        period = checked_count("period", period, 1)
+        period = check_count("period", period, 1)
     _check_model(model)
     tally = Tally(levels, delay=delay, period=period, slices=slices)
     batches = bounded_batches(stream, y, sample_weight, batch_rows)
     follower = None
     if follow:
-        follower = CoefficientFollower(model, follow, lambda: _expected_rows(stream, y))
+        follower = CoefficientFollower(model, follow, lambda: _estimate_rows(stream, y))
         batches = follower.pieces(batches)
     for scored in scored_batches(model, batches, levels, delay):
         tally.add(scored)
@@ -183,7 +183,7 @@ def _validate_with_delay(
                 "times and delay can't go together, as rows would be learned out of order: leave "
                 "one of them out"
             )
-        rows = joined(waiting, batch)
+        rows = join_batches(waiting, batch)
         predicted = np.arange(n_waiting, n_waiting + n)
         events = np.stack([predicted, predicted - delay], axis=1).ravel()
         is_prediction = np.tile([True, False], n)
@@ -214,7 +214,7 @@ def _validate_with_delay(
         model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])
 
 
-def _expected_rows(stream: Any, y: Any) -> float:
+def _estimate_rows(stream: Any, y: Any) -> float:
     """How many rows there will be: known of arrays, estimated of a table on disk; or 0."""
     if y is not None or (isinstance(stream, tuple) and len(stream) > 1):
         return len(stream[1] if y is None else y)
@@ -232,7 +232,7 @@ def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
         raise
 
 
-def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
+def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     if isinstance(levels, (int, float)):
         raise TypeError(f"levels must be a sequence of numbers, as in levels=({levels},)")
     checked = tuple(dict.fromkeys(float(level) for level in levels))
@@ -242,7 +242,7 @@ def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
     return checked
 
 
-def checked_count(name: str, value: int, least: int) -> int:
+def check_count(name: str, value: int, least: int) -> int:
     try:
         count = index(value)
     except TypeError:

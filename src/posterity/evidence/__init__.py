@@ -21,7 +21,7 @@ Examples
 np.float64(1.0)
 """
 
-from posterity.distributions.mixing import matched
+from posterity.distributions.mixing import match_moments
 from posterity.evidence.bounded import Bounded, OddsScale
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, RunningScales
@@ -30,6 +30,7 @@ from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
 from posterity.evidence.together import Together
+from posterity.other_names import find_former_name
 
 __all__ = [
     "Bounded",
@@ -44,6 +45,10 @@ __all__ = [
     "Spectrum",
     "Strategy",
     "Together",
-    "matched",
+    "match_moments",
     "maximize",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return globals()[find_former_name(__name__, name, {"matched": "match_moments"})]

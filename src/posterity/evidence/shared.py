@@ -93,7 +93,7 @@ class SharedPrior:
         return _make_factor(root, self.mean).covariance()
 
 
-def learned(
+def learn_prior(
     sample: GroupSample,
     noise: Noise,
     mean: Array,
@@ -175,7 +175,7 @@ def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.boo
     )
 
 
-def given(prior: Factor) -> SharedPrior:
+def make_given_prior(prior: Factor) -> SharedPrior:
     """A prior that is known."""
     log_determinants = prior.log_determinant()
     mean = prior.coefficients()[:, 0]
@@ -471,8 +471,8 @@ def _triangulate(matrix: Array) -> Array:
 __all__ = [
     "GroupSample",
     "SharedPrior",
-    "given",
     "learn_from_all",
-    "learned",
+    "learn_prior",
+    "make_given_prior",
     "with_given_precision",
 ]

@@ -280,7 +280,7 @@ class Factor:
         """
         gone = Factor(self.n_coefficients)
         gone.append(X, Y, weights, intercept=intercept)
-        triangle = removal.reduced(
+        triangle = removal.remove_uncertain_rows(
             self.triangle, gone.triangle[:, : len(self.triangle)], rounding, exact=exact
         )
         if triangle is None:
@@ -399,7 +399,7 @@ class Factor:
         gone.append(X, Y, weights, intercept=intercept)
         q = len(self.triangle)
         prior = None if stay is None or not stay.rank else stay.triangle[:, :q]
-        left = removal.removed(self.triangle, self.n_targets, gone.triangle[:, :q], prior)
+        left = removal.remove_rows(self.triangle, self.n_targets, gone.triangle[:, :q], prior)
         if left is None:
             roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
             first = [np.ones((len(X), 1))] if intercept else []

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from posterity import kernel
 from posterity.factor.factor import Factor
-from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sorted_rows
+from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked
 from posterity.factor.parallel import partitions, run_together
 
@@ -173,7 +173,7 @@ class GroupBank:
         Before each row of a group but its first, what is known of the group weighs ``discount`` of
         what it did.
         """
-        order = sorted_rows(rows.numbers, rows.slots)
+        order = sort_rows(rows.numbers, rows.slots)
         tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
 
@@ -194,7 +194,7 @@ class GroupBank:
         group; the last is not told where each row raises it by 1. ``priors`` (k, q, ld): of the
         first k - 1 slots, and of all others.
         """
-        order = sorted_rows(rows.numbers, rows.slots)
+        order = sort_rows(rows.numbers, rows.slots)
         tallies = self._tallies
         X, y, weights, intercept = rows.X, rows.y, rows.weights, rows.intercept
         before = np.empty((4, len(rows))) if out is None else out
@@ -322,7 +322,7 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     return left.triangle
 
 
-def predicted(
+def predict_rows(
     posteriors: Array, newcomer: Array, X: Array, places: Slots, *, intercept: bool
 ) -> tuple[Array, Array]:
     """Means (n,) and leverages (n,) of rows, each under the packed posterior at its place.
@@ -380,7 +380,7 @@ __all__ = [
     "BankImage",
     "GroupBank",
     "NotInGroupError",
-    "predicted",
+    "predict_rows",
     "solve_groups",
     "whiten_groups",
 ]

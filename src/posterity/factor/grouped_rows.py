@@ -70,7 +70,7 @@ def check_together(X: Array, y: Array, weights: Array | None) -> None:
     )
 
 
-def sorted_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
+def sort_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
     """Rows sorted by group."""
     parts = partitions(len(numbers), 4)
     places = list(range(len(parts)))
@@ -129,4 +129,4 @@ def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tup
     return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 
-__all__ = ["GroupedRows", "check_together", "number_keys", "shares", "sorted_rows"]
+__all__ = ["GroupedRows", "check_together", "number_keys", "shares", "sort_rows"]

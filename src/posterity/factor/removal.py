@@ -24,7 +24,7 @@ LITTLE, MOST_MOVED = 0.1, 3.0
 LEAST_COLUMN = 1e-4
 
 
-def removed(
+def remove_rows(
     triangle: Array, n_targets: int, rows: Array, stay: Array | None = None
 ) -> tuple[Array, float] | None:
     """The triangle (q, ld) without ``rows`` (n, q), and the smallest cosine; None if impossible.
@@ -39,10 +39,10 @@ def removed(
     >>> triangle = kernel.empty_triangle(2)
     >>> rows = np.array([[1.0, 2.0]])
     >>> kernel.append_block(triangle, 1, rows[:, :1].copy(), rows[:, 1:].copy(), None, False)
-    >>> removed(triangle, 1, rows)[0][:, :2]
+    >>> remove_rows(triangle, 1, rows)[0][:, :2]
     array([[0., 0.],
            [0., 0.]])
-    >>> removed(triangle, 1, 2.0 * rows) is None
+    >>> remove_rows(triangle, 1, 2.0 * rows) is None
     True
     """
     q = len(triangle)
@@ -66,7 +66,9 @@ def removed(
     return fresh, float(np.sqrt(left.min(initial=1.0)))
 
 
-def reduced(triangle: Array, rows: Array, rounding: float, *, exact: bool) -> Array | None:
+def remove_uncertain_rows(
+    triangle: Array, rows: Array, rounding: float, *, exact: bool
+) -> Array | None:
     """The triangle (q, ld) of one target without ``rows`` (n, q), which may say more than it does.
 
     With F = [R z], rows' features are G R, and G = U C V'. Of the orthonormal directions V a share

@@ -59,7 +59,7 @@ def _window(posterior: Any) -> bool:
     )
 
 
-def _averaged(posterior: Any) -> bool:
+def _get_averaged(posterior: Any) -> bool:
     expert_weights, rates = posterior.expert_weights, len(posterior.persistence)
     return (
         len(posterior.runs) > 0
@@ -71,7 +71,7 @@ def _averaged(posterior: Any) -> bool:
 
 
 def _adaptive(posterior: Any) -> bool:
-    return _averaged(posterior) and len(posterior.noises) == len(posterior.runs)
+    return _get_averaged(posterior) and len(posterior.noises) == len(posterior.runs)
 
 
 def _noise_memories(posterior: Any) -> bool:
@@ -313,8 +313,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _posterior,
     "FadingPosterior": _fading,
     "WindowPosterior": _window,
-    "AveragedPosterior": _averaged,
-    "GeneralizedAverage": _averaged,
+    "AveragedPosterior": _get_averaged,
+    "GeneralizedAverage": _get_averaged,
     "AdaptivePosterior": _adaptive,
     "NoiseMemories": _noise_memories,
     "Runs": _runs,

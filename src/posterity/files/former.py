@@ -31,7 +31,7 @@ def full_contrasts(values: Values) -> Contrasts:
     return contrasts
 
 
-def shared_contrasts(values: Values) -> Contrasts:
+def copy_shared_triangle(values: Values) -> Contrasts:
     """One triangle that all contrasts shared, with a target for each: each class has a copy."""
     contrasts, data = _contrasts(values, separate=True)
     p = contrasts.n_columns
@@ -56,7 +56,7 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
     if not (0.0 <= effective < np.inf and 0.0 <= seen < np.inf):
         raise ValueError("the weights of rows must be finite")
     posterior = SoftmaxPosterior(
-        _counted(known, rate, effective, seen),
+        _count_contrasts(known, rate, effective, seen),
         prior,
         OddsScale() if values["learns"] else None,
         due=seen + max(float(values["due"]) - effective, 0.0),
@@ -64,7 +64,9 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
     )
     if recent is not None:
         left = max(effective - float(np.sum(recent.weights)), 0.0)
-        base = _counted(recent.base, rate, left, max(seen - float(np.sum(recent.weights)), 0.0))
+        base = _count_contrasts(
+            recent.base, rate, left, max(seen - float(np.sum(recent.weights)), 0.0)
+        )
         posterior.recent = replace(recent, base=base)
     if rate < 1.0:
         known = posterior.contrasts
@@ -85,7 +87,7 @@ def _contrasts(values: Values, *, separate: bool) -> tuple[Contrasts, Factor]:
     return contrasts, data
 
 
-def _counted(contrasts: Contrasts, rate: float, effective: float, seen: float) -> Contrasts:
+def _count_contrasts(contrasts: Contrasts, rate: float, effective: float, seen: float) -> Contrasts:
     after = Contrasts.before_data(
         contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
     )
@@ -97,4 +99,4 @@ def _counted(contrasts: Contrasts, rate: float, effective: float, seen: float) -
     return after
 
 
-__all__ = ["full_contrasts", "shared_contrasts", "softmax_posterior"]
+__all__ = ["copy_shared_triangle", "full_contrasts", "softmax_posterior"]

@@ -284,7 +284,7 @@ LATER: dict[str, dict[str, object]] = {
 # Classes that only files from before name, and what makes of their attributes what there is now.
 FORMER_CLASSES = {
     "FullContrasts": ("posterity.files.former", "full_contrasts"),
-    "SharedContrasts": ("posterity.files.former", "shared_contrasts"),
+    "SharedContrasts": ("posterity.files.former", "copy_shared_triangle"),
     "SoftmaxPosterior": ("posterity.files.former", "softmax_posterior"),
     "NoiseFading": ("posterity.generalized._former", "nothing"),
     "QuantilePosterior": ("posterity.generalized._former", "quantile_posterior"),

@@ -86,7 +86,7 @@ def _rows_of(factor: NDArray[Any], length: int) -> int:
     return q
 
 
-def stacked(halves: Array, q: int) -> Array:
+def unpack_triangles(halves: Array, q: int) -> Array:
     """Packed triangles (n, q (q + 1) / 2) from a file; ``ValueError`` where they can't be any."""
     if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
         raise ValueError(f"an array of shape {halves.shape} does not contain triangles of {q} rows")

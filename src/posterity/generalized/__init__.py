@@ -1,7 +1,5 @@
 """Floor 3: linear models of what has no Gaussian noise."""
 
-import warnings
-
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.generalized.logistic import BayesianLogisticRegression
 from posterity.generalized.negative_binomial import BayesianNegativeBinomialRegression
@@ -9,6 +7,7 @@ from posterity.generalized.poisson import BayesianPoissonRegression
 from posterity.generalized.quantile import BayesianQuantileRegression
 from posterity.generalized.robust import BayesianRobustRegression
 from posterity.generalized.varying_features import VaryingFeatures
+from posterity.other_names import find_former_name
 
 __all__ = [
     "BayesianGeneralizedLinear",
@@ -22,7 +21,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "RobustBayesianRegression":  # its name for one version more
-        warnings.warn(f"{name} is called BayesianRobustRegression now", FutureWarning, stacklevel=2)
-        return BayesianRobustRegression
-    raise AttributeError(f"module 'posterity.generalized' has no attribute {name!r}")
+    former = {"RobustBayesianRegression": "BayesianRobustRegression"}  # for one version more
+    return globals()[find_former_name(__name__, name, former)]

@@ -285,7 +285,7 @@ class Classifier(GeneralizedModel):
         if model._posterior_or_none is None:
             if model.basis is not None:
                 shares = (y == np.arange(len(met))).astype(np.float64)
-                model.basis_ = functions.fixed(model, model.basis, X, shares)
+                model.basis_ = functions.fit_basis(model, model.basis, X, shares)
             model.classes_ = met
             model._start()
         columns = model._columns(X)

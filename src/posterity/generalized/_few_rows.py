@@ -78,12 +78,12 @@ def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
     centre = rows.median(rows.y)
     size = max(1.4826 * rows.median(np.abs(rows.y - centre)), rows.floor)
     y = np.clip(rows.y, centre - FAR * size, centre + FAR * size)
-    nodes = _learned(fresh, rows, y)
+    nodes = _learn_rows(fresh, rows, y)
     for _ in range(ROUNDS):
         mean, variance = _mix_fits(nodes, nodes.moments(rows.X))
         reach = OUTLYING * np.sqrt(variance + nodes.weights @ np.square(nodes.noise))
         y = mean + np.clip(rows.y - mean, -reach, reach)
-        nodes = _learned(fresh, rows, y)
+        nodes = _learn_rows(fresh, rows, y)
     return nodes
 
 
@@ -106,7 +106,7 @@ def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: flo
     return Spread(scale, df, math.sqrt(ratio * max(1.0 - 2.0 / df, LEAST_SHARE)), 0.0)
 
 
-def _learned(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
+def _learn_rows(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
     posterior = fresh.with_many_nodes(LearnedNoise())
     posterior.append(rows.X, y[:, None], rows.weights, np.zeros(len(y)))
     weights, posteriors = zip(*posterior.parts, strict=True)

@@ -38,7 +38,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
         raise NotImplementedError  # each model says
 
     def _before_data(self) -> LinearPosterior:
-        scale = _checked_scale(self.noise_scale)
+        scale = _check_scale(self.noise_scale)
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
@@ -52,11 +52,11 @@ class HeavyTailedRegression(BayesianLinearRegression):
         """The noise in whose units the prior is stated."""
         if self.noise_scale is None:
             return KnownNoise(1.0)
-        scale = _checked_scale(self.noise_scale) / self._scale_unit  # type: ignore[operator]
+        scale = _check_scale(self.noise_scale) / self._scale_unit  # type: ignore[operator]
         return KnownNoise(scale**-2.0)
 
 
-def _checked_scale(noise_scale: float | None) -> float | None:
+def _check_scale(noise_scale: float | None) -> float | None:
     if noise_scale is not None and not 0.0 < noise_scale < math.inf:
         raise ValueError(
             f"noise_scale is {noise_scale}: it must be positive and finite, or None to learn it"

@@ -28,7 +28,7 @@ from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
 from posterity.generalized._start import Kept, ModeFit, WarmStart, most_probable, noise_of
-from posterity.generalized._unlearning import in_order, matched, take_out, without
+from posterity.generalized._unlearning import in_order, make_matched_site, take_out, without
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
@@ -169,7 +169,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def _remove_rows(self, rows: Kept) -> None:
         state, together = self.state, self.state.spread is not None
         if together:
-            site = matched(self.likelihood, self._unit, rows.weights)
+            site = make_matched_site(self.likelihood, self._unit, rows.weights)
         else:
             site = in_order(self.likelihood, self.scale)
         tally, slope = take_out(state.inner, state.tally, rows, site, together=together)

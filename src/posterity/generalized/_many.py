@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
-from posterity.linear.base import learned_by
+from posterity.linear.base import choose_strategy
 from posterity.noise import LOG_2PI
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
@@ -47,7 +47,7 @@ def begin_posterior(
 
     Raises ``ValueError`` for settings that so many can't have.
     """
-    strategy = learned_by(precision, LEARNED)
+    strategy = choose_strategy(precision, LEARNED)
     linear_moments = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
     root = linear_moments.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)

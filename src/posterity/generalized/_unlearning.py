@@ -46,7 +46,7 @@ def without(kept: Kept, gone: Kept) -> Kept:
     return Kept(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
 
 
-def matched(noise: WorkingNoise, scale: float, weights: Array) -> Site:
+def make_matched_site(noise: WorkingNoise, scale: float, weights: Array) -> Site:
     """Sites of rows that were fitted together, by their moments."""
     code = noise.at(1.0).kernel_code
     assert code is not None  # of all noise here

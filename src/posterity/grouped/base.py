@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from posterity.distributions._limits import interval_ends
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.effects import average_change, shared_posterior
+from posterity.grouped.effects import average_change, build_shared_posterior
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.inputs import (
     NO_KIND,
@@ -107,7 +107,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def shared_posterior_(self) -> JointOfOne:
         """Joint posterior of the means over groups: of the fixed effects of a mixed model."""
         names = ["intercept"] * int(self.fit_intercept) + feature_names(self)
-        return shared_posterior(self._posterior, tuple(names))
+        return build_shared_posterior(self._posterior, tuple(names))
 
     @property
     @one_at_a_time

@@ -23,7 +23,7 @@ from posterity.posteriors.grouped import GroupedPosterior
 Array = NDArray[np.float64]
 
 
-def shared_posterior(known: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
+def build_shared_posterior(known: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
     """Joint posterior of the means of [intercept, coefficients] over groups."""
     if not known.belief.free.all():
         raise ValueError(

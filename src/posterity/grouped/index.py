@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.grouped.keys import Keys, Labels, chosen, listed
+from posterity.grouped.keys import Keys, Labels, list_labels, select_labels
 from posterity.kernel import KeyTable
 
 Slots = NDArray[np.intp]
@@ -44,7 +44,7 @@ class KeyIndex:
             isinstance(self.labels, np.ndarray)
             or all(type(label) is int and abs(label) <= _LARGEST for label in self.labels)
         )
-        self._use_table(_Numbers(self.labels) if whole else _Objects(listed(self.labels)))
+        self._use_table(_Numbers(self.labels) if whole else _Objects(list_labels(self.labels)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyIndex, (self.labels.copy(), self.kinds)
@@ -75,7 +75,7 @@ class KeyIndex:
         if not new and not len(self.labels):
             return np.full(len(keys.labels), -1, dtype=np.intp)
         if new and not self._table.takes(keys.labels):
-            self._use_table(_Objects(listed(self.labels)))
+            self._use_table(_Objects(list_labels(self.labels)))
         found = self._table.places(keys.labels, new)
         self.labels = self._table.labels
         return found
@@ -126,7 +126,7 @@ class KeyIndex:
 
     def keep(self, which: NDArray[np.bool_]) -> KeyIndex:
         """The index of those for which ``which`` (size,) is True, in the same order."""
-        return KeyIndex(chosen(self.labels, np.flatnonzero(which)), self.kinds)
+        return KeyIndex(select_labels(self.labels, np.flatnonzero(which)), self.kinds)
 
     def shown(self) -> NDArray[Any]:
         """The keys as users know them: (G,) numbers, dates, or objects."""
@@ -176,7 +176,7 @@ class _Objects:
         return self._slots.get(key, -1)
 
     def places(self, labels: Labels, new: bool) -> Slots:
-        labels = listed(labels)
+        labels = list_labels(labels)
         if new:
             for label in labels:
                 if label not in self._slots:

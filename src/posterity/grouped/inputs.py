@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import Keys, chosen, key_of, read_keys
+from posterity.grouped.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.inputs import read_rows
 
 Array = NDArray[np.float64]
@@ -131,7 +131,7 @@ def drop_weightless_rows(given: Input) -> Input:
     used = np.unique(left)
     place = np.zeros(len(given.keys.labels), dtype=np.int32)
     place[used] = np.arange(len(used))
-    keys = Keys(place[left], chosen(given.keys.labels, used), given.keys.kinds)
+    keys = Keys(place[left], select_labels(given.keys.labels, used), given.keys.kinds)
     return Input(given.X[some], given.y[some], given.weights[some], keys)
 
 

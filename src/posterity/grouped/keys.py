@@ -35,7 +35,7 @@ class Keys:
 
     def label(self, number: int) -> Any:
         """The key of this number, of Python's own types."""
-        return listed(self.labels[number : number + 1])[0]
+        return list_labels(self.labels[number : number + 1])[0]
 
 
 def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
@@ -54,7 +54,7 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
         numbers, distinct = number_keys(pairs)
         together = len(distinct)
     rows = _find_first_rows(numbers, together)
-    parts = [listed(chosen(c.labels, c.numbers[rows])) for c in read]
+    parts = [list_labels(select_labels(c.labels, c.numbers[rows])) for c in read]
     kinds = tuple(kind for column in read for kind in column.kinds)
     return Keys(numbers, list(zip(*parts, strict=True)), kinds)
 
@@ -65,14 +65,14 @@ def key_of(value: Any, n_parts: int, name: str = "group") -> Keys:
     return read_keys([[part] for part in parts], [name] * len(parts))
 
 
-def chosen(labels: Labels, numbers: NDArray[Any]) -> Labels:
+def select_labels(labels: Labels, numbers: NDArray[Any]) -> Labels:
     """The labels of these numbers."""
     if isinstance(labels, np.ndarray):
         return labels[numbers]
     return [labels[number] for number in numbers.tolist()]
 
 
-def listed(labels: Labels) -> list[Any]:
+def list_labels(labels: Labels) -> list[Any]:
     """Labels of Python's own types."""
     return labels if isinstance(labels, list) else labels.tolist()
 
@@ -253,4 +253,4 @@ def _check_lengths(one: Numbers, other: Numbers) -> None:
         )
 
 
-__all__ = ["Keys", "Labels", "chosen", "key_of", "listed", "read_keys"]
+__all__ = ["Keys", "Labels", "key_of", "list_labels", "read_keys", "select_labels"]

@@ -215,7 +215,7 @@ class CsvSource:
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
         if not pa.types.is_string(field.type):
-            return pa.field(field.name, _settled(field.type))
+            return pa.field(field.name, _settle_types(field.type))
         words = values.drop_null()[:1000].to_pylist()
         odd = next((word for word in words if not _can_read(word)), "")
         return pa.field(field.name, field.type, metadata={EXAMPLE: odd.encode()})
@@ -328,7 +328,7 @@ def _can_read(word: str) -> bool:
     return True
 
 
-def _settled(inferred: Any) -> Any:
+def _settle_types(inferred: Any) -> Any:
     import pyarrow as pa
 
     number = pa.types.is_integer(inferred) or pa.types.is_null(inferred)

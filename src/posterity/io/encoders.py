@@ -167,7 +167,7 @@ class PlacedEncoder:
         return PlacedEncoder(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
 
 
-def placed(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
+def place_encoders(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
     """Encoders whose features stand side by side."""
     made, first = [], 0
     for encoder in encoders:
@@ -177,4 +177,4 @@ def placed(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
     return tuple(made)
 
 
-__all__ = ["Categories", "Days", "Encoder", "Numbers", "PlacedEncoder", "placed"]
+__all__ = ["Categories", "Days", "Encoder", "Numbers", "PlacedEncoder", "place_encoders"]

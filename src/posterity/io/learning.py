@@ -129,7 +129,7 @@ def learn_stream(
         names = stream.feature_names
         if growing:
             _add_new_features(model, names)
-        model.partial_fit(named(rows.X, names, model), rows.y, **rows.keywords())  # type: ignore[attr-defined]
+        model.partial_fit(name_columns(rows.X, names, model), rows.y, **rows.keywords())  # type: ignore[attr-defined]
         if progress is not None:
             progress(stream)
     return model
@@ -200,7 +200,7 @@ def predict_stream(
     stream = open_rows(table, list(names), reading)
     wrapped = container(table, output)
     for X, rows in stream:
-        yield wrapped(rows, _list_columns(model, named(X, names, model), level, quantiles))
+        yield wrapped(rows, _list_columns(model, name_columns(X, names, model), level, quantiles))
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -220,7 +220,7 @@ def _add_new_features(model: Any, names: Sequence[str]) -> None:
     model._take_over(wider)
 
 
-def named(X: Any, names: Sequence[str], model: Any = None) -> Any:
+def name_columns(X: Any, names: Sequence[str], model: Any = None) -> Any:
     """Rows with names for their columns, which models check: an Arrow table, a copy.
 
     Where ``model`` is one of posterity's own, and has learned features already, there is no copy.
@@ -252,4 +252,4 @@ def _list_columns(
     return row_columns
 
 
-__all__ = ["learn_stream", "named", "predict_stream"]
+__all__ = ["learn_stream", "name_columns", "predict_stream"]

@@ -245,12 +245,12 @@ def make_policy(missing: Missing, names: Callable[[], Sequence[str]]) -> Policy:
     return Skip() if missing == "skip" else Refuse()
 
 
-def counted(holes: Mapping[str, int], most: int = 8) -> str:
+def describe_holes(holes: Mapping[str, int], most: int = 8) -> str:
     """Columns and their holes, the most first, in words.
 
     Examples
     --------
-    >>> counted({"age": 3, "pool": 1200})
+    >>> describe_holes({"age": 3, "pool": 1200})
     "'pool' 1,200, 'age' 3"
     """
     ranked = sorted(holes.items(), key=lambda one: -one[1])

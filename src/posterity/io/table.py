@@ -22,7 +22,7 @@ from posterity.io.columns import (
     select_columns,
 )
 from posterity.io.csv_source import TextFormat
-from posterity.io.encoders import Categories, Encoder, PlacedEncoder, placed
+from posterity.io.encoders import Categories, Encoder, PlacedEncoder, place_encoders
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags
@@ -30,7 +30,7 @@ from posterity.io.missing import (
     ColumnMeans,
     Missing,
     Policy,
-    counted,
+    describe_holes,
     make_policy,
     refuse_too_large,
     sum_is_usable,
@@ -198,7 +198,9 @@ class TableStream:
             kept = self._policy.apply(rows.X, rows.y, place)
         except TableError as error:
             if len(holes) > 1:
-                error.add_note(f"missing in the {len(rows.y):,} rows from there: {counted(holes)}")
+                error.add_note(
+                    f"missing in the {len(rows.y):,} rows from there: {describe_holes(holes)}"
+                )
             raise
         self.n_missing.update(holes)
         self.n_left_out.update(self._count_missing(rows))
@@ -390,7 +392,7 @@ def open_first(
         check_numbers(source.schema, target, "target of lags")
     lags = [Lag(target, rows) for rows in how.lags]
     encoders = (*(_choose_encoders(source, chosen, reading, how) if chosen else ()), *lags)
-    return TableStream(source, goal, placed(encoders), reading, growing=growing)
+    return TableStream(source, goal, place_encoders(encoders), reading, growing=growing)
 
 
 def open_rows(

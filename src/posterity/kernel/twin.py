@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 EPSILON = float(np.finfo(float).eps)
 
 
-def stacked_rows(X: Array, Y: Array | None, n_targets: int, intercept: bool) -> Array:
+def stack_rows(X: Array, Y: Array | None, n_targets: int, intercept: bool) -> Array:
     """Rows [1?, x, y] of shape (n, q)."""
     targets = np.zeros((len(X), n_targets)) if Y is None else Y.reshape(len(X), n_targets)
     ones = np.ones((len(X), 1 if intercept else 0))
@@ -68,7 +68,7 @@ def predict_rows(triangle: Array, n_targets: int, X: Array, intercept: bool) -> 
     """Mean (n, k) and leverage (n,) of each row of ``X`` (n, m)."""
     p = len(triangle) - n_targets
     mean, leverage = np.empty((len(X), n_targets)), np.empty(len(X))
-    for i, row in enumerate(stacked_rows(X, None, n_targets, intercept)):
+    for i, row in enumerate(stack_rows(X, None, n_targets, intercept)):
         mean[i], leverage[i] = _predict_row(triangle, row, p)
     return mean, leverage
 
@@ -86,7 +86,7 @@ def _learn_after(
     p = len(triangle) - n_targets
     error, leverage = np.empty((len(X), n_targets)), np.empty(len(X))
     residual = np.empty((len(X), n_targets))
-    rows = stacked_rows(X, Y, n_targets, intercept)
+    rows = stack_rows(X, Y, n_targets, intercept)
     roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
     for i, (row, root) in enumerate(zip(rows, roots, strict=True)):
         forget(i)
@@ -136,7 +136,7 @@ def learn_stabilized(
     q = len(triangle)
     data = np.zeros_like(triangle)
     data[:, :q] = _root(triangle[:, :q].T @ triangle[:, :q] - prior[:, :q].T @ prior[:, :q])
-    rows = np.sqrt(1.0 if weights is None else weights[:, None]) * stacked_rows(
+    rows = np.sqrt(1.0 if weights is None else weights[:, None]) * stack_rows(
         X, Y, n_targets, intercept
     )
 
@@ -167,7 +167,7 @@ def learn_directional(
     The posterior must be proper.
     """
     p, q = len(triangle) - n_targets, len(triangle)
-    points = stacked_rows(X, None, n_targets, intercept)[:, :p]
+    points = stack_rows(X, None, n_targets, intercept)[:, :p]
 
     def fade(i: int) -> None:
         information = triangle[:p, :p].T @ triangle[:p, :p]
@@ -252,7 +252,7 @@ def append_block(
     """Append all rows at once, in place: one Householder QR of everything stacked."""
     q = len(triangle)
     roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
-    rows = roots[:, None] * stacked_rows(X, Y, n_targets, intercept)
+    rows = roots[:, None] * stack_rows(X, Y, n_targets, intercept)
     upper = np.linalg.qr(np.vstack([triangle[:, :q], rows]), mode="r")
     signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
     triangle[:, :q] = signs[:, None] * upper
@@ -269,7 +269,7 @@ def remove_rows(
     q = len(triangle)
     p = q - n_targets
     roots = np.ones(len(X)) if weights is None else np.sqrt(weights)
-    rows = roots[:, None] * stacked_rows(X, Y, n_targets, intercept)
+    rows = roots[:, None] * stack_rows(X, Y, n_targets, intercept)
     least = 1.0
     for i, row in enumerate(rows):
         before = np.diag(triangle[:, :q]).copy()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.kernel.twin import _append_row, _predict_row, stacked_rows
+from posterity.kernel.twin import _append_row, _predict_row, stack_rows
 
 Array = NDArray[np.float64]
 # Precision, target and log normaliser, given target, mean, variance and weight.
@@ -31,7 +31,7 @@ def learn_sites(
     """As the kernel's; with a prior, that weighs exactly 1 before each row."""
     before = np.empty((5, len(X)))
     p = len(triangle) - 1
-    for i, row in enumerate(stacked_rows(X, None, 1, intercept)):
+    for i, row in enumerate(stack_rows(X, None, 1, intercept)):
         if discounts is not None:
             triangle *= np.sqrt(discounts[i])
             if prior is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.mixing import mixed_logs, way_to_mix
+from posterity.distributions.mixing import mix_logs, way_to_mix
 
 Array = NDArray[np.float64]
 
@@ -102,5 +102,5 @@ class Labels:
 
 @way_to_mix.register
 def _mix_labels(first: Labels, parts: Sequence[Any], weights: Array) -> Labels:
-    yes = mixed_logs([one.log_yes for one in parts], weights)
-    return Labels(yes, mixed_logs([one.log_no for one in parts], weights))
+    yes = mix_logs([one.log_yes for one in parts], weights)
+    return Labels(yes, mix_logs([one.log_no for one in parts], weights))

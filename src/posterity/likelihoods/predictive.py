@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.any_mixture import solved_quantile
-from posterity.distributions.mixing import matched_columns, way_to_match
+from posterity.distributions.mixing import match_column_moments, way_to_match
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.likelihoods.sites import moment_sites
 
@@ -228,4 +228,4 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
 def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
     """Under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
-    return type(first)(first.likelihood, *matched_columns(means, variances, weights))
+    return type(first)(first.likelihood, *match_column_moments(means, variances, weights))

@@ -229,7 +229,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
             targets = None if y is None else y[some]
-            self.basis_ = functions.fixed(self, self.basis, X[some], targets)
+            self.basis_ = functions.fit_basis(self, self.basis, X[some], targets)
         self._start()
 
     def _start(self) -> None:
@@ -310,7 +310,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
         given_mean, precision, of_intercept = self._beliefs()
-        noise, strategy = self._noise(), learned_by(precision, LEARNED)
+        noise, strategy = self._noise(), choose_strategy(precision, LEARNED)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
             precision = functions.in_units_of(basis, precision)
@@ -352,7 +352,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return X if self.basis is None else functions.columns(self, self.basis_, X)
 
 
-def learned_by(
+def choose_strategy(
     prior_precision: ArrayLike | str | evidence.Strategy, named: dict[str, evidence.Strategy]
 ) -> evidence.Strategy | None:
     """The strategy that learns the prior precision, or None where it is given in numbers."""

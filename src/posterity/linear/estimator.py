@@ -28,8 +28,8 @@ from posterity.linear.reader import LinearReader
 from posterity.linear.targets import (
     check_same_targets,
     check_targets_seen,
+    fill_missing_targets,
     lacks_targets,
-    observed_targets,
     read_target_row,
     row_lacks_targets,
 )
@@ -330,7 +330,7 @@ class LinearEstimator(LinearReader):
         offsets = self._eta_offsets(added, len(X))
         with name_bad_rows(self, X, y):
             columns = self._columns(X)
-            check_usable(columns, observed_targets(self, y))
+            check_usable(columns, fill_missing_targets(self, y))
             posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 

@@ -19,7 +19,7 @@ from posterity.linear.inputs import refuse_unusable
 Array = NDArray[np.float64]
 
 
-def fixed(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) -> Basis:
+def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) -> Basis:
     """A copy of ``basis``, fixed by the first batch ``X`` (n, d), ``y`` (n, q).
 
     Of a mapping, or where a feature is constant in that batch, it is a basis by column.

@@ -18,7 +18,7 @@ from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
 from posterity.linear.named import NamedRows
-from posterity.linear.targets import has_columns, observed_targets, read_targets
+from posterity.linear.targets import fill_missing_targets, has_columns, read_targets
 
 Array = NDArray[np.float64]
 
@@ -247,7 +247,7 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
         if values is None:
             continue
         values = np.asarray(values)
-        looked_at = observed_targets(model, values) if label == "y" else values
+        looked_at = fill_missing_targets(model, values) if label == "y" else values
         bad = np.argwhere(~(np.abs(looked_at) <= LARGEST))
         if len(bad) == 0:
             continue

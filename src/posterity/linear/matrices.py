@@ -17,7 +17,7 @@ MOST_COLUMNS = 2_000
 BLOCK = 4_000_000
 
 
-def checked_matrix(X: Any) -> Any:
+def check_matrix(X: Any) -> Any:
     """``X`` (n, m), sparse, by rows, with duplicate entries summed; ``X`` itself is left alone.
 
     Raises ``ValueError`` for an index out of its range, and naming row and column of a value that
@@ -68,7 +68,7 @@ def dense_rows(X: Any) -> NDArray[np.float64]:
         f"a sparse X of {X.shape[0]:,} x {X.shape[1]:,} with its zeros",
         "learn it in parts, by partial_fit",
     )
-    return np.asarray(checked_matrix(X).toarray())
+    return np.asarray(check_matrix(X).toarray())
 
 
 def check_width(X: Any) -> None:
@@ -87,4 +87,4 @@ def block_starts(X: Any) -> list[int]:
     return list(range(0, X.shape[0], rows))
 
 
-__all__ = ["block_starts", "check_width", "checked_matrix", "dense_rows"]
+__all__ = ["block_starts", "check_matrix", "check_width", "dense_rows"]

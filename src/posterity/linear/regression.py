@@ -26,7 +26,7 @@ from posterity.linear.inputs import (
     refuse_unusable,
 )
 from posterity.linear.leaving_out import leave_one_out
-from posterity.linear.matrices import block_starts, check_width, checked_matrix
+from posterity.linear.matrices import block_starts, check_matrix, check_width
 from posterity.linear.reader import asked
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.transaction import all_or_nothing
@@ -323,7 +323,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if not (plain and issparse(X) and len(block_starts(X)) > 1):
             return super()._learned(way, rows, times, added)
         check_width(X)
-        X = checked_matrix(X)
+        X = check_matrix(X)
         n = X.shape[0]
         weights = read_weights(sample_weight, n)
         check_consistent_length(X, y)

@@ -87,7 +87,7 @@ def row_lacks_targets(model: Any, y: Any) -> bool:
     return hasattr(model, "n_targets_") and lacks_targets(model, read_target_row(model, y))
 
 
-def observed_targets(model: Any, y: Array) -> Array:
+def fill_missing_targets(model: Any, y: Array) -> Array:
     """``y``, with 0 for targets that may be missing, and are."""
     return np.where(np.isnan(y), 0.0, y) if lacks_targets(model, y) else y
 

@@ -157,14 +157,14 @@ def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
 _NUMBERED = re.compile(r"^(?:FromUrl\.)?\d+\.")
 
 
-def named_features(said: Any) -> Iterator[tuple[str, float]]:
+def flatten_features(said: Any) -> Iterator[tuple[str, float]]:
     """Numbers of a context by name; a word is 1 in the feature ``name=word``.
 
     That a feature stood in a list, or in a URL, is not in its name.
 
     Examples
     --------
-    >>> list(named_features([{"hour": 7, "user": {"kind": "new"}}]))
+    >>> list(flatten_features([{"hour": 7, "user": {"kind": "new"}}]))
     [('hour', 7.0), ('user.kind=new', 1.0)]
     """
     for name, value in _features(said):
@@ -211,4 +211,4 @@ def _line(
     }
 
 
-__all__ = ["DsjsonTable", "arm_order", "decisions_in", "named_features", "write_dsjson"]
+__all__ = ["DsjsonTable", "arm_order", "decisions_in", "flatten_features", "write_dsjson"]

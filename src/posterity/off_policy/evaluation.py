@@ -128,7 +128,7 @@ def evaluate(
             "a table"
         )
     how = _How(
-        methods=_named(methods),
+        methods=_read_names(methods),
         level=level,
         anytime=anytime,
         reward_range=reward_range,
@@ -146,7 +146,7 @@ def evaluate(
         for name, policy in policies.items()
     }
     rows = 0
-    for piece, expected in _expected(log, how.methods, reward_model, folds):
+    for piece, expected in _predict_rewards(log, how.methods, reward_model, folds):
         rows += len(piece)
         for tally in tallies.values():
             tally.add(piece, expected)
@@ -157,12 +157,12 @@ def evaluate(
     return Evaluation(tuple(estimates), support, rows, level)
 
 
-def _named(methods: Sequence[str] | str) -> tuple[str, ...]:
+def _read_names(methods: Sequence[str] | str) -> tuple[str, ...]:
     """Names of methods in lower case, of several or of one."""
     return tuple(name.lower() for name in ([methods] if isinstance(methods, str) else methods))
 
 
-def _expected(
+def _predict_rewards(
     log: Log, methods: Sequence[str], model: Any, folds: int | None
 ) -> Iterator[tuple[Rounds, Array | None]]:
     if WITHOUT_MODEL.issuperset(methods):

@@ -108,7 +108,7 @@ class Logged:
 
     def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """See :class:`Target`."""
-        own = np.zeros(len(rounds)) if expected is None else _chosen(expected, rounds)
+        own = np.zeros(len(rounds)) if expected is None else _take_chosen(expected, rounds)
         nothing = np.zeros(1)
         return EvaluatedDecisions(
             rounds, np.ones(len(rounds)), own, own, nothing, nothing, is_logged=True
@@ -145,7 +145,7 @@ class Given:
         return evaluated(rounds, expected, self.probabilities[rounds.first : last])
 
 
-def _chosen(values: Array, rounds: Rounds) -> Array:
+def _take_chosen(values: Array, rounds: Rounds) -> Array:
     """(n,) what (n, K) values say of the arms that were chosen."""
     return np.asarray(values[np.arange(len(values)), rounds.arms])
 
@@ -183,9 +183,11 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         columns = _columns(policy, features)
         return Chances(lambda X: _in_order(policy, X[:, columns], arms), complete=False)
     if callable(policy):
-        return Chances(lambda X: _checked(_as_chances(policy(X), arms), len(X), len(arms)))
+        return Chances(
+            lambda X: _check_propensities(_as_chances(policy(X), arms), len(X), len(arms))
+        )
     if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
-        return Given(_checked(policy.reshape(len(policy), -1), len(policy), len(arms)))
+        return Given(_check_propensities(policy.reshape(len(policy), -1), len(policy), len(arms)))
     raise TypeError(
         f"{policy!r} is not a policy: give a Bandit, one of the arms {list(arms)}, "
         '"uniform", "logged", probabilities (n, K), or a function of contexts X'
@@ -238,7 +240,7 @@ def _as_chances(estimate: Any, arms: Sequence[Any]) -> Any:
     return (names[:, None] == as_labels(arms)).astype(np.float64)
 
 
-def _checked(propensities: Any, n: int, k: int) -> Array:
+def _check_propensities(propensities: Any, n: int, k: int) -> Array:
     chances = np.asarray(propensities, dtype=np.float64)
     if chances.shape != (n, k):
         raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")

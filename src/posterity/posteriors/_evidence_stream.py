@@ -25,7 +25,7 @@ from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_state import EvidenceState
-from posterity.posteriors._nodes import Nodes, predicted
+from posterity.posteriors._nodes import Nodes, predict_nodes
 from posterity.posteriors._turns import (
     ConstantFeatures,
     count_rows_until,
@@ -227,7 +227,7 @@ class NodesStream:
         elif choice.pinned.any():
             nodes = Nodes.of(choice, mean, state.data)
         else:
-            return predicted(choice, mean, state.data, X, y, weights)
+            return predict_nodes(choice, mean, state.data, X, y, weights)
         return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))
 
     def learn_sites(
@@ -276,7 +276,7 @@ class NodesStream:
         state.fresh = None
         if state.scales is not None:
             state.scales.learn(self.features(X), weights)
-        state.clock[0] += counted(weights, len(X))
+        state.clock[0] += count_rows(weights, len(X))
         if state.clock[0] >= state.clock[1]:
             self.begin_turn()
 
@@ -301,7 +301,7 @@ class NodesStream:
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows at once, and keep them as they were at the last turn."""
-        state, n_more = self.state, counted(weights, len(X))
+        state, n_more = self.state, count_rows(weights, len(X))
         rows = int(state.clock[0]) + n_more
         last, due = find_turns_around(rows, self._p, forgets=False)
         still = (
@@ -442,9 +442,9 @@ class TargetsStream(NodesStream):
         return path
 
 
-def counted(weights: Array | None, n: int) -> int:
+def count_rows(weights: Array | None, n: int) -> int:
     """How many of ``n`` rows weigh something."""
     return n if weights is None else int(np.count_nonzero(weights))
 
 
-__all__ = ["NEVER", "Chooser", "NodesStream", "TargetsStream", "counted"]
+__all__ = ["NEVER", "Chooser", "NodesStream", "TargetsStream", "count_rows"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from posterity.evidence.shared import (
     GroupSample,
     SharedPrior,
-    given,
-    learned,
+    learn_prior,
+    make_given_prior,
     unit_information,
     with_given_precision,
 )
@@ -56,7 +56,7 @@ class GroupBelief:
         if self.unit:
             return with_given_precision(sample, unit_information(sample, self.mean), self.free)
         if self.precision is None:
-            return learned(
+            return learn_prior(
                 sample,
                 noise,
                 self.mean,
@@ -65,7 +65,7 @@ class GroupBelief:
                 tolerance=tolerance,
             )
         if self.is_given:
-            return given(self.precision)
+            return make_given_prior(self.precision)
         return with_given_precision(sample, self.precision, self.free)
 
 

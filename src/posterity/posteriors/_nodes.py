@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, Normal, StudentT
-from posterity.distributions.mixing import matched
+from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
 from posterity.kernel import predict_by_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
@@ -95,7 +95,7 @@ class Nodes:
             # A noise that is not known yet has no units.
             more = np.where(added > 0.0, added, 0.0)
             predictions = [one.widen(each) for one, each in zip(predictions, more, strict=True)]
-        return predictions[0] if self.alone else joined(predictions, self.weights[:, None])
+        return predictions[0] if self.alone else mix_predictions(predictions, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
         """Weighted average of what each says (K, ...)."""
@@ -134,10 +134,10 @@ class FreshNodes:
         return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
 
 
-def joined(predictions: Sequence[Distribution], weights: Array) -> Distribution:
+def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
     """One distribution a row, matched to the mixture of predictions by weights (K, n or 1)."""
     with np.errstate(invalid="ignore"):
-        loc, scale = matched(
+        loc, scale = match_moments(
             np.array([one.loc for one in predictions]),
             np.array([one.scale for one in predictions]),
             weights,
@@ -159,7 +159,7 @@ def concatenate_rows(parts: Sequence[Distribution]) -> Distribution:
     return StudentT(np.concatenate(df), loc, scale)
 
 
-def predicted(
+def predict_nodes(
     choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
 ) -> Distribution:
     """What the chosen priors, each with all of the data, tell of each row before it is learned.

@@ -63,7 +63,7 @@ def learn_rows(
         sites = Sites(before.precision, before.target, before.log_normalizer)
         return Learned(before.mean, before.variance, sites)
 
-    return joined(posterior.learn_sites(learn, rows))
+    return join_learned(posterior.learn_sites(learn, rows))
 
 
 def learn_each_row(
@@ -80,10 +80,10 @@ def learn_each_row(
         target = (sites.target - row.offsets)[:, None]
         posterior.absorb(row.X, target, sites.precision, elapsed)
         learned.append(Learned(mean, variance, sites))
-    return joined(learned)
+    return join_learned(learned)
 
 
-def joined(parts: Sequence[Learned]) -> Learned:
+def join_learned(parts: Sequence[Learned]) -> Learned:
     """One after another."""
     if len(parts) == 1:
         return parts[0]

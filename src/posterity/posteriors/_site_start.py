@@ -38,7 +38,7 @@ class StartRows:
     def of(cls, rows: SiteRows) -> StartRows:
         """The first rows, which were learned together."""
         some = rows[rows.weights > 0.0]
-        return cls(some.X, some.y, some.weights, some.offsets, _grown(len(some)))
+        return cls(some.X, some.y, some.weights, some.offsets, _make_room(len(some)))
 
     def joined(self, rows: SiteRows) -> StartRows:
         """These and more."""
@@ -66,7 +66,7 @@ class StartRows:
 
     def fitted(self) -> StartRows:
         """The same, once they were fitted together."""
-        return StartRows(self.X, self.y, self.weights, self.offsets, _grown(len(self)))
+        return StartRows(self.X, self.y, self.weights, self.offsets, _make_room(len(self)))
 
     def left(self, n_coefficients: int) -> int:
         """How many more rows come before they are fitted together again."""
@@ -81,7 +81,7 @@ class StartRows:
         return SiteRows(self.X, self.y, self.weights, np.zeros(len(self)), self.offsets)
 
 
-def _grown(n: int) -> int:
+def _make_room(n: int) -> int:
     return n + max(1, n // 2)
 
 

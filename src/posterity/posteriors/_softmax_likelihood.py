@@ -204,11 +204,11 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
 
 def spread(mean: Array, root: Array) -> Array:
     """Points (n, 2 N_POINTS, R) that stand for the normal distributions, of equal weight."""
-    moved = shifted(spread_points(mean.shape[1]), root)
+    moved = turn_points(spread_points(mean.shape[1]), root)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
 
 
-def shifted(units: Array, root: Array) -> Array:
+def turn_points(units: Array, root: Array) -> Array:
     """Standard points (S, R) turned by roots of covariances, (n, R, R) or diagonals (n, R)."""
     if root.ndim == 2:
         return np.asarray(units * root[:, None, :])
@@ -217,7 +217,7 @@ def shifted(units: Array, root: Array) -> Array:
 
 
 def compute_root(covariance: Array) -> Array:
-    """Roots, as :func:`shifted` takes them, of covariances (n, R, R) or variances (n, R)."""
+    """Roots, as :func:`turn_points` takes them, of covariances (n, R, R) or variances (n, R)."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)
     ridge = RIDGE * np.trace(covariance, axis1=1, axis2=2)[:, None, None]

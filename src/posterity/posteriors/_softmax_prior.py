@@ -188,12 +188,12 @@ class ContrastPrior:
         return diagonal if np.array_equal(precision, np.diag(diagonal)) else precision
 
 
-def peak(function: Callable[[float], float], start: float, step: float) -> float:
+def find_maximum(function: Callable[[float], float], start: float, step: float) -> float:
     """The maximum of a unimodal function: by uphill steps, then a parabola through three points.
 
     Examples
     --------
-    >>> peak(lambda x: -((x - 3.3) ** 2), 0.0, 1.0)
+    >>> find_maximum(lambda x: -((x - 3.3) ** 2), 0.0, 1.0)
     3.3
     """
     value = cache(lambda place: function(start + place * step))

@@ -23,7 +23,7 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 NOISE = KnownNoise(1.0)  # rows that stand for labels are in units of their own
 
 
-def chosen(
+def choose_prior(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
 ) -> ContrastPrior:
     """The one prior that stands for all that the strategy would choose."""

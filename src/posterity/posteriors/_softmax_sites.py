@@ -24,7 +24,7 @@ from posterity.posteriors._softmax_likelihood import (
     compute_root,
     log_likelihood,
     plain_points,
-    shifted,
+    turn_points,
 )
 
 # Points of the average over one row's coordinates, without their mirror images.
@@ -154,7 +154,7 @@ def compute_sites(
 def place_points(covariance: Array, n_points: int = POINTS) -> Array:
     """(n, S, R) points that with their mirror images have these covariances, or variances."""
     make = balanced_points if covariance.ndim == 3 else plain_points
-    return shifted(make(covariance.shape[1], n_points), compute_root(covariance))
+    return turn_points(make(covariance.shape[1], n_points), compute_root(covariance))
 
 
 def place_around_row(
@@ -196,7 +196,7 @@ def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
     inner = np.linalg.cholesky(np.eye(len(root)) + root.T @ precision @ root)
     turned = np.linalg.solve(inner, root.T).T
     units = balanced_points(len(root), POINTS)
-    return shifted(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
+    return turn_points(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
 
 
 def _find_site_mode(

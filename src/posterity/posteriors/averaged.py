@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions.mixing import mixed
+from posterity.distributions.mixing import mix_predictions
 from posterity.factor import Factor
 from posterity.factor.parallel import run_in_parallel
 from posterity.kernel import (
@@ -25,7 +25,7 @@ from posterity.posteriors.ensemble import (
     rank_next_row,
     rank_predictions,
 )
-from posterity.posteriors.mixed import MixedPosterior, given
+from posterity.posteriors.mixed import MixedPosterior, as_arguments
 
 Array = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class AveragedPosterior(MixedPosterior):
         ranks = np.empty(densities.shape, dtype=np.uint8)
 
         def learn(i: int) -> None:
-            rows = X, y, weights, elapsed, *given(offsets)
+            rows = X, y, weights, elapsed, *as_arguments(offsets)
             predictions[i], densities[i], ranks[i] = self._learn_member(i, *rows)
 
         try:
@@ -113,7 +113,7 @@ class AveragedPosterior(MixedPosterior):
             raise
         member_weights, log_density = self._average(densities, ranks, self.expert_weights)
         self.expert_weights.log_evidence += log_density
-        return mixed(predictions, member_weights)
+        return mix_predictions(predictions, member_weights)
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]
@@ -207,8 +207,10 @@ class AveragedPosterior(MixedPosterior):
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
-        predictions = [self._predict_member(i, X, *given(offsets)) for i in range(len(self.runs))]
-        return mixed(predictions, self.weights)
+        predictions = [
+            self._predict_member(i, X, *as_arguments(offsets)) for i in range(len(self.runs))
+        ]
+        return mix_predictions(predictions, self.weights)
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``."""

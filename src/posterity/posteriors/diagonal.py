@@ -299,7 +299,7 @@ class DiagonalPosterior:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
-        return matched(mean, variance, self.weights)
+        return match_moments(mean, variance, self.weights)
 
     def settled(self) -> Array:
         """(P, 8) what rows have said, with all that was forgotten up to now."""
@@ -379,7 +379,7 @@ def hypothesis_weights(scores: Array) -> Array:
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
 
-def matched(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
+def match_moments(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
     """Mean and variance (n,) of mixtures (n, members)."""
     if mean.shape[1] == 1:
         return mean[:, 0], variance[:, 0]
@@ -397,4 +397,4 @@ def _allocate_aligned(size: int, begun: Array | None = None) -> Array:
     return array
 
 
-__all__ = ["DiagonalPosterior", "SparseRows", "hypothesis_weights", "matched"]
+__all__ = ["DiagonalPosterior", "SparseRows", "hypothesis_weights", "match_moments"]

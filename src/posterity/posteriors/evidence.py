@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, RunningScales, Strategy, matched
+from posterity.evidence import Integrated, RunningScales, Strategy, match_moments
 from posterity.evidence.columns import PINNED
 from posterity.evidence.members import InUnits, Weak, many_nodes, use_single_node
 from posterity.factor import Factor
@@ -26,7 +26,7 @@ from posterity.factor.targets import of_target
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import EvidenceState
-from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, counted
+from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, count_rows
 from posterity.posteriors._nodes import FreshNodes, Nodes, concatenate_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -303,14 +303,14 @@ class EvidencePosterior(LinearPosterior):
         if nodes.alone:
             return moments[0]
         scales = np.sqrt([variance for _, variance in moments])
-        mean, scale = matched(np.array([mean for mean, _ in moments]), scales, nodes.weights)
+        mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         state = self.state
         state.data.remove(X, y, weights)
-        state.clock[0] -= counted(weights, len(X))
+        state.clock[0] -= count_rows(weights, len(X))
         self.stream.begin_anew()
 
     @property

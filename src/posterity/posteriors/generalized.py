@@ -21,7 +21,7 @@ from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._site_removal import remove_sites
-from posterity.posteriors._site_rows import Learned, joined, learn_rows
+from posterity.posteriors._site_rows import Learned, join_learned, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until, enough
 from posterity.posteriors.ensemble import (
     VARIES,
@@ -457,7 +457,7 @@ class GeneralizedPosterior(LinearPosterior):
                 trial._keep(part)
             first += n
         self.copy_from(trial)
-        return joined(learned)
+        return join_learned(learned)
 
     def _keep(self, rows: SiteRows) -> None:
         """Keep rows that were learned; when it is due fit all that are kept together again."""

@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
-from posterity.factor.grouped import BankImage, GroupBank, NotInGroupError, predicted, solve_groups
+from posterity.factor.grouped import (
+    BankImage,
+    GroupBank,
+    NotInGroupError,
+    predict_rows,
+    solve_groups,
+)
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
 from posterity.kernel import ArmsPath, GroupPath
@@ -445,7 +451,9 @@ class GroupedPosterior:
             strangers = int(np.searchsorted(distinct, 0))
             some, places = distinct[strangers:], places.reshape(-1) - strangers
         posteriors = bank.posteriors(prior.priors, some)
-        mean, leverage = predicted(posteriors, prior.newcomer, X, places, intercept=self.intercept)
+        mean, leverage = predict_rows(
+            posteriors, prior.newcomer, X, places, intercept=self.intercept
+        )
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
             span = self.row_space if self.sample is not None else compute_row_space(bank.rows())
             if span is not None:

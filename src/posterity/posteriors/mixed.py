@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, Normal
-from posterity.distributions.mixing import matched, mixed
+from posterity.distributions.mixing import match_moments, mix_predictions
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Joint
@@ -92,7 +92,7 @@ class MixedPosterior(LinearPosterior):
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
         """Mixture of the predictions that ``read`` reads of each member."""
         members, weights = self.ahead()
-        return mixed([read(one) for one in members], weights)
+        return mix_predictions([read(one) for one in members], weights)
 
     @property
     def best(self) -> Any:
@@ -110,14 +110,14 @@ class MixedPosterior(LinearPosterior):
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
-        return self.mixture_of(lambda one: one.predictive(X, *given(offsets)))
+        return self.mixture_of(lambda one: one.predictive(X, *as_arguments(offsets)))
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``, with the mixture's mean and variance."""
         members, weights = self.ahead()
-        moments = [member.linear_predictor(X, *given(offsets)) for member in members]
+        moments = [member.linear_predictor(X, *as_arguments(offsets)) for member in members]
         scales = np.array([one.scale for one in moments])
-        return Normal(*matched(np.array([one.loc for one in moments]), scales, weights))
+        return Normal(*match_moments(np.array([one.loc for one in moments]), scales, weights))
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations at the rows of ``X``."""
@@ -215,6 +215,6 @@ class MixedPosterior(LinearPosterior):
         return False
 
 
-def given(offsets: Array | None) -> tuple[Array, ...]:
+def as_arguments(offsets: Array | None) -> tuple[Array, ...]:
     """Offsets as a last argument, which only those likelihoods take that have an eta."""
     return () if offsets is None else (offsets,)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
-from posterity.distributions.mixing import exactly_mixed
+from posterity.distributions.mixing import mix_exactly
 from posterity.posteriors._runs import Change, median_change, select_runs
 from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
 from posterity.posteriors.ensemble import (
@@ -20,7 +20,7 @@ from posterity.posteriors.ensemble import (
     rank_predictions,
     update_probabilities,
 )
-from posterity.posteriors.mixed import MixedPosterior, given
+from posterity.posteriors.mixed import MixedPosterior, as_arguments
 
 Array = NDArray[np.float64]
 
@@ -196,7 +196,7 @@ class RegimesPosterior(MixedPosterior):
 
         Its components are the runs, and a new one for the case of a change right before the row.
         """
-        rows: tuple[Any, ...] = (X, y, weights, elapsed, *given(offsets))
+        rows: tuple[Any, ...] = (X, y, weights, elapsed, *as_arguments(offsets))
         try:
             return self._learn(*rows)
         except ValueError:
@@ -340,7 +340,7 @@ class RegimesPosterior(MixedPosterior):
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new observations at the rows of ``X``, each as the next row."""
         members, weights = self._next()
-        predictions = [one.predictive(X, *given(offsets)) for one in members]
+        predictions = [one.predictive(X, *as_arguments(offsets)) for one in members]
         seen = RunPredictions.of(predictions, [self.state.targets] * len(X))
         return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
 
@@ -415,10 +415,10 @@ class RunPredictions:
     def mixed(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
         if not self.unknown.any():
-            return exactly_mixed(self.predictions, weights)
+            return mix_exactly(self.predictions, weights)
         handed = np.where(self.unknown.T, weights, 0.0)
         columns = [weights - handed, handed.sum(axis=1, keepdims=True)]
-        return exactly_mixed([*self.predictions, self.others], np.hstack(columns))
+        return mix_exactly([*self.predictions, self.others], np.hstack(columns))
 
 
 def _variance(predictive: Any) -> Array:

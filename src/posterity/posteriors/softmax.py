@@ -34,10 +34,10 @@ from posterity.posteriors._softmax_likelihood import (
     Rows,
     helmert,
 )
-from posterity.posteriors._softmax_prior import ContrastPrior, peak
+from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors._softmax_rule import chosen
+from posterity.posteriors._softmax_rule import choose_prior
 from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
 # Of the log of the prior's scale, between which the best one is looked for.
@@ -358,7 +358,7 @@ class SoftmaxPosterior(SoftmaxReading):
             start = trial.coordinates(trial.joined(prior))
             return trial.log_density(prior) + float(strategy.log_scale_prior(np.asarray(log_scale)))
 
-        return math.exp(peak(log_posterior, math.log(self.prior.scale), STEP))
+        return math.exp(find_maximum(log_posterior, math.log(self.prior.scale), STEP))
 
     def _add_scales(self, rows: Rows) -> None:
         """Add the features' mean squares of rows."""
@@ -420,4 +420,4 @@ class SoftmaxPosterior(SoftmaxReading):
     def _chosen(self) -> ContrastPrior:
         """The prior that represents all nodes."""
         assert self.strategy is not None
-        return chosen(self.contrasts, self.prior, self.strategy, self.shapes)
+        return choose_prior(self.contrasts, self.prior, self.strategy, self.shapes)

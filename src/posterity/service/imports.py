@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.off_policy.dsjson import arm_order, decisions_in, named_features
+from posterity.off_policy.dsjson import arm_order, decisions_in, flatten_features
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
@@ -80,7 +80,7 @@ def infer_settings(path: str) -> ExperimentSettings:
     features: dict[str, None] = {}
     for row in decisions_in(path):
         arms.update(row["p"])
-        features.update((name, None) for name, _ in named_features(row["context"]))
+        features.update((name, None) for name, _ in flatten_features(row["context"]))
     if not arms:
         raise ValueError(
             f"{path} has no line with _label_cost, so it contains no decisions: give a dsjson log"
@@ -95,7 +95,7 @@ def _read(row: dict[str, Any], served: Experiment) -> dict[str, Any]:
     if unknown:
         said = f"decision {row['id']!r} has an arm {unknown[0]!r}: the experiment has {arms}"
         raise RefusedError(422, said)
-    named = list(named_features(row["context"]))
+    named = list(flatten_features(row["context"]))
     context = to_vector(named, features, "context") if features else [1.0]
     if not math.isfinite(sum(context) + row["reward"]):
         raise RefusedError(

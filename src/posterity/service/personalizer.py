@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from posterity.off_policy.dsjson import named_features
+from posterity.off_policy.dsjson import flatten_features
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Activate, Decide, RankedAction, Ranking, Reward
@@ -25,7 +25,7 @@ def read_features(said: Any, features: Sequence[str]) -> list[float]:
         422, with the name of a feature that the experiment does not have.
     """
     try:
-        named = list(named_features(said))
+        named = list(flatten_features(said))
     except (RecursionError, OverflowError) as error:
         raise RefusedError(422, f"no features: {error}", "contextFeatures") from error
     return to_vector(named, features, "contextFeatures")

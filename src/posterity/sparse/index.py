@@ -13,7 +13,7 @@ from sklearn.utils import murmurhash3_32
 from posterity.distributions.guesses import did_you_mean
 from posterity.factor.grouped_rows import number_keys
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import Keys, listed
+from posterity.grouped.keys import Keys, list_labels
 from posterity.sparse.parts import Part
 
 Numbers = NDArray[np.int32]
@@ -134,7 +134,7 @@ class FeatureIndex:
         if self.hashed is not None:
             name = self.column_name(column)
             lead = f"{name}=" if name else ""
-            return self._hash([f"{lead}{label}" for label in listed(keys.labels)])
+            return self._hash([f"{lead}{label}" for label in list_labels(keys.labels)])
         if new:
             levels = self.levels.setdefault(column, FeatureLevels())
         else:

@@ -79,10 +79,10 @@ def _of_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part
     if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
         return Part(name, None, read_keys([column], [name]), None)
     values = np.asarray(column, dtype=np.float64)
-    return Part(name, None, None, checked(values, name))
+    return Part(name, None, None, check_values(values, name))
 
 
-def checked(values: Array, name: str, rows: NDArray[np.int64] | None = None) -> Array:
+def check_values(values: Array, name: str, rows: NDArray[np.int64] | None = None) -> Array:
     """The values; raises ``ValueError`` for one that is not finite, or too large to square."""
     bad = ~(np.abs(values) <= LARGEST)
     if bad.any():
@@ -114,7 +114,7 @@ class _Collected:
 
     def part(self, name: str, *, levels: bool) -> Part:
         rows = np.array(self.rows, dtype=np.int64)
-        values = checked(np.array(self.values, dtype=np.float64), name, rows)
+        values = check_values(np.array(self.values, dtype=np.float64), name, rows)
         keys = read_keys([self.labels], [name]) if levels else None
         return Part(name, rows, keys, values)
 
@@ -170,4 +170,4 @@ def _of_tokens(rows: Sequence[Any]) -> list[Part]:
     return [collected.part("", levels=True)] if collected.rows else []
 
 
-__all__ = ["Levels", "Part", "checked", "read_parts"]
+__all__ = ["Levels", "Part", "check_values", "read_parts"]

@@ -13,7 +13,7 @@ from posterity.distributions._limits import interval_ends
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
-from posterity.posteriors.diagonal import hypothesis_weights, matched
+from posterity.posteriors.diagonal import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
@@ -106,5 +106,5 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         some = slice(0, self._posterior.members)
         shares = hypothesis_weights(moments[:, 2, some])
         return self._likelihood().predictive(
-            *matched(moments[:, 0, some], moments[:, 1, some], shares)
+            *match_moments(moments[:, 0, some], moments[:, 1, some], shares)
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from posterity.posteriors.diagonal import SparseRows, matched
+from posterity.posteriors.diagonal import SparseRows, match_moments
 from posterity.sparse.checks import Interactions
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels, read_parts
@@ -74,7 +74,7 @@ class RowReader:
         return posterior.linear_moments(self._rows(n, read, new=False))
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
-        return matched(*self._eta(X), self._posterior.weights)
+        return match_moments(*self._eta(X), self._posterior.weights)
 
     def _marginals(self) -> tuple[Array, Array]:
         return self._posterior.marginals(self._index.size)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.linear.matrices import checked_matrix
+from posterity.linear.matrices import check_matrix
 from posterity.posteriors.diagonal import SparseRows
 from posterity.sparse.index import UNNAMED, FeatureIndex
 from posterity.sparse.parts import Part
@@ -20,7 +20,7 @@ Pairs = Sequence[tuple[str, str]]
 
 def read_matrix(X: Any) -> SparseRows:
     """Rows of a sparse matrix (n, m), whose feature j is number j + 1."""
-    matrix = checked_matrix(X)
+    matrix = check_matrix(X)
     features = matrix.indices.astype(np.int32) + np.int32(1)
     rows = SparseRows(matrix.indptr.astype(np.int64), features, None, matrix.data)
     return drop_zeros(rows)
