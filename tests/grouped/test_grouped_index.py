@@ -35,10 +35,10 @@ def test_whole_numbers_and_what_equals_them_are_one_key() -> None:
     image = index.image()
     assert places(index, [8, 7.5, 5], new=True) == [3, 4, 0]
     assert places(index, [7.5, 8.0, 2**60]) == [4, 3, 2]
-    assert index.shown().tolist() == [5.0, -3.0, 2.0**60, 8.0, 7.5]
+    assert index.list_keys().tolist() == [5.0, -3.0, 2.0**60, 8.0, 7.5]
     image.restore()
     assert places(index, [8, 7.5, 5]) == [-1, -1, 0]
-    assert index.shown().tolist() == [5, -3, 2**60]
+    assert index.list_keys().tolist() == [5, -3, 2**60]
     assert places(index.keep(np.array([False, True, True])), np.array([5, -3])) == [-1, 0]
 
 
@@ -51,7 +51,7 @@ def test_copies_find_the_same(keys: list[object]) -> None:
         assert np.array_equal(twin.places(read), expected)
         assert twin.is_distinct
         places(twin, [*keys[:1], keys[-1]], new=True)
-        assert list(twin.shown()) == list(index.shown())
+        assert list(twin.list_keys()) == list(index.list_keys())
 
 
 @pytest.mark.parametrize("groups", [4, 300])

@@ -123,7 +123,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
             return self._model.predict_one(x)
         model = self._model
         if model._posterior_or_none is None:
-            model = model._fresh()
+            model = model._copy_unfitted()
             model._begin(None)
         return make_river_distribution(model.predict_distribution([x]), model.n_observations_)
 

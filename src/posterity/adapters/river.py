@@ -231,7 +231,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
             count = model.n_observations_
         else:
             model, count, values = (
-                rows.model._fresh(),
+                rows.model._copy_unfitted(),
                 0.0,
                 np.array([*check_row(x).values()])[None],
             )

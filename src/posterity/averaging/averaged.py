@@ -155,7 +155,7 @@ class Averaged(AverageOfModels):
         array([0.81, 0.19])
         """
         refuse_no_weight(sample_weight)
-        fresh_one = self._fresh()
+        fresh_one = self._copy_unfitted()
         fresh_one._learn(X, y, sample_weight, times)
         return self._take_over(fresh_one)
 
@@ -214,7 +214,7 @@ class Averaged(AverageOfModels):
         True
         """
         if self._ensemble_or_none is None:
-            fresh_one = self._fresh()
+            fresh_one = self._copy_unfitted()
             predictions = fresh_one._learn(X, y, sample_weight, times, return_predictions=True)
             self._take_over(fresh_one)
         else:
@@ -241,7 +241,7 @@ class Averaged(AverageOfModels):
         >>> model.learn_one({"a": 2.0}, 3.0).n_observations_
         2.0
         """
-        learner = self if self._ensemble_or_none else self._fresh()
+        learner = self if self._ensemble_or_none else self._copy_unfitted()
         row = inputs.read_one(learner, x, reset=learner is not self)
         times = None if time is None else [time]
         learner._learn_rows(row.with_target(y, weight), times, return_predictions=False)
@@ -329,7 +329,7 @@ class Averaged(AverageOfModels):
         self._ensemble  # noqa: B018  (raises where nothing was learned)
         points = inputs.read_points(self, X)
         if not return_std and not any(may_be_flat(model) for model in self.models_):
-            return self._predicted_mean(points)
+            return self._predict_mean(points)
         distribution = self._predict_with(points)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
 

@@ -206,7 +206,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             )
         return self._ensemble_or_none
 
-    def _fresh(self) -> Self:
+    def _copy_unfitted(self) -> Self:
         """An average with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
 
@@ -297,7 +297,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             predictions, ensemble.weights_at(ranks) if not ranks.all() else ensemble.weights
         )
 
-    def _predicted_mean(self, points: inputs.Rows) -> Array:
+    def _predict_mean(self, points: inputs.Rows) -> Array:
         """The mean alone, which asks for no variance, where no prediction is flat."""
         means = [
             get_final_step(m).predict(transform_for_last(m, points.of(m))) for m in self.models_

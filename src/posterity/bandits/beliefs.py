@@ -85,7 +85,7 @@ class Beliefs:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
 
-    def shifted(self, by: Array, allowed: Mask) -> Beliefs:
+    def shift(self, by: Array, allowed: Mask) -> Beliefs:
         """The same, of each of K arms so much more, for arms that are allowed."""
         if not by.any():
             return Beliefs(self.arms, allowed)
@@ -159,7 +159,7 @@ class StudentBeliefs:
         """The same, all values so many times as far from their means."""
         return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
 
-    def shifted(self, by: Array, allowed: Mask) -> StudentBeliefs:
+    def shift(self, by: Array, allowed: Mask) -> StudentBeliefs:
         """The same, of each of K arms so much more, for arms that are allowed."""
         return StudentBeliefs(self.mean + by, self.scale, self.df, np.ascontiguousarray(allowed))
 
@@ -331,7 +331,7 @@ class JointBeliefs:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
 
-    def shifted(self, by: Array, allowed: Mask) -> JointBeliefs:
+    def shift(self, by: Array, allowed: Mask) -> JointBeliefs:
         """The same, of each of K arms so much more, for arms that are allowed."""
         return JointBeliefs(self.draws + by, self.mean + by, allowed)
 

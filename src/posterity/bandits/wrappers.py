@@ -159,7 +159,7 @@ class Budget(Wrapper):
         costs, left = self._costs(names), self.total - ledger.spent
         affordable = beliefs.allowed & (costs <= left)
         self._refuse_none(affordable, left)
-        worth = beliefs.shifted(-self._price(ledger, costs) * costs, affordable)
+        worth = beliefs.shift(-self._price(ledger, costs) * costs, affordable)
         return np.asarray(self.policy.propensities(worth, rng))
 
     def decide(
@@ -291,7 +291,7 @@ class Baseline(Wrapper):
         rng: np.random.Generator,
     ) -> Array:
         """See :class:`Wrapper`."""
-        wished, base, loss = self._sides(beliefs, names, rng)
+        wished, base, loss = self._compare_with_baseline(beliefs, names, rng)
         share = np.array([self._share(one, ledger.decisions, ledger.spent) for one in loss])
         return np.asarray(share[:, None] * wished + (1.0 - share)[:, None] * base)
 
@@ -303,7 +303,7 @@ class Baseline(Wrapper):
         rng: np.random.Generator,
     ) -> tuple[Index, Array, Ledger]:
         """See :class:`Wrapper`."""
-        wished, base, loss = self._sides(beliefs, names, rng)
+        wished, base, loss = self._compare_with_baseline(beliefs, names, rng)
         n, spent, share = len(loss), ledger.spent, np.zeros(len(loss))
         for row in range(n):
             share[row] = self._share(loss[row], ledger.decisions + row, spent)
@@ -322,7 +322,7 @@ class Baseline(Wrapper):
         left = self.allowance * (decisions + 1) - spent
         return 1.0 if loss <= left else max(left, 0.0) / loss
 
-    def _sides(
+    def _compare_with_baseline(
         self, beliefs: AnyBeliefs, names: Sequence[Any], rng: np.random.Generator
     ) -> tuple[Array, Array, Array]:
         """Probabilities (n, K) of policy and baseline, and what the first loses at most (n,)."""

@@ -99,7 +99,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         array([7.])
         """
         refuse_no_weight(sample_weight)
-        new = self._fresh()
+        new = self._copy_unfitted()
         new._learn(new._rows(X, y, sample_weight, reset=True), how, return_predictions=False)
         return self._take_over(new)
 
@@ -140,7 +140,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> len(predictive)
         3
         """
-        learner = self if self._state is not None else self._fresh()
+        learner = self if self._state is not None else self._copy_unfitted()
         rows = learner._rows(X, y, sample_weight, reset=learner is not self)
         predictive = learner._learn(rows, how, return_predictions=True)
         if learner is not self:
@@ -168,7 +168,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         >>> model.learn_one({"a": 2.0}, 3.0).model_.n_observations_
         2.0
         """
-        learner = self if self._state is not None else self._fresh()
+        learner = self if self._state is not None else self._copy_unfitted()
         row = learner._one(x, reset=learner is not self).with_target(y, weight)
         if time is None and (model := self._lean_model()) is not None:
             predictive = _predict_one(model, row)
@@ -285,7 +285,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         return self.model_
 
-    def _fresh(self) -> Self:
+    def _copy_unfitted(self) -> Self:
         """A wrapper with the same parameters that knows nothing, ready to learn."""
         new = type(self)(**self.get_params(deep=False))
         check_member(_name(self.model), self.model)

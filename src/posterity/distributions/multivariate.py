@@ -122,7 +122,7 @@ class _Joint(JointDistribution):
 
     # ---- helpers ----
 
-    def _scaled(self, scales: FloatArray) -> FloatArray:
+    def _scale_root(self, scales: FloatArray) -> FloatArray:
         if self._noise_unknown():
             return np.full(scales.shape, math.inf)
         # 0 * inf: a perfect fit says nothing of a coefficient without information.
@@ -195,10 +195,10 @@ class MultivariateNormal(_Joint):
         Normal
         """
         places = self._places(index)
-        return Normal(self.mean[places], self._scaled(self._root.scales())[places])
+        return Normal(self.mean[places], self._scale_root(self._root.scales())[places])
 
     def _project(self, X: FloatArray, shift: FloatArray) -> Normal:
-        return Normal(X @ self.mean + shift, self._scaled(self._root.scales_along(X)))
+        return Normal(X @ self.mean + shift, self._scale_root(self._root.scales_along(X)))
 
     def _unit(self) -> Normal:
         return Normal(0.0, self.scale)
@@ -275,11 +275,11 @@ class MultivariateT(_Joint):
         StudentT
         """
         places = self._places(index)
-        scales = self._scaled(self._root.scales())[places]
+        scales = self._scale_root(self._root.scales())[places]
         return StudentT(self.df, self.mean[places], scales)
 
     def _project(self, X: FloatArray, shift: FloatArray) -> StudentT:
-        scales = self._scaled(self._root.scales_along(X))
+        scales = self._scale_root(self._root.scales_along(X))
         return StudentT(self.df, X @ self.mean + shift, scales)
 
     def _noise_unknown(self) -> bool:

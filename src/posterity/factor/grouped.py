@@ -145,14 +145,14 @@ class GroupBank:
         self._arrays = [array[: self.size][which] for array in self._arrays]
         self.size = len(self._arrays[0])
 
-    def taken(self, which: NDArray[np.bool_]) -> GroupBank:
+    def select(self, which: NDArray[np.bool_]) -> GroupBank:
         """A bank of copies of the groups for which ``which`` (size,) is True."""
         some = GroupBank(self.n_coefficients)
         some._arrays = [array[: self.size][which] for array in self._arrays]
         some.size, some.clock = len(some._arrays[0]), self.clock
         return some
 
-    def repeated(self, times: int) -> GroupBank:
+    def repeat(self, times: int) -> GroupBank:
         """A bank with so many copies of all groups, one after another."""
         many = GroupBank(self.n_coefficients)
         many._arrays = [np.concatenate([array[: self.size]] * times) for array in self._arrays]
@@ -253,7 +253,7 @@ class GroupBank:
         left = self.count[slots] - removed
         left[np.abs(left) <= 1e-12 * np.maximum(removed, self.count[slots])] = 0.0
         triangles = unpacked(self.packed[slots], self.n_coefficients + 1)
-        stacked = rows.stacked()
+        stacked = rows.stack_rows()
         order = np.argsort(rows.numbers, kind="stable")
         ends = np.cumsum(np.bincount(rows.numbers, minlength=len(slots)))
         for group, some in enumerate(np.split(order, ends[:-1])):

@@ -49,7 +49,7 @@ class GroupedRows:
             weights = weights[some]
         return GroupedRows(self.X[some], self.y[some], weights, self.intercept, numbers, slots)
 
-    def stacked(self) -> Array:
+    def stack_rows(self) -> Array:
         """(n, q) rows [1, x, y], times the roots of their weights."""
         ones = np.ones((len(self), int(self.intercept)))
         stacked = np.hstack([ones, self.X, self.y[:, None]])

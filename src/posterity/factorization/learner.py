@@ -73,7 +73,9 @@ class FactorizationLearner(FactorizationReader):
         array(['tea', 'rum'], dtype=object)
         """
         refuse_no_weight(sample_weight)
-        return self._take_over(self._begin(X, self._fresh()._targets(y, None), sample_weight))
+        return self._take_over(
+            self._begin(X, self._copy_unfitted()._targets(y, None), sample_weight)
+        )
 
     @one_at_a_time
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -137,7 +139,7 @@ class FactorizationLearner(FactorizationReader):
     ) -> Self:
         """A fresh model that has learned these rows."""
         self._check_parameters()
-        fresh = self._fresh()
+        fresh = self._copy_unfitted()
         fresh.__dict__.update(read[1])
         rows = fresh._begin_columns(X, read[0], sample_weight)
         rank = self._choose_rank(fresh, rows) if self.rank == "auto" else int(self.rank)

@@ -75,7 +75,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
         scores = posterior.score_pairs(pairs, policy, np.random.default_rng(random_state))
         best = np.argsort(-scores, kind="stable")[:k]
-        shown: NDArray[Any] = items.shown()[candidates[best]]
+        shown: NDArray[Any] = items.list_keys()[candidates[best]]
         return shown
 
     # ---- attributes ------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         """The levels of each side."""
         self._posterior  # noqa: B018
         return [
-            np.array([label], dtype=object) if index is None else index.shown()
+            np.array([label], dtype=object) if index is None else index.list_keys()
             for index, label in zip(self._indexes, self._labels(), strict=True)
         ]
 

@@ -94,7 +94,7 @@ def _count_contrasts(contrasts: Contrasts, rate: float, effective: float, seen: 
     if rate < 1.0:
         after = after.with_change(lambda data: Stabilized(discount=rate).begin(data))
     for part, its in zip(after.parts, contrasts.parts, strict=True):
-        part.factor.copy_from(its.counted(effective, seen).factor)
+        part.factor.copy_from(its.with_counts(effective, seen).factor)
     after.constant = contrasts.constant
     return after
 

@@ -128,13 +128,13 @@ def learn_each(
         copy, row = np.nonzero(at <= np.arange(columns)[:, None])
         order = np.lexsort((at[row], copy))
         copy, row = copy[order], row[order]
-        copies = bank.repeated(columns)
+        copies = bank.repeat(columns)
         slots = np.arange(copies.size)
         _learn(
             copies, rows[row], (copy * size + numbers[row]).astype(np.int32), slots, form.discount
         )
         for column in range(columns):
-            bank = copies.taken(slots // size == column)
+            bank = copies.select(slots // size == column)
             yield bank
 
 

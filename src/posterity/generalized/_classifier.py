@@ -156,7 +156,7 @@ class Classifier(GeneralizedModel):
         """
         if self._many is None:
             return self._likelihood().expected(self._eta_draws(X, size, rng, None))
-        predictors = self._draw_classes(size, rng) @ self._predicted_rows(X, None)[0].T
+        predictors = self._draw_classes(size, rng) @ self._prepare_rows(X, None)[0].T
         return np.exp(log_softmax(predictors.transpose(0, 2, 1)))
 
     _label_of_outputs: ClassVar[str] = "class"
@@ -184,7 +184,7 @@ class Classifier(GeneralizedModel):
     ) -> Categorical | None:
         """Learn rows (X, labels, sample_weight); returns the labels predicted before, if asked."""
         first = way == "fit" or self._posterior_or_none is None
-        model = self._fresh() if first else copy.copy(self)
+        model = self._copy_unfitted() if first else copy.copy(self)
         labels = read_labels(rows[1])
         met = join_classes(None if first else self.classes_, classes, labels)
         if way == "fit" and len(met) == 1:
@@ -244,7 +244,7 @@ class Classifier(GeneralizedModel):
         if place is not None:
             self._learn_row(x, float(place != self._flipped), weight, time)
             return
-        model = self._fresh() if first else copy.copy(self)
+        model = self._copy_unfitted() if first else copy.copy(self)
         if first and hasattr(x, "keys"):  # a mapping, or a row of a data frame
             model._set_features(len(x), list(x.keys()))
         elif first:

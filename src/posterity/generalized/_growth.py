@@ -51,7 +51,7 @@ def widen_model(model: Model, n_more: int) -> Model:
     >>> bool(np.allclose(late.coef_, whole.coef_))
     True
     """
-    fresh: Any = model._fresh()
+    fresh: Any = model._copy_unfitted()
     fresh._set_features(model.n_features_in_ + n_more, None)
     if isinstance(model, Classifier):
         fresh.classes_, fresh._flipped = model.classes_, model._flipped

@@ -195,7 +195,7 @@ class HeavyTailedPosterior(LinearPosterior):
         seen, over = both.seen + its.seen, both.clock >= self._n_start
         if both.kept is not None and its.kept is not None:
             one = its.kept
-            rows = both.kept.joined(one.X, one.y, one.weights, one.elapsed)
+            rows = both.kept.join(one.X, one.y, one.weights, one.elapsed)
             both.settle(ahead._fit_mode(rows, in_order=over))
             both.kept = None if over else rows
         else:
@@ -257,7 +257,7 @@ class HeavyTailedPosterior(LinearPosterior):
         wide = leverage * self._widened
         log_density = self.likelihood.log_density_one(error, wide, scale, self._scale_df)
         if kept is not None:
-            kept = kept.joined(X, np.array([y]), np.array([g]), np.ones(1))
+            kept = kept.join(X, np.array([y]), np.array([g]), np.ones(1))
         state = {
             "tally": tally.with_row(error, leverage, g),
             "log_predictive": held_state.log_predictive + g * log_density,
@@ -455,7 +455,7 @@ class HeavyTailedPosterior(LinearPosterior):
         state.clock += int(np.count_nonzero(g))
         state.seen += float(np.sum(g))
         if state.kept is not None:
-            state.kept = state.kept.joined(X, y, g, elapsed)
+            state.kept = state.kept.join(X, y, g, elapsed)
         if state.clock < state.due:
             return
         if state.kept is not None and state.clock >= self._n_start:

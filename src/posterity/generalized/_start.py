@@ -34,7 +34,7 @@ class Kept:
     weights: Array
     elapsed: Array
 
-    def joined(self, X: Array, y: Array, weights: Array, elapsed: Array) -> Kept:
+    def join(self, X: Array, y: Array, weights: Array, elapsed: Array) -> Kept:
         """These and more."""
         return Kept(
             np.concatenate([self.X, X]),

@@ -68,7 +68,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def groups_(self) -> NDArray[Any]:
         """(G,) keys, in the order in which the groups came."""
         self._posterior  # noqa: B018
-        return self._index.shown()
+        return self._index.list_keys()
 
     @property
     def n_groups_(self) -> int:
@@ -360,7 +360,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         self._index = KeyIndex()
 
     def _begun_from(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
-        fresh = self._fresh()
+        fresh = self._copy_unfitted()
         rest, _ = split_one(x, self.by, group, 0)
         if hasattr(rest, "keys"):  # a mapping, or a row of a data frame
             fresh._set_features(len(rest), list(rest.keys()))
@@ -462,7 +462,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         if way == "fit":
             refuse_no_weight(rows[2])
         first = way == "fit" or self._posterior_or_none is None
-        model = self._fresh() if first else self
+        model = self._copy_unfitted() if first else self
         features, keys = model._split(rows[0], groups)
         given, predictive = read(model, features, rows[1], rows[2], keys, reset=first), None
         if first:

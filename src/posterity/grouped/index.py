@@ -128,7 +128,7 @@ class KeyIndex:
         """The index of those for which ``which`` (size,) is True, in the same order."""
         return KeyIndex(select_labels(self.labels, np.flatnonzero(which)), self.kinds)
 
-    def shown(self) -> NDArray[Any]:
+    def list_keys(self) -> NDArray[Any]:
         """The keys as users know them: (G,) numbers, dates, or objects."""
         if self.kinds == ("dates",):
             return np.array(self.labels, dtype=np.int64).view(_MICROSECONDS)

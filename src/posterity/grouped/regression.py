@@ -299,7 +299,7 @@ class GroupedRegression(GroupedModel):
         """
         theirs = other._posterior
         if self._posterior_or_none is None:
-            fresh = self._fresh()
+            fresh = self._copy_unfitted()
             fresh._set_features_of(other)
             fresh._begin()
             fresh.merge(other)
@@ -347,9 +347,9 @@ class GroupedRegression(GroupedModel):
             leaves = self._select_keys(groups)
         else:
             leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
-        evicted = self._fresh()
+        evicted = self._copy_unfitted()
         evicted._set_features_of(self)
-        evicted._posterior_or_none = posterior.with_groups(posterior.bank.taken(leaves))
+        evicted._posterior_or_none = posterior.with_groups(posterior.bank.select(leaves))
         evicted._index = self._index.keep(leaves)
         with self._changing():
             posterior.keep(~leaves)

@@ -153,7 +153,7 @@ class PlacedEncoder:
         self.encoder.fill(values, block)
         out[:, self.places] = block
 
-    def grown(self, values: Any, n_features: int) -> PlacedEncoder:
+    def grow(self, values: Any, n_features: int) -> PlacedEncoder:
         """With a feature at the end for each level in ``values`` that has not come so far."""
         if not isinstance(self.encoder, Categories):
             return self

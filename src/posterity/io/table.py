@@ -230,7 +230,7 @@ class TableStream:
         grown: list[PlacedEncoder] = []
         n_features = sum(len(one.places) for one in self._encoders)
         for one in self._encoders:
-            grown.append(one.grown(batch.column(one.encoder.column), n_features))
+            grown.append(one.grow(batch.column(one.encoder.column), n_features))
             n_features += len(grown[-1].places) - len(one.places)
             if one.names and self._policy.means is not None:
                 for name in grown[-1].names[len(one.names) :]:

@@ -335,7 +335,8 @@ def learn_groups(double[:, ::1] bank, SortedRows order, const double[:, ::1] X, 
         with nogil:
             failed = pk_learn_groups(&bank[0, 0], &buffer[0], &grouped, first, last, shape, &counts)
     if failed:
-        raise FloatingPointError("the rows are not finite, or too large to square")
+        raise FloatingPointError("a row holds NaN, infinity or a number beyond 1e150, which can't be squared: "
+                                 "leave it out, or use larger units, so that numbers are smaller")
 
 
 def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows order, const double[:, ::1] X,

@@ -272,7 +272,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _begun_from(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
-        fresh = self._fresh()
+        fresh = self._copy_unfitted()
         if y is not None and self.takes_targets:
             set_targets_of_row(fresh, y)
         if hasattr(x, "keys"):  # a mapping, or a row of a data frame

@@ -126,7 +126,7 @@ def _effects(
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
     if model._expects_eta:
-        rows = [model._predicted_rows(as_read(model, X), None)[0] for X in (low, high)]
+        rows = [model._prepare_rows(as_read(model, X), None)[0] for X in (low, high)]
         change = (rows[1] - rows[0]).mean(axis=0)[None]
         joint = model.posterior_
         each = getattr(joint, "each", (joint,))

@@ -226,7 +226,7 @@ class LinearEstimator(LinearReader):
         """
         theirs = other._posterior
         if self._posterior_or_none is None:
-            fresh = self._fresh()
+            fresh = self._copy_unfitted()
             fresh._begin_as(other)
             return self._take_over(fresh.merge(other))
         check_same_features(self, other)
@@ -305,7 +305,7 @@ class LinearEstimator(LinearReader):
         if way == "fit":
             refuse_no_weight(rows[2])
         first = way == "fit" or self._posterior_or_none is None
-        model = self._fresh() if first else self
+        model = self._copy_unfitted() if first else self
         X, y, weights = read_rows(model, *rows, reset=first, columns=self.basis is None)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))

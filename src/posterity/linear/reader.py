@@ -273,7 +273,7 @@ class LinearReader(LinearModel):
 
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at the rows of ``X``."""
-        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._prepare_rows(X, added)
         return self._project(posterior, self._posterior, rows, shift)
 
     def _project(
@@ -290,7 +290,7 @@ class LinearReader(LinearModel):
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
     ) -> Array:
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
-        posterior, (rows, shift) = self._joint(), self._predicted_rows(X, added)
+        posterior, (rows, shift) = self._joint(), self._prepare_rows(X, added)
         rng = np.random.default_rng(rng)
         draws = posterior.rvs(size, random_state=rng) @ rows.T + shift
         several = draws.ndim > 2
@@ -302,7 +302,7 @@ class LinearReader(LinearModel):
                 draws[:, :, place] += (effects @ rng.standard_normal((effects.shape[1], size))).T
         return draws if several else draws[:, :, 0]
 
-    def _predicted_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
+    def _prepare_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
         """Columns of ``X``, after any 1, and what is added to eta."""
         X = read_points(self, X)
         columns, shift = self._columns(X), self._eta_offsets(added, len(X))

@@ -240,7 +240,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         array([[-0.89,  1.89]])
         """
         if of == "mean" and hasattr(self, "n_targets_"):
-            rows, _ = self._predicted_rows(X, None)
+            rows, _ = self._prepare_rows(X, None)
             joints: Any = self._joint()
             pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
             each = (self._project(*pair, rows, 0.0) for pair in pairs)
@@ -302,7 +302,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             raise ValueError(
                 f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
             )
-        posterior, (rows, _) = self._joint(), self._predicted_rows(X, None)
+        posterior, (rows, _) = self._joint(), self._prepare_rows(X, None)
         several = getattr(posterior, "each", None)
         drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
         means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)

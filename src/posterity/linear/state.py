@@ -105,7 +105,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
         tags.input_tags.sparse = True
         return tags
 
-    def _fresh(self) -> Self:
+    def _copy_unfitted(self) -> Self:
         """A model with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
 

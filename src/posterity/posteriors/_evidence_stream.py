@@ -203,7 +203,7 @@ class NodesStream:
             part = slice(first, self._stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
-            predictions.append(self._predicted_by(choice, *rows))
+            predictions.append(self._predict_by(choice, *rows))
             turn = self.state.turn
             self.learn_data(*rows)
             if self._has_plain_nodes and self.state.turn is turn:
@@ -217,7 +217,7 @@ class NodesStream:
         state, plain = self.state, isinstance(self.chooser.strategy, Integrated)
         return plain and state.shared is None and type(state.data) is LinearPosterior
 
-    def _predicted_by(
+    def _predict_by(
         self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """What nodes of this choice tell of each row before it is learned."""

@@ -40,7 +40,7 @@ class StartRows:
         some = rows[rows.weights > 0.0]
         return cls(some.X, some.y, some.weights, some.offsets, _make_room(len(some)))
 
-    def joined(self, rows: SiteRows) -> StartRows:
+    def join(self, rows: SiteRows) -> StartRows:
         """These and more."""
         some = rows[rows.weights > 0.0]
         return StartRows(

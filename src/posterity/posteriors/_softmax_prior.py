@@ -115,11 +115,11 @@ class ContrastPrior:
 
     def scaled(self, scale: float) -> ContrastPrior:
         """The prior of this precision per mean square of the features."""
-        twin = self.chosen((scale * self.shape())[int(self.intercept) :][None])
+        twin = self.with_precisions((scale * self.shape())[int(self.intercept) :][None])
         twin.scale = scale
         return twin
 
-    def chosen(self, precisions: Array) -> ContrastPrior:
+    def with_precisions(self, precisions: Array) -> ContrastPrior:
         """The prior of these precisions (R, m) of the features."""
         twin, offset = self.copy(), int(self.intercept)
         alike = bool((precisions == precisions[0]).all())

@@ -148,7 +148,9 @@ class SoftmaxReading:
             else:
                 choice = choose_by_coefficient(self.contrasts, self.prior, strategy, self.shapes)
                 k = self.n_classes - 1
-                priors = [self.prior.chosen(one.reshape(k, -1)) for one in choice.precisions]
+                priors = [
+                    self.prior.with_precisions(one.reshape(k, -1)) for one in choice.precisions
+                ]
                 joined = [self.contrasts.join(prior) for prior in priors]
                 self.nodes = list(zip(choice.weights.tolist(), joined, strict=True))
         return self.nodes

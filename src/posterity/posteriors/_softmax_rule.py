@@ -34,7 +34,7 @@ def choose_prior(
     choice = choose_by_coefficient(contrasts, prior, one, shapes)
     # Of several the mean of the variances: labels are met with caution.
     variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
-    after = prior.chosen((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
+    after = prior.with_precisions((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
     after.scale = float(np.exp(choice.weights @ np.log(choice.ratios)))
     return after
 

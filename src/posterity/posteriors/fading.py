@@ -138,9 +138,9 @@ class FadingPosterior(LinearPosterior):
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.learn_each(X, y, weights, elapsed)
         if self.strategy.has_evidence:
-            return self._predicted_by(before, y)
+            return self._predict_by(before, y)
         added = None if weights is None else self._compute_added_evidence(before, weights)
-        predictive = self._predicted_by(before, y)
+        predictive = self._predict_by(before, y)
         self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
         return predictive
 

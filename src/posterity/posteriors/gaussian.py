@@ -174,7 +174,7 @@ class LinearPosterior:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._predicted_by(self.learn_each(X, y, weights, elapsed), y)
+        return self._predict_by(self.learn_each(X, y, weights, elapsed), y)
 
     def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row; returns what was known of each before it."""
@@ -210,7 +210,7 @@ class LinearPosterior:
         prior = Factor(matrix.shape[1])
         return self._copy_with(intercept=False, prior=prior, factor=recast(self.factor, matrix))
 
-    def counted(self, effective: float, seen: float) -> Self:
+    def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
         factor = self.factor.copy()
         factor.commit(factor.triangle, effective, seen)
@@ -244,7 +244,7 @@ class LinearPosterior:
         """The member of a lean average; only where it fades to its prior."""
         raise NotImplementedError
 
-    def _predicted_by(self, before: Before, y: Array) -> Distribution:
+    def _predict_by(self, before: Before, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         residual_df = np.subtract(before.count, self.n_flat, out=before.count)
         return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])

@@ -466,7 +466,7 @@ class GeneralizedPosterior(LinearPosterior):
         if start is None:
             start = StartRows.of(rows)
         else:
-            start = start.joined(rows)
+            start = start.join(rows)
             if start.left(self.n_coefficients) <= 0:
                 self._fit_again(start.rows)
                 start = start.fitted()

@@ -270,7 +270,7 @@ class RegimesPosterior(MixedPosterior):
         state.last = X[-1:].copy() if n else state.last
         if n and state.row % BLOCK_ROWS == 0:
             state.drop(self.strategy.smallest_probability, self.strategy.max_runs)
-        return seen.mixed(shares)
+        return seen.mix(shares)
 
     def _summarize_before_each_row(
         self, state: Regimes, hazards: Array, y: Array, weights: Array
@@ -342,7 +342,7 @@ class RegimesPosterior(MixedPosterior):
         members, weights = self._next()
         predictions = [one.predictive(X, *as_arguments(offsets)) for one in members]
         seen = RunPredictions.of(predictions, [self.state.targets] * len(X))
-        return seen.mixed(np.broadcast_to(weights, (len(X), len(weights))))
+        return seen.mix(np.broadcast_to(weights, (len(X), len(weights))))
 
     def predict_mean(self, X: Array) -> Array:
         """Mean of new observations, or of eta, at the rows of ``X``: that of the predictions."""
@@ -412,7 +412,7 @@ class RunPredictions:
         own = np.stack([clip_log_densities(one.logpdf(y)) for one in self.predictions])
         return np.where(self.unknown, clip_log_densities(self.others.logpdf(y)), own)
 
-    def mixed(self, weights: Array) -> Any:
+    def mix(self, weights: Array) -> Any:
         """The mixture by weights (n, k)."""
         if not self.unknown.any():
             return mix_exactly(self.predictions, weights)

@@ -111,7 +111,7 @@ class WindowPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._predicted_by(self.learn_each(X, y, weights, elapsed), y)
+        return self._predict_by(self.learn_each(X, y, weights, elapsed), y)
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
@@ -163,7 +163,7 @@ class WindowPosterior(LinearPosterior):
             X = np.column_stack([np.ones(len(X)), X])
         return super().recast(matrix)._copy_with(kept=replace(self.kept, X=X @ matrix))
 
-    def counted(self, effective: float, seen: float) -> Self:
+    def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
         there = self.kept.weights > 0.0
         each = effective / max(int(there.sum()), 1)
@@ -174,7 +174,7 @@ class WindowPosterior(LinearPosterior):
             np.full(len(size), each),
             self.kept.times[there],
         )
-        return super().counted(effective, seen)._copy_with(kept=kept)
+        return super().with_counts(effective, seen)._copy_with(kept=kept)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""

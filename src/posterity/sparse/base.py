@@ -93,7 +93,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         array([3.])
         """
         refuse_no_weight(sample_weight)
-        fresh = self._fresh()
+        fresh = self._copy_unfitted()
         fresh._learn(X, y, sample_weight, times, revisit=True)
         self._take_over(fresh)
         return self
@@ -157,7 +157,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """
         theirs, index = other._posterior, other._index
         if self._posterior_or_none is None:
-            fresh = self._fresh()
+            fresh = self._copy_unfitted()
             fresh._begin(index.given)
             fresh._begin_as(other)
             fresh.merge(other)
@@ -258,7 +258,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             )
         return self._posterior_or_none
 
-    def _fresh(self) -> Self:
+    def _copy_unfitted(self) -> Self:
         return type(self)(**self.get_params(deep=False))
 
     def _take_over(self, fresh: Self) -> None:
@@ -306,7 +306,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Check everything, then number features and learn."""
         n, read = self._read(X)
         first = self._posterior_or_none is None
-        model = self._fresh() if first else self
+        model = self._copy_unfitted() if first else self
         if first:
             model._begin(read.shape[1] if issparse(read) else None)
         model._check_kind(read)
@@ -318,7 +318,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         discounts = None
         if self.forgetting is not None:
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
-        rows = model._grown(n, read)
+        rows = model._read_growing(n, read)
         model.__dict__.update(met)
         before = model._posterior.learn(rows, targets, weights, discounts, predict=predict)
         if revisit:
@@ -340,7 +340,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         self._posterior_or_none.learn(row, np.array([target]), None, discounts, predict=False)
         return True
 
-    def _grown(self, n: int, read: Any) -> SparseRows:
+    def _read_growing(self, n: int, read: Any) -> SparseRows:
         """Rows to learn, and room for the features that are new in them."""
         if not issparse(read):
             warn_of_texts(n, read)

@@ -180,7 +180,7 @@ class FeatureIndex:
             named[feature - 1] = self.column_name(column)
         for column, levels in self.levels.items():
             lead = f"{self.column_name(column)}=" if column != UNNAMED else ""
-            for label, feature in zip(levels.index.shown(), levels.features, strict=True):
+            for label, feature in zip(levels.index.list_keys(), levels.features, strict=True):
                 named[feature - 1] = f"{lead}{label}"
         for code, feature in zip(self.pairs.index.labels, self.pairs.features, strict=True):
             one, other = int(code) >> SHIFT, int(code) & (2**SHIFT - 1)
