@@ -58,6 +58,29 @@ def total(rng: np.random.Generator, *, make: Callable[..., Array], n: int) -> tu
     return int(low[0] <= y[n:].sum() <= high[0]), 1
 
 
+def with_sales(rng: np.random.Generator) -> tuple[int, int]:
+    """Intervals of the next twelve steps, some of which are rare sales whose effect is learned."""
+    n = 120
+    sales = (rng.random((n + HORIZON, 1)) < 0.1).astype(float)
+    y = season(rng, n + HORIZON) + 30.0 * sales[:, 0]
+    forecast = Forecaster(seasonality=12).fit(y[:n], sales[:n]).forecast(HORIZON, sales[n:])
+    low, high = forecast.interval(0.95)
+    return int(np.sum((low <= y[n:]) & (y[n:] <= high))), HORIZON
+
+
+def flawed(rng: np.random.Generator) -> tuple[int, int]:
+    """Intervals of the next twelve steps after a glitch, and with a value of the season missing."""
+    n = 120
+    y = season(rng, n + HORIZON)
+    learned = y[:n].copy()
+    learned[rng.integers(30, n - 15)] = 9999.0
+    learned[n - 12] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ForecastWarning)
+        low, high = Forecaster(seasonality=12).fit(learned).forecast(HORIZON).interval(0.95)
+    return int(np.sum((low <= y[n:]) & (y[n:] <= high))), HORIZON
+
+
 def moved(rng: np.random.Generator) -> tuple[int, int]:
     """Intervals of three steps of a walk whose noise trebles, moved by what was missed."""
     y = np.cumsum(np.where(np.arange(330) < 80, 1.0, 3.0) * rng.normal(size=330))
@@ -107,4 +130,19 @@ def checks() -> list[Check]:
         lowest=0.92,
         highest=0.97,
     )
-    return [*each, whole, conformal]
+    others = [
+        Check(
+            "Forecasts of the next 12 steps",
+            setting,
+            0.95,
+            task,
+            replicates=150,
+            lowest=0.92,
+            highest=0.99,
+        )
+        for setting, task in (
+            ("season of 12, 120 values, sales on a tenth of the days", with_sales),
+            ("season of 12, 120 values, a glitch and a value missing a season back", flawed),
+        )
+    ]
+    return [*each, *others, whole, conformal]
