@@ -81,7 +81,7 @@ test-wheel: $(STAMPS)/build  ## a wheel, in a new environment that finds no comp
 	$(PYTHON) -m venv build/wheel/venv
 	build/wheel/venv/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	build/wheel/venv/bin/python -m pip install --quiet --group test-core build/wheel/*.whl
-	env -i PATH="$(CURDIR)/build/wheel/venv/bin" POSTERITY_DATA="$(POSTERITY_DATA)" \
+	env -i PATH="$(CURDIR)/build/wheel/venv/bin" POSTERITY_DATA="$(POSTERITY_DATA)" LOKY_MAX_CPU_COUNT=1 \
 	  build/wheel/venv/bin/python -m pytest tests/evidence tests/posteriors tests/distributions $(COMPILED) $(ARGS)
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
