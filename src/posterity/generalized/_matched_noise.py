@@ -20,7 +20,15 @@ from scipy.special import betaln
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, minimize_check_loss
-from posterity.generalized._matching import MOST_ROUNDS, ROUGH, SETTLED, Fit, Matcher, Sites
+from posterity.generalized._matching import (
+    MOST_ROUNDS,
+    ROUGH,
+    SETTLED,
+    Fit,
+    Matcher,
+    Sites,
+    Solution,
+)
 from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
 
 Array = NDArray[np.float64]
@@ -111,11 +119,11 @@ class MatchedNoise(WorkingNoise):
             return matcher.approximate_spread(mode)
         assert mode.leverage is not None
         weight, target = mode.weight[honest], mode.target[honest]
-        fit, leverage = mode.fit[honest], mode.leverage[honest]
-        best = Fit(mode.scale, weight, target, fit, leverage, mode.log_evidence)
         if known_scale is not None or mode.in_order:
-            return Spread(mode.scale, math.inf, 1.0, best.log_evidence)
-        spread = matcher.spread(best)
+            return Spread(mode.scale, math.inf, 1.0, mode.log_evidence)
+        factor = matcher.rows.under(prior, target, weight)
+        solution = Solution(factor, mode.fit[honest], mode.leverage[honest])
+        spread = matcher.spread(Fit(mode.scale, weight, target, solution, mode.log_evidence))
         gross = _compute_log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
         return replace(spread, log_evidence=spread.log_evidence + gross)
 

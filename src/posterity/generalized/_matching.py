@@ -58,14 +58,31 @@ class Sites:
     target: Array
 
 
-@dataclass(frozen=True)
-class Fit(Sites):
-    """The same where nothing moves any more: fit (n,), its relative variances, log p(y, scale)."""
+class Solution(NamedTuple):
+    """What sites say, at any scale: a factor, the fit (n,), and its relative variances (n,)."""
 
+    factor: Factor
     fit: Array
     leverage: Array
+
+
+@dataclass(frozen=True)
+class Fit(Sites):
+    """The same where nothing moves any more: what they say, and log p(y, scale)."""
+
+    solution: Solution
     log_evidence: float
     settled: bool = False
+
+    @property
+    def fit(self) -> Array:
+        """(n,) fitted values."""
+        return self.solution.fit
+
+    @property
+    def leverage(self) -> Array:
+        """(n,) their relative variances."""
+        return self.solution.leverage
 
 
 class Round(NamedTuple):
@@ -75,9 +92,7 @@ class Round(NamedTuple):
     move: float
     step: float
     now: Sites
-    factor: Factor
-    fit: Array
-    leverage: Array
+    solution: Solution
     evidence: float
 
 
@@ -127,16 +142,18 @@ class Matcher:
         settled: float = SETTLED,
         rounds: int = MOST_ROUNDS,
         unlike: Fit | None = None,
+        solution: Solution | None = None,
     ) -> Fit:
         """Match all rows again and again until nothing moves, the scale too unless it is known.
 
-        It ends where it comes near the fit that it is to be ``unlike``.
+        It ends where it comes near the fit that it is to be ``unlike``. ``solution`` is what the
+        sites of ``start`` say, where that is known.
         """
         many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
         most = 1.0 if many else BOLD
         now, bold, last, chord = start, most, math.inf, self._begin_chord(known=known)
         for _ in range(rounds):
-            one = self._update_sites(now, bold)
+            one, solution = self._update_sites(now, bold, solution), None
             step = chord.lengthen(one.step)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
@@ -197,14 +214,18 @@ class Matcher:
 
     def _at(self, best: Fit, off: float) -> Fit:
         start = Sites(best.scale * math.exp(off), best.weight, best.target)
-        return self.climb(start, known=True, settled=ROUGH)
+        return self.climb(start, known=True, settled=ROUGH, solution=best.solution)
 
-    def _update_sites(self, now: Sites, bold: float) -> Round:
+    def _solve(self, now: Sites) -> Solution:
+        factor = self.rows.under(self.prior, now.target, now.weight)
+        fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
+        return Solution(factor, fit[:, 0], leverage)
+
+    def _update_sites(self, now: Sites, bold: float, solution: Solution | None = None) -> Round:
         """The next sites, how far fits move in their standard deviations, and the log scale."""
         rows, prior, s = self.rows, self.prior, now.scale
-        factor = rows.under(prior, now.target, now.weight)
-        log_predictive, leverage = factor.predict(rows.X, intercept=rows.intercept)
-        fit = log_predictive[:, 0]
+        solution = solution or self._solve(now)
+        factor, fit, leverage = solution
         known = self.likelihood.kernel_code
         assert known is not None  # of all noise here
         weight, target, square, slope, evidence, move = match_rows(
@@ -215,7 +236,7 @@ class Matcher:
             step = slope / (self.information * rows.total)
         else:
             step = self._compute_core_step(square, self.core_ratio)
-        return Round(Sites(s, weight, target), move, step, now, factor, fit, leverage, evidence)
+        return Round(Sites(s, weight, target), move, step, now, solution, evidence)
 
     def _compute_core_step(self, square: Array, ratio: float) -> float:
         """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
@@ -231,11 +252,12 @@ class Matcher:
 
     def _make_fit(self, one: Round, *, settled: bool = False) -> Fit:
         now, prior, s = one.now, self.prior, one.now.scale
-        value = one.evidence - 0.5 * self._compute_penalty(one.factor) / s**2
-        value += 0.5 * (prior.log_determinant() - one.factor.log_determinant())
+        factor = one.solution.factor
+        value = one.evidence - 0.5 * self._compute_penalty(factor) / s**2
+        value += 0.5 * (prior.log_determinant() - factor.log_determinant())
         d = prior.n_coefficients - prior.rank
         value += 0.5 * d * math.log(2.0 * math.pi * s**2)
-        return Fit(s, now.weight, now.target, one.fit, one.leverage, value, settled)
+        return Fit(s, now.weight, now.target, one.solution, value, settled)
 
     def _compute_penalty(self, factor: Factor) -> float:
         off = self.prior.root @ solution(factor) - self.prior.moments[:, 0]
@@ -246,7 +268,7 @@ def _close(one: Round, other: Fit) -> bool:
     """Whether two fits are on the way to the same place."""
     if abs(math.log(one.now.scale / other.scale)) > SAME_SCALE:
         return False
-    off = np.square(one.fit - other.fit) / np.maximum(other.leverage, 1e-300)
+    off = np.square(one.solution.fit - other.fit) / np.maximum(other.leverage, 1e-300)
     return float(off.max(initial=0.0)) < (SAME_FIT * other.scale) ** 2
 
 
