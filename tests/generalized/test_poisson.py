@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
@@ -265,3 +266,14 @@ def test_a_feature_that_begins_to_vary_is_met_where_its_count_lies() -> None:
     there = np.array([[1.0, 0.0]])
     assert abs(np.log(stream.predict(there) / fit.predict(there))[0]) < 0.1
     assert 20.0 < stream.predict(there)[0] < 45.0
+
+
+def test_the_score_of_counts_of_an_exposure() -> None:
+    rng = np.random.default_rng(0)
+    X, hours = rng.normal(size=(60, 2)), rng.uniform(0.5, 20.0, size=60)
+    y = rng.poisson(hours * np.exp(0.3 * X[:, 0]))
+    model = BayesianPoissonRegression().fit(X, y, exposure=hours)
+    weights = rng.uniform(size=60)
+    expected = r2_score(y, model.predict(X, exposure=hours), sample_weight=weights)
+    assert model.score(X, y, weights, exposure=hours) == pytest.approx(expected)
+    assert model.score(X, y) == pytest.approx(r2_score(y, model.predict(X)))

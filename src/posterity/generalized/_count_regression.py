@@ -169,6 +169,29 @@ class CountRegression(BayesianGeneralizedLinear):
         eta = posterior.predict_mean(self._columns(X))
         return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
 
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        exposure: ArrayLike | None = None,
+    ) -> float:
+        """R^2 of the expected counts: the share of the counts' variance that they explain.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> X, y, hours = [[0], [1], [0]], [1, 3, 2], [1.0, 1.0, 2.0]
+        >>> model = BayesianPoissonRegression(prior_precision=0.0).fit(X, y, exposure=hours)
+        >>> round(model.score(X, y, exposure=hours), 6)
+        1.0
+        """
+        from sklearn.metrics import r2_score
+
+        expected = self.predict(X, exposure=exposure)
+        return float(r2_score(y, expected, sample_weight=sample_weight))
+
     def predict_distribution(  # type: ignore[override]
         self, X: Any, *, exposure: ArrayLike | None = None
     ) -> Any:
