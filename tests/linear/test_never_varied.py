@@ -77,3 +77,13 @@ def test_plots_and_tables_of_the_command(tmp_path):
     rows = {one["name"]: one for one in json.loads(result.stdout)["coefficients"]}
     assert rows["still"]["std"] is None
     assert rows["a"]["std"] > 0.0
+
+
+@pytest.mark.parametrize("way", ["fit", "partial_fit"])
+@pytest.mark.parametrize("model", [BayesianRobustRegression(), BayesianQuantileRegression()])
+def test_weights_that_change_do_not_make_it_known(model, way):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(300, 2)), np.ones(300)])
+    counts = np.abs(3.0 * (rows[:, 0] - rows[:, 1]) + 3.0 * rng.normal(size=300)).astype(int)
+    fitted = getattr(clone(model), way)(rows, counts)
+    assert np.isinf(fitted.posterior_.std()[3])

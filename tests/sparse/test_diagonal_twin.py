@@ -93,7 +93,7 @@ def test_kernel_is_its_twin(likelihood: Likelihood, precision: float | None, for
             row = list(zip(rows.features[some], rows.columns[some], rows.values[some], strict=True))
             linear_moments = one.learn(row, y[i], weights[i], discounts[i])
             np.testing.assert_allclose(predictive[i, :2, g], linear_moments, rtol=1e-5, atol=1e-6)
-        beliefs = known.settled()[: 1 + P].reshape(-1, 2, 4)[:, :, g]
+        beliefs = known.discounted_beliefs()[: 1 + P].reshape(-1, 2, 4)[:, :, g]
         np.testing.assert_allclose(beliefs[:, 0], one.known, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(beliefs[:, 1], one.shift, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(known.precision[:, g], one.precision, rtol=1e-6)

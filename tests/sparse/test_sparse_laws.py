@@ -266,8 +266,10 @@ def test_merging_adds_what_rows_have_said(kind: Any, settings: dict[str, Any]) -
         names = part.feature_names_
         kept = names if "hash_size" in settings else map(in_order(index), names)
         places = [0, *(1 + index[name] for name in kept)]
-        total[places] += part._posterior.settled()[: len(places)]
-    np.testing.assert_allclose(both._posterior.settled()[: len(total)], total, rtol=1e-12)
+        total[places] += part._posterior.discounted_beliefs()[: len(places)]
+    np.testing.assert_allclose(
+        both._posterior.discounted_beliefs()[: len(total)], total, rtol=1e-12
+    )
     again = loads(dumps(both))
     assert dumps(again) == dumps(both)
     alike(again.partial_fit(X, y), both.partial_fit(X, y), X)

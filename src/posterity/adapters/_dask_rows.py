@@ -123,11 +123,11 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
         raise TableError(
             f"X has shape {table.shape}: it must be (n, p), with a known number p of features"
         )
-    beside = [
+    others = [
         None if part is None else _in_chunks_of(table, part, role)
         for part, role in ((target, "target"), (weight, "weight"))
     ]
-    return Arrays(table, *beside)
+    return Arrays(table, *others)
 
 
 def name_columns(n_features: int) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
     arrays = []
     for name, field in expected.items():
         values = part[name]
-        if values.dtype == np.float64:  # as it stands: NaN is told from numbers later
+        if values.dtype == np.float64:  # as it stands: NaN is found later
             arrays.append(pa.array(np.ascontiguousarray(values.to_numpy())))
             continue
         array = pa.Array.from_pandas(values)
@@ -188,22 +188,22 @@ def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
 
 
 def _map_blocks(
-    work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *beside: Any
+    work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *others: Any
 ) -> Any:
-    return work(_make_batch(roles, X, *beside).select(list(columns)))
+    return work(_make_batch(roles, X, *others).select(list(columns)))
 
 
-def _make_batch(roles: Sequence[str], X: Any, *beside: Any) -> Any:
+def _make_batch(roles: Sequence[str], X: Any, *others: Any) -> Any:
     import pyarrow as pa
 
-    for role, part in zip(roles, beside, strict=True):
+    for role, part in zip(roles, others, strict=True):
         if len(part) != len(X):
             raise TableError(
                 f"a chunk of X has {len(X)} rows, and that of {role} has {len(part)}: use the "
                 "same chunks"
             )
     columns = np.array(np.asarray(X).T, order="C")
-    arrays = [pa.array(column) for column in (*columns, *beside)]
+    arrays = [pa.array(column) for column in (*columns, *others)]
     return pa.RecordBatch.from_arrays(arrays, names=[*name_columns(len(columns)), *roles])
 
 

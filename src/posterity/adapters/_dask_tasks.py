@@ -106,7 +106,7 @@ def get_batch(batch: Any) -> Any:
 def _merge_results(
     results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]
 ) -> Any:
-    """What was told, together; the first refusal, if there is one; None, if nothing was told."""
+    """All results, merged; the first refusal, if there is one; None, if there is no result."""
     some = [
         one
         for one in (results if first is None else name_partitions(results, first))

@@ -39,7 +39,7 @@ class Keys:
     >>> coming = keys.watched([pa.record_batch({"shop": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})])
     >>> next(coming).column(NUMBER).to_pylist()
     [0.0, 1.0, 2.0]
-    >>> keys.beside(pa.table({"x": [1.0, 3.0]}), np.array([0.0, 2.0])).to_pylist()
+    >>> keys.add_keys(pa.table({"x": [1.0, 3.0]}), np.array([0.0, 2.0])).to_pylist()
     [{'x': 1.0, 'shop': 'a'}, {'x': 3.0, 'shop': 'c'}]
     """
 
@@ -59,7 +59,7 @@ class Keys:
             names = [*batch.schema.names, NUMBER]
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(numbers)], names=names)
 
-    def beside(self, rows: Any, numbers: NDArray[np.float64] | None) -> Any:
+    def add_keys(self, rows: Any, numbers: NDArray[np.float64] | None) -> Any:
         """A table of rows, (n,) numbers of them, with their keys; those before are let go."""
         import pyarrow as pa
 
@@ -85,7 +85,7 @@ def predictions_by_key(
     column_names = ["row", *prediction_names(level, quantiles)]
     for rows in open_rows(keys.watched([batch]), names, reading).batches():
         distribution = model.predict_distribution(
-            keys.beside(name_columns(rows.X, names), rows.time)
+            keys.add_keys(name_columns(rows.X, names), rows.time)
         )
         columns = [rows.y, distribution.mean(), distribution.std()]
         if level is not None:

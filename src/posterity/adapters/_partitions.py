@@ -225,7 +225,7 @@ def _open_stream(
     reading = replace(task.reading, time=NUMBER)
     stream = open_rows(keys.watched(batches), task.names, reading, target=goal)
     keyed = (
-        (keys.beside(name_columns(rows.X, task.names), rows.time), rows.y, rows.weight)
+        (keys.add_keys(name_columns(rows.X, task.names), rows.time), rows.y, rows.weight)
         for rows in stream.batches()
     )
     return stream, keyed

@@ -86,7 +86,7 @@ class Task:
 
     def columns(self, present: Iterable[str]) -> list[str]:
         """Those of the columns ``present`` that the task reads, in their order."""
-        needed = {self.target, *self.reading.beside, *self.by}
+        needed = {self.target, *self.reading.other_columns, *self.by}
         features = set(self.names)
         stems = {name[:i] for name in self.names for i, mark in enumerate(name) if mark == "="}
         return [name for name in present if name in needed or name in features or name in stems]
@@ -163,7 +163,7 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     schema : Arrow schema of the table
     columns : Columns
     surveys : iterable of str
-        What `survey` told of each partition, where there were `questions`.
+        What `survey` found in each partition, where there were `questions`.
 
     Raises
     ------
@@ -227,9 +227,9 @@ def _reading(columns: Columns) -> Reading:
 
 
 def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
-    beside = (*_reading(columns).beside, *by)
+    other_columns = (*_reading(columns).other_columns, *by)
     features = None if columns.features is None else list(columns.features)
-    return select_columns(schema, columns.target, features, list(columns.drop), beside)
+    return select_columns(schema, columns.target, features, list(columns.drop), other_columns)
 
 
 def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers | None) -> Any:
@@ -245,7 +245,7 @@ def _is_category(encoder: Any) -> bool:
 
 
 def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
-    """Missing values filled in with means over all partitions, which a ``ColumnMeans`` is told."""
+    """Missing values filled in with means over all partitions, which a ``ColumnMeans`` keeps."""
     if not fills_with_means(missing):
         return missing
     means = missing if isinstance(missing, ColumnMeans) else ColumnMeans()

@@ -41,12 +41,12 @@ def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
 
 
 def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
-    """What the tasks told, in the order of their partitions; raises what was wrong with rows."""
+    """Results of the tasks, in the order of their partitions; raises what was wrong with rows."""
     rows = sorted(frame.collect(), key=lambda row: row.part)
     for row in rows:
         if row.error is not None:
             raise TableError(f"partition {row.part}: {row.error}")
-    return [(row.part, bytes(row.told)) for row in rows]
+    return [(row.part, bytes(row.result)) for row in rows]
 
 
 def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:

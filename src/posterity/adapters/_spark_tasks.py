@@ -14,7 +14,7 @@ from posterity.adapters import _partitions as core
 from posterity.adapters._partitions import Task
 
 # What every task tells: its partition, and bytes, or what is wrong with the rows.
-RESULT = "part long, told binary, error string"
+RESULT = "part long, result binary, error string"
 
 
 def restore_names(
@@ -52,7 +52,7 @@ def merge(table: Any) -> Any:
     rows = sorted(table.to_pylist(), key=lambda row: row["part"])
     wrong = [row for row in rows if row["error"] is not None]
     first = wrong[0] if wrong else rows[0]
-    content = None if wrong else core.merge_contents([row["told"] for row in rows])
+    content = None if wrong else core.merge_contents([row["result"] for row in rows])
     return pa.Table.from_batches([_row(first["part"], content, first["error"])])
 
 
@@ -93,7 +93,7 @@ def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
 
 
 def _try_task(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
-    """What the work told, or what is wrong with the rows: trying those again is of no use."""
+    """The result of the work, or what is wrong with the rows: trying those again is of no use."""
     import pyarrow as pa
 
     try:
@@ -109,7 +109,7 @@ def _row(place: int, result: bytes | None, error: str | None) -> Any:
 
     columns = {
         "part": pa.array([place], pa.int64()),
-        "told": pa.array([result], pa.binary()),
+        "result": pa.array([result], pa.binary()),
         "error": pa.array([error], pa.string()),
     }
     return pa.record_batch(columns)

@@ -67,7 +67,7 @@ BayesianRobustRegression
         observation), ``constant_data`` (``X``; ``exposure`` of counts), and ``prior`` as far as it
         is proper; what is not is listed in the attribute ``improper_prior``. A
         ``prior_predictive`` comes with a prior that is proper as a whole: without an intercept.
-        Labels are told by their places among the classes, which the attribute ``classes`` lists;
+        Labels are given by their places among the classes, which the attribute ``classes`` lists;
         with more than two, intercept and ``coef`` are by class, of sum 0.
 
     Raises

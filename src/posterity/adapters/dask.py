@@ -76,7 +76,7 @@ def fit(
         Weights of the rows, as ``target``.
     missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`posterity.io.open_table`, but that "mean" is the mean over all rows; a
-        :class:`posterity.io.ColumnMeans` is told it, so that predictions can use it too. Columns of
+        :class:`posterity.io.ColumnMeans` keeps it, so that predictions can use it too. Columns of
         an array are called "x0", "x1" and so on.
     dates : {"error", "days"}
         As in :func:`posterity.io.open_table`.
@@ -322,7 +322,7 @@ def _learn_tasks(work: _Planned) -> Any:
 
 
 def _merge_and_fetch(leaves: list[Any], merge: Callable[..., Any]) -> Any:
-    """What the partitions told, merged by a tree of tasks whose root alone is brought here."""
+    """Results of the partitions, merged by a tree of tasks whose root alone is brought here."""
     dask = needed("dask", "dask")
     level, size = leaves, core.BRANCHES
     starts: list[int | None] = list(range(0, len(leaves), size))

@@ -88,15 +88,15 @@ class NixtlaForecaster:
 
         ``cutoff`` is the time of the last row that was known.
         """
-        known = self.fit(df).forecaster_
-        future = df if known.exogenous_ else None
+        forecaster = self.fit(df).forecaster_
+        future = df if forecaster.exogenous_ else None
         each = []
         for window in range(n_windows - 1, -1, -1):
             behind = h + window * (h if step_size is None else step_size)
-            then = known.before(behind)
+            then = forecaster.before(behind)
             columns = _columns(then.forecast(h, future), level)
             last = then.times_[:, -1]
-            came = known.values_[:, known.values_.shape[1] - behind :][:, :h]
+            came = forecaster.values_[:, forecaster.values_.shape[1] - behind :][:, :h]
             columns["cutoff"], columns[TARGET] = np.repeat(last, h), came.reshape(-1)
             each.append(columns)
         return self._make_frame(

@@ -60,7 +60,7 @@ BayesianRobustRegression
     Returns
     -------
     onnx.ModelProto
-        Input ``X`` (n, m). Outputs, (n,) float64 unless said otherwise:
+        Input ``X`` (n, m). Outputs, (n,) float64 unless noted:
 
         - of linear and robust regression ``mean``, ``std``, ``lower`` and ``upper``: those of
           ``predict(X, return_std=True)`` and ``predict_interval(X, level)``;

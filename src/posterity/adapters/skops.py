@@ -1,4 +1,4 @@
-"""What skops has to be told to trust, to load estimators that it has saved.
+"""Types that skops must trust, to load estimators that it has saved.
 
 skops writes an estimator as a zip of JSON and arrays, and creates on loading only objects of types
 that the caller trusts. :func:`posterity.save` needs neither skops nor trust; this is for pipelines

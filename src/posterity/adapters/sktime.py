@@ -98,9 +98,9 @@ class SktimeForecaster(BaseForecaster):
         steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
         h = int(steps.max())
         future = _fill_all_steps(X, steps) if self.forecaster_.exogenous_ else None
-        # sktime may set the cutoff back, to see what would have been said.
-        known = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
-        return known.forecast(h, future), steps - 1
+        # sktime may set the cutoff back, to see what it would have predicted.
+        forecaster = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
+        return forecaster.forecast(h, future), steps - 1
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def fit(
         Column of the rows' weights.
     missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`posterity.io.open_table`, but that "mean" is the mean over the whole frame; a
-        :class:`posterity.io.ColumnMeans` is told it, so that predictions can use it too.
+        :class:`posterity.io.ColumnMeans` keeps it, so that predictions can use it too.
     dates : {"error", "days"}
         As in :func:`posterity.io.open_table`.
     levels : mapping of column to levels, optional

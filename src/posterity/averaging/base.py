@@ -280,11 +280,11 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
             ensemble = ensemble.given(evidences(models))
         else:
-            densities = np.stack([said.densities for said in predictions], axis=1)
-            ranks = np.stack([said.ranks for said in predictions], axis=1)
+            densities = np.stack([prediction.densities for prediction in predictions], axis=1)
+            ranks = np.stack([prediction.ranks for prediction in predictions], axis=1)
             weights, _, ensemble = ensemble.update(densities, ranks, rows.weights)
         self._replace(models, ensemble)
-        return Mixture.of([said.distribution for said in predictions], weights)
+        return Mixture.of([prediction.distribution for prediction in predictions], weights)
 
     def _predict_with(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
@@ -340,11 +340,13 @@ def _compute_evidence_weights(
     """Weights (n, k) before each of the rows, of models that have learned them in the meantime."""
     evidence = np.stack(
         [
-            compute_evidence_before(model, float(start), (X, rows.y, rows.weights), said)
-            for model, start, X, said in zip(
+            compute_evidence_before(model, float(start), (X, rows.y, rows.weights), prediction)
+            for model, start, X, prediction in zip(
                 untouched, ensemble.scores, given, predictions, strict=True
             )
         ],
         axis=1,
     )
-    return ensemble.weights_at(np.stack([said.ranks for said in predictions], axis=1), evidence)
+    return ensemble.weights_at(
+        np.stack([prediction.ranks for prediction in predictions], axis=1), evidence
+    )

@@ -50,7 +50,7 @@ def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
 def select_columns(name: str, model: Any, X: Any) -> Any:
     """``X`` with the columns that ``model`` was fitted on, if it was, in the order it knows.
 
-    Raises ``ValueError`` where they are not there, or can't be told by name.
+    Raises ``ValueError`` where they are not there, or can't be named.
     """
     names, width = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
     theirs = getattr(X, "columns", None)
@@ -229,7 +229,7 @@ def compute_evidence_before(
     rows: tuple[Any, Array, Array | None],
     prediction: MemberPredictions,
 ) -> Array:
-    """Log evidence (n,) before each row, of a model that has told these rows and learned them.
+    """Log evidence (n,) before each row, of a model that has predicted these rows and learned them.
 
     ``untouched`` is the same model without the rows, of log evidence ``start``.
     Between rows the evidence grows by the log predictive density. Where that is not so (flat

@@ -151,8 +151,8 @@ def stationary(kernel: str, squares: Array) -> tuple[Array, Array]:
     """Correlations at squared distances, in length scales, and their derivatives by these."""
     nu = SMOOTHNESS[kernel]
     if math.isinf(nu):
-        told = np.exp(-0.5 * squares)
-        return told, -0.5 * told
+        values = np.exp(-0.5 * squares)
+        return values, -0.5 * values
     distances = np.sqrt(2.0 * nu * squares)
     fading = np.exp(-distances)
     if nu == 1.5:

@@ -83,7 +83,7 @@ class Conformal(OnlineWrapper):
     matters, so wrapped models are neither merged nor made to unlearn.
 
     With delayed targets give each row when its target has come: it is scored by what the model
-    would have said then.
+    would have predicted then.
 
     References
     ----------
@@ -164,9 +164,9 @@ class Conformal(OnlineWrapper):
         if not 0.0 <= self.integral < math.inf:
             raise ValueError(f"integral is {self.integral}: it must be finite and not negative")
         if self.method == "pid":
-            return TrackedTails.begun(levels, rate, memory, float(self.integral))
+            return TrackedTails.start(levels, rate, memory, float(self.integral))
         rates = rate * (EXPERTS if self.method == "dtaci" else np.ones_like(EXPERTS[:1]))
-        return AdaptedTails.begun(levels, rates, memory)
+        return AdaptedTails.start(levels, rates, memory)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`): the model's.

@@ -129,7 +129,7 @@ class ConformalForecaster(BaseEstimator):
             )
         levels = np.array([self.level])
         tails = [
-            TrackedTails.begun(levels, self.rate, self.memory, 0.0) for _ in range(self.horizon)
+            TrackedTails.start(levels, self.rate, self.memory, 0.0) for _ in range(self.horizon)
         ]
         return self.model._branch(), tails
 

@@ -30,7 +30,7 @@ class ProbabilityMap:
     clock: int = 0
 
     @classmethod
-    def begun(cls, memory: float, trust: float) -> ProbabilityMap:
+    def start(cls, memory: float, trust: float) -> ProbabilityMap:
         """Before any row."""
         return cls(trust, (1.0 - 1.0 / memory) ** REFRESH, np.zeros(N_BINS), np.zeros(N_BINS))
 

@@ -103,7 +103,7 @@ class Recalibrated(OnlineWrapper):
             raise ValueError(f"memory is {self.memory}: it must be a number of rows above 1")
         if not 0.0 < self.trust < math.inf:
             raise ValueError(f"trust is {self.trust}: it must be positive and finite")
-        return ProbabilityMap.begun(float(self.memory), float(self.trust))
+        return ProbabilityMap.start(float(self.memory), float(self.trust))
 
     def _learn_predictions(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool

@@ -46,7 +46,7 @@ class Tails(Protocol):
 
 
 def get_current_ends(tails: Tails) -> Array:
-    """(2, L): lower and upper ends that the next score will be told."""
+    """(2, L): lower and upper ends of the next score."""
     ends = tails.copy().learn(np.array([math.nan]), True)
     assert ends is not None
     return np.asarray(ends[0])
@@ -71,7 +71,7 @@ class TrackedTails:
     scale: Array
 
     @classmethod
-    def begun(cls, levels: Array, rate: float, memory: int, integral: float) -> TrackedTails:
+    def start(cls, levels: Array, rate: float, memory: int, integral: float) -> TrackedTails:
         """Before any score; levels (L,) increase."""
         tails = 0.5 * (1.0 - levels)
         quantiles = -ndtri(tails)
@@ -116,7 +116,7 @@ class AdaptedTails:
     count: NDArray[np.int64]
 
     @classmethod
-    def begun(cls, levels: Array, rates: Array, window: int) -> AdaptedTails:
+    def start(cls, levels: Array, rates: Array, window: int) -> AdaptedTails:
         """Before any score; levels (L,) increase, rates (K,) are in units of the tail."""
         tails = 0.5 * (1.0 - levels)
         aims = np.tile(tails[None, :, None], (2, 1, len(rates)))

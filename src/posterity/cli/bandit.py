@@ -33,15 +33,15 @@ def run(output: str) -> None:
         ends = f"{format_number(estimate.low)} to {format_number(estimate.high)}"
         value = format_number(estimate.value)
         lines.append((estimate.policy, value, ends, format_number(truth[estimate.policy])))
-    said = [
-        f"{int(rewards.sum()):,} of {len(rewards):,} digits were told right; the bandit learned "
+    remarks = [
+        f"{int(rewards.sum()):,} of {len(rewards):,} digits were named right; the bandit learned "
         "only whether it was.",
         "From its log alone, what policies earn a decision:",
     ]
-    header = ("policy", "told by the log", "interval", "truth")
-    print_lines("Digits: ten arms, reward 1 for the right one", said, header, lines)
+    header = ("policy", "estimated from the log", "interval", "truth")
+    print_lines("Digits: ten arms, reward 1 for the right one", remarks, header, lines)
     figure = plot_decisions(
-        rewards, chances.max(axis=1), 0.1, "A bandit learns to read, told only right or wrong"
+        rewards, chances.max(axis=1), 0.1, "A bandit learns to read from right or wrong alone"
     )
     write_png(figure, path)
     click.echo(f"\nRewards and propensities along time are drawn in {path}")

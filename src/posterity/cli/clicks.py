@@ -84,8 +84,8 @@ def _print(predicted: dict[str, Array], y: Array, n_features: int) -> None:
     late = slice(len(y) * 4 // 5, None)
     for name, probability in predicted.items():
         losses = _losses(probability, y)
-        said, came, rows = _by_probability(probability, y)
-        off = float(rows @ np.abs(said - came) / len(y))
+        mean, clicked, rows = _by_probability(probability, y)
+        off = float(rows @ np.abs(mean - clicked) / len(y))
         printed.add_row(name, f"{losses.mean():.4f}", f"{losses[late].mean():.4f}", f"{off:.4f}")
     console = text.console()
     console.print(
@@ -107,9 +107,9 @@ def _figure(predicted: dict[str, Array], y: Array) -> Any:
         marker, colour = MARKERS[place], COLOURS[place]
         left.plot(ends, losses, marker=marker, color=colour, markersize=4, label=name)
         if name == MODEL:
-            said, came, rows = _by_probability(probability, y)
-            spread = 2.0 * np.sqrt(came * (1.0 - came) / rows)
-            right.errorbar(said, came, spread, fmt=marker, color=colour, markersize=5)
+            mean, clicked, rows = _by_probability(probability, y)
+            spread = 2.0 * np.sqrt(clicked * (1.0 - clicked) / rows)
+            right.errorbar(mean, clicked, spread, fmt=marker, color=colour, markersize=5)
     finish(left, f"Mean log loss of {STRETCH:,} views each", x="views so far", y="nats")
     limit = 1.1 * max(right.get_xlim()[1], right.get_ylim()[1])
     right.plot([0.0, limit], [0.0, limit], color="black", linewidth=1, linestyle="--")

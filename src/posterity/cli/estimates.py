@@ -33,7 +33,7 @@ def finite(value: Any) -> Any:
 
 
 def print_lines(
-    title: str, said: Sequence[str], header: Sequence[str], lines: Sequence[Sequence[str]]
+    title: str, remarks: Sequence[str], header: Sequence[str], lines: Sequence[Sequence[str]]
 ) -> None:
     """Print sentences and a table on standard output."""
     from rich.box import SIMPLE_HEAD
@@ -43,7 +43,7 @@ def print_lines(
     console = Console(highlight=False, soft_wrap=True)
     console.width = max(console.width, _WIDTH)  # numbers that are cut off are none
     console.print(f"[bold]{escape(title)}[/bold]")
-    for line in said:
+    for line in remarks:
         console.print(escape(line))
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     filled = [number for number in range(len(header)) if any(cells[number] for cells in lines)]

@@ -54,12 +54,12 @@ def run(settings: Settings) -> None:
             propensities=settings.propensities,
             missing=settings.missing,
         )
-    said = _describe(test)
+    remarks = _describe(test)
     tell(
         settings,
         page,
         title=f"{settings.reward} by {settings.arm}",
-        said=said,
+        remarks=remarks,
         header=HEADER,
         lines=_make_rows(test),
         document=_document(settings, test),

@@ -112,11 +112,11 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
 @contextmanager
 def _collect_warnings() -> Iterator[list[str]]:
     """What is warned of meanwhile, in words."""
-    said: list[str] = []
+    remarks: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield said
-    said.extend(dict.fromkeys(str(each.message) for each in caught))
+        yield remarks
+    remarks.extend(dict.fromkeys(str(each.message) for each in caught))
 
 
 __all__ = ["Settings", "run"]

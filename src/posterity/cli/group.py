@@ -231,8 +231,8 @@ def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError) as error:
-        said = "; ".join([str(error), *getattr(error, "__notes__", ())])
-        raise Problem(_format_as_option(said)) from error
+        message = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        raise Problem(_format_as_option(message)) from error
     for warning in caught:
         click.echo(f"note: {_join_lines(str(warning.message))}", err=True)
 

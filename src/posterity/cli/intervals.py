@@ -43,7 +43,7 @@ def tell(
     page: Path | None,
     *,
     title: str,
-    said: Sequence[str],
+    remarks: Sequence[str],
     header: Sequence[str],
     lines: Sequence[Line],
     document: Mapping[str, Any],
@@ -54,7 +54,7 @@ def tell(
     if settings.as_json:
         click.echo(json.dumps(document, allow_nan=False))
     else:
-        print_lines(f"{file}: {title}", said, header, [line.cells for line in lines])
+        print_lines(f"{file}: {title}", remarks, header, [line.cells for line in lines])
     if page is None:
         return
     about = About(
@@ -63,7 +63,7 @@ def tell(
         command=settings.command,
         settings=[(name, value) for name, value in shown.items() if value],
     )
-    write_text(intervals_report(about, said, header, lines), page)
+    write_text(intervals_report(about, remarks, header, lines), page)
     if not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 

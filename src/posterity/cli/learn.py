@@ -70,13 +70,13 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
     """What the other verbs need to know: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = {name: getattr(settings, name) for name in ("decimal", "thousands", "date_format")}
-    beside = {role: getattr(settings, role) for role in ("weight", "time")}
+    roles = {role: getattr(settings, role) for role in ("weight", "time")}
     return {
         "target": settings.target,
         "missing": settings.missing,
         "columns": list(table.used_columns),
         "left_out": [name for name in whole.feature_names if name not in names],
-        **{role: column for role, column in beside.items() if column is not None},
+        **{role: column for role, column in roles.items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
         **({"structure": settings.structure} if settings.is_wide else {}),
         **({} if settings.text == TextFormat() else {"text": written}),

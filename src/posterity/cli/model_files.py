@@ -87,7 +87,7 @@ class ModelFile:
 
     @property
     def text(self) -> TextFormat:
-        """How numbers and dates are written in text files, as fit was told."""
+        """How numbers and dates are written in text files, as fit read them."""
         noted = self.notes.get("text")
         return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
 

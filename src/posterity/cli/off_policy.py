@@ -52,12 +52,12 @@ def run(settings: Settings) -> None:
             level=settings.level,
             reward_range=settings.reward_range,
         )
-    said = _describe(evaluation, log)
+    remarks = _describe(evaluation, log)
     tell(
         settings,
         page,
         title=f"{settings.reward} a decision",
-        said=said,
+        remarks=remarks,
         header=HEADER,
         lines=_make_rows(evaluation),
         document=_document(settings, evaluation),

@@ -59,7 +59,7 @@ def run(
                 X = name_columns(rows.X, names, kept.model)
                 logged = kept.notes.get("log_target") is True
                 predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles, logged))
-                write(_add_kept_columns(predictions, rows.beside))
+                write(_add_kept_columns(predictions, rows.other_columns))
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:

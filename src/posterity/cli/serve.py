@@ -23,9 +23,9 @@ def run_audit(folder: str, experiment: str, decision: str, database: str | None)
     """Work a decision out anew, print both, and say by the exit code whether they agree."""
     from posterity.service.run import audit
 
-    told = audit(folder, experiment, decision, database)
-    click.echo(json.dumps(told, indent=2))
-    if not told["same"]:
+    audited = audit(folder, experiment, decision, database)
+    click.echo(json.dumps(audited, indent=2))
+    if not audited["same"]:
         sys.exit(1)
 
 

@@ -97,7 +97,7 @@ def _check(path: str, values: dict[str, Any], known: set[str], where: str) -> No
 def _check_choices(
     path: str, common: dict[str, Any], known: dict[str, dict[str, click.Option]]
 ) -> None:
-    """What is said for all verbs is passed over by those that don't take it; one at least must."""
+    """A setting for all verbs is used by those that take it: at least one must."""
     for name, value in common.items():
         having = [options[name] for options in known.values() if name in options]
         if not any(_has_option(option, value) for option in having):

@@ -96,19 +96,11 @@ def _format_learned_prior(model: Any) -> list[float | None]:
         return []
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
     precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to
-    waits = np.resize(_list_waiting(model)[-precisions.shape[1] :], precisions.size)
+    known = np.isfinite(np.ravel(model.posterior_.std()))[-precisions.shape[1] :]
     return [
-        _number(1.0 / math.sqrt(value)) if value and not waiting else None
-        for value, waiting in zip(precisions.ravel(), waits, strict=True)
+        _number(1.0 / math.sqrt(value)) if value and varies else None
+        for value, varies in zip(precisions.ravel(), np.resize(known, precisions.size), strict=True)
     ]
-
-
-def _list_waiting(model: Any) -> Any:
-    """Which coefficients wait for a row in which their feature varies."""
-    waiting: Any = getattr(model, "_waiting", None)
-    return (
-        np.zeros(np.ravel(model.posterior_.mean).size, dtype=bool) if waiting is None else waiting()
-    )
 
 
 def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ def fit(**settings: Any) -> None:
 
     FILE is read as by evaluate: CSV, Parquet or Arrow, a folder of such files, or - for standard
     input. The model file keeps the names of the columns, the target, what to do about missing
-    values and the means that they are filled in with, so that update and predict need not be told
+    values and the means that they are filled in with, so that update and predict know them
     again. A file of that name is replaced.
     """
     from posterity.cli.learn import FitSettings
@@ -149,7 +149,7 @@ def update(**settings: Any) -> None:
 @click.option(
     "--missing",
     type=click.Choice(["error", "skip"]),
-    help="Missing values: stop, or leave the row out.  [default: skip if fit was told so]",
+    help="Missing values: stop, or leave the row out.  [default: as fit did]",
 )
 @options("batch_rows", "memory", "quiet")
 def unlearn(**settings: Any) -> None:

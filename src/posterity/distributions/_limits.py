@@ -43,7 +43,7 @@ def is_flat(scale: FloatArray, shape: tuple[FloatArray, ...]) -> Any:
 
 
 def is_ordinary(scale: FloatArray, shape: tuple[FloatArray, ...]) -> bool:
-    """True if no row is flat or a point mass: the usual case, told without a temporary array."""
+    """True if no row is flat or a point mass: the usual case, found without a temporary array."""
     if not (scale.min() > 0.0 and scale.max() < math.inf):
         return False
     return not shape or bool(shape[0].min() > 0.0)

@@ -157,7 +157,7 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: Terms) -> FloatArray:
         middle = _between(low, high, terms)
         proposal = x + score.step
         inside = (proposal >= low) & (proposal <= high)
-        # A bracket of a few units in the last place is all that can be told.
+        # A bracket of a few units in the last place is as near as floating point gets.
         closed = high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))
         x = np.where(settled, x, np.where(inside, proposal, middle))
         settled |= closed | (inside & (score.bend < _LAST_STEP))

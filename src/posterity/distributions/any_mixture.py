@@ -129,9 +129,9 @@ class AnyMixture(RowDistribution):
         for k, component in enumerate(self.components):
             weight = self.weights[..., k]
             if np.any(weight > 0.0):
-                said = np.asarray(of(component), dtype=np.float64)
+                value = np.asarray(of(component), dtype=np.float64)
                 with np.errstate(invalid="ignore"):
-                    total = total + np.where(weight > 0.0, weight * said, 0.0)
+                    total = total + np.where(weight > 0.0, weight * value, 0.0)
         return np.asarray(total)
 
 

@@ -1,4 +1,4 @@
-"""What all joint distributions of coefficients answer, said once."""
+"""What all joint distributions of coefficients answer."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class JointPrediction:
     Notes
     -----
     ``mean``, ``median``, ``var``, ``std``, ``interval``, ``ppf``, ``cdf`` and ``crps`` are those of
-    the marginals, (n, q) arrays. What is said of the targets together is ``cov``, ``logpdf``,
+    the marginals, (n, q) arrays. The targets together have ``cov``, ``logpdf``,
     ``rvs`` and ``given``. A row is *flat* where its scale is infinite or its df not positive: its
     ``logpdf`` is 0, as that of :class:`StudentT`.
 

@@ -1,4 +1,4 @@
-"""What all distributions answer that have one row each: scipy's language, said once."""
+"""What all distributions answer that have one row each: in scipy's words."""
 
 from __future__ import annotations
 

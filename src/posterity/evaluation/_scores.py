@@ -26,10 +26,10 @@ def n_columns(levels: Sequence[float]) -> int:
 def score_columns(
     distribution: Any, y: FloatArray, levels: Sequence[float]
 ) -> tuple[list[Column], FloatArray | None, FloatArray]:
-    """Columns (n,) to be summed, in the order of the constants above; F(y), if it is told; errors.
+    """Columns (n,) to be summed, in the order of the constants above; F(y), if it is known; errors.
 
-    A flat prediction (infinite intervals) is told by its interval, not by its standard deviation:
-    a Student-t with two degrees of freedom or less has an infinite one and is still a prediction.
+    A flat prediction (infinite intervals) is recognised by its interval, not by its sd: a
+    Student-t with two degrees of freedom or less has an infinite one and is still a prediction.
     """
     scores = row_scores(distribution, y, levels or (0.5,))
     everyone = np.ones(len(y))

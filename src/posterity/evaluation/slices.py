@@ -120,7 +120,7 @@ class Slices:
 
 @dataclass(frozen=True, eq=False)
 class SliceSums:
-    """Sums of scores (s, c) in the slices of one feature, and how these are told apart."""
+    """Sums of scores (s, c) in the slices of one feature, and how these are distinguished."""
 
     edges: FloatArray
     sums: FloatArray

@@ -53,10 +53,10 @@ class Point:
         From the expected curvature: (e, e) for e entries. Of many columns each entry is taken by
         itself: (e,).
         """
-        said = self._compute_curvature(lower)
-        if said.ndim == 1:
-            return np.asarray(1.0 / np.sqrt(said + self.prior.curvature_of_shape(lower)))
-        values, directions = np.linalg.eigh(said + self.prior.curvature(self.root, lower))
+        curvature = self._compute_curvature(lower)
+        if curvature.ndim == 1:
+            return np.asarray(1.0 / np.sqrt(curvature + self.prior.curvature_of_shape(lower)))
+        values, directions = np.linalg.eigh(curvature + self.prior.curvature(self.root, lower))
         return np.asarray(directions / np.sqrt(np.maximum(values, 1.0)))
 
     def compute_volume(self, lower: Lower) -> float:
@@ -64,13 +64,13 @@ class Point:
 
         Of the shape of D only: of its scale all priors know as little.
         """
-        said, own = self._compute_curvature(lower), self.prior.curvature_of_shape(lower)
-        if said.ndim == 1:
-            return float(np.sum(np.log1p(said / own)))
+        curvature, own = self._compute_curvature(lower), self.prior.curvature_of_shape(lower)
+        if curvature.ndim == 1:
+            return float(np.sum(np.log1p(curvature / own)))
         scale = np.where(lower[0] == lower[1], 1.0 / np.sqrt(len(self.root)), 0.0)
-        said = said - np.outer(scale, scale @ said)
-        said = said - np.outer(said @ scale, scale)
-        values = np.linalg.eigvalsh(said / np.sqrt(np.outer(own, own)))
+        curvature = curvature - np.outer(scale, scale @ curvature)
+        curvature = curvature - np.outer(curvature @ scale, scale)
+        values = np.linalg.eigvalsh(curvature / np.sqrt(np.outer(own, own)))
         return float(np.sum(np.log1p(np.maximum(values, 0.0))))
 
     def compute_spread(self, lower: Lower) -> Array:

@@ -47,16 +47,16 @@ def compute_gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array
     centred /= spread
     before, here = np.ones_like(values), centred
     weighted = weights * centred
-    diagonal, beside = [0.0, float(weighted @ (centred * here))], [1.0]
+    diagonal, subdiagonal = [0.0, float(weighted @ (centred * here))], [1.0]
     while len(diagonal) < min(most, len(values)):  # a measure of g points has g nodes at most
-        after = (centred - diagonal[-1]) * here - beside[-1] * before
+        after = (centred - diagonal[-1]) * here - subdiagonal[-1] * before
         size = float(np.sqrt(weights @ (after * after)))
         if size < CLOSEST:
             break
-        beside.append(size)
+        subdiagonal.append(size)
         before, here = here, after / size
         diagonal.append(float(weighted @ (here * here)))
-    nodes, vectors, status = dstev(diagonal, beside)
+    nodes, vectors, status = dstev(diagonal, subdiagonal)
     if status:
         raise np.linalg.LinAlgError(
             "the nodes of the quadrature did not converge: give prior_precision as a number, "

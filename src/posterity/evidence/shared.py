@@ -37,7 +37,7 @@ from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
 
-# So few groups are each told what the others say, and not what all do.
+# So few groups each get a prior from the other groups, not from all.
 FEW_GROUPS = 16
 # Noise of which nothing is seen is taken for this part of the variance of y.
 LEAST_NOISE = 1e-20
@@ -68,7 +68,7 @@ class SharedPrior:
 
     ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
     0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
-    first k groups is told by all others, and what any other group is told, the uncertainty of the
+    first k groups comes from all others, and that of any other group, the uncertainty of the
     mean included. ``residual`` is r^2, ``n_means`` the number of means learned,
     ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
     None where it is the same.
@@ -413,7 +413,7 @@ class _Deviance:
 
 
 def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> SharedPrior:
-    """The prior in the coefficients themselves, and what each group is told."""
+    """The prior in the coefficients themselves, and the one that each group gets."""
     groups = len(frame.rows)
     others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
     tell: Callable[[Factor], Array] = lambda factor: _make_prior(frame, root, means, factor)  # noqa: E731
@@ -433,9 +433,9 @@ def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Fac
     both = Factor(f + p)
     relation = np.concatenate([-root[:, means.free], root], axis=1)
     both.append(relation, (root @ means.fixed)[:, None])
-    said = np.zeros((f, f + p))
-    said[:, :f] = factor.root
-    both.append(said, np.ascontiguousarray(factor.moments))
+    block = np.zeros((f, f + p))
+    block[:, :f] = factor.root
+    both.append(block, np.ascontiguousarray(factor.moments))
     rows = np.zeros((p, len(frame.kept)))
     rows[:, frame.kept] = both.root[f:, f:] @ frame.root
     prior = Factor(len(frame.kept))

@@ -46,7 +46,7 @@ class Together(Integrated):
     True
     """
 
-    def settled(
+    def settle(
         self,
         data: Factor,
         noise: Noise,

@@ -106,8 +106,8 @@ class Experiment:
         self._ratio = SampleRatio(count)
 
     def __repr__(self) -> str:
-        said = self.decision_ or "nothing decided"
-        return f"Experiment({list(self.arms)}, rows={self.n_observations_}, {said})"
+        message = self.decision_ or "nothing decided"
+        return f"Experiment({list(self.arms)}, rows={self.n_observations_}, {message})"
 
     # ---- rows ------------------------------------------------------------------------------------
 

@@ -87,7 +87,8 @@ class Bank:
     ) -> tuple[Array, Array, Array]:
         """Learn one row, X (1, m), in each.
 
-        Returns what each said before it: error (size, 1), leverage (size,) and residual (size, 1).
+        Returns each one's prediction before it: error (size, 1), leverage (size,) and residual
+        (size, 1).
         What comes of rows that are not finite shows in :meth:`check_usable`.
         """
         return kernel.learn_bank(self.triangles, 1, X, Y, weights, intercept)

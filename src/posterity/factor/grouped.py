@@ -191,7 +191,7 @@ class GroupBank:
         """Learn rows; (4, n) says what each was before it, the group's rows stacked on its prior.
 
         Error, leverage, and by how much the row raises residual sum of squares and count of its
-        group; the last is not told where each row raises it by 1. ``priors`` (k, q, ld): of the
+        group; the last is left out where each row raises it by 1. ``priors`` (k, q, ld): of the
         first k - 1 slots, and of all others.
         """
         order = sort_rows(rows.numbers, rows.slots)

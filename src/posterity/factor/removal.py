@@ -1,7 +1,7 @@
 """Unlearning rows together, where one after another would lose what tells right from wrong.
 
 A direction that only these rows knew is gone with them. Hyperbolic rotations then divide rounding
-by rounding; here it is told from the factor as it is whether all of a direction goes.
+by rounding; here the factor itself shows whether all of a direction goes.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Pattern:
 def find_pattern(matrix: csc_array, check: Callable[[int], None] | None = None) -> Pattern:
     """Order the columns of a symmetric matrix (p, p) and find where its factor is not zero.
 
-    ``check`` is told how many numbers the factor holds so far, and may raise.
+    ``check`` gets the count of numbers in the factor so far, and may raise.
     """
     stored = csc_array((np.ones(len(matrix.data)), matrix.indices, matrix.indptr), matrix.shape)
     matrix = stored + eye_array(matrix.shape[0], format="csc")  # the diagonal belongs to it

@@ -291,7 +291,7 @@ FORMER_CLASSES = {
     "ReweightedPosterior": ("posterity.generalized._former", "heavy_tailed_posterior"),
 }
 
-# Attributes that files from before have, and that are told from the others now.
+# Attributes that files from before have, and that are computed from the others now.
 # What averages of posteriors believed before data is what their members did.
 BEFORE_DATA = frozenset({"belief", "noise", "intercept", "prior", "factor"})
 FORMER: dict[str, frozenset[str]] = {
@@ -302,7 +302,7 @@ FORMER: dict[str, frozenset[str]] = {
     "GroupedPosterior": frozenset({"learned_at", "exact_at", "rows", "residual", "count"}),
 }
 
-# Attributes that share memory with a factor, or can be told from the others: not in the file.
+# Attributes that share memory with a factor, or can be computed from the others: not in the file.
 DERIVED = frozenset({*SHARED, "_places", "_splines", "_pieces", "_answers", "_together"})
 
 # What an estimator may have learned.

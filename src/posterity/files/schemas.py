@@ -67,8 +67,8 @@ def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, 
     except ModelFileError:
         raise
     except Exception as error:  # whatever a document that nobody wrote may lead to
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ModelFileError(f"the file's content can't be read: {said}") from error
+        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise ModelFileError(f"the file's content can't be read: {message}") from error
 
 
 def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, Any]]:

@@ -56,7 +56,7 @@ def unpacked(
 ) -> Array:
     """The triangle (q, ld) again; ``ValueError`` where it can't be one.
 
-    ``take`` is told of the bytes of one that takes more room than its file, twice: it is copied.
+    ``take`` gets the bytes of one that takes more room than its file, twice: it is copied.
     """
     if values is None and factor.ndim == 2:
         return np.array(factor, dtype=np.float64)

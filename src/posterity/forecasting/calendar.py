@@ -20,7 +20,7 @@ DAY = 86_400
 MONTH = 28
 # Periods of a series by the seconds, or months, of its step.
 OF_MONTHS = {1: (12,), 3: (4,)}
-# What seconds are told in, the longest that divides them.
+# Units that seconds are written in, the longest that divides them.
 UNITS = (("weeks", 7 * DAY), ("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 # Distances that are looked at to find the step.
 ENOUGH = 100_000

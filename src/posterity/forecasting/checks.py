@@ -1,4 +1,4 @@
-"""What is asked of a horizon and of series, and what is said where they are short."""
+"""What a horizon and series must have, and the messages where they are short."""
 
 from __future__ import annotations
 

@@ -320,14 +320,14 @@ def make_forecast(
     panel: Panel,
     learners: list[Learner],
     levels: FormLevels,
-    said: TrialScores,
+    scores: TrialScores,
     future: Array,
     h: int,
     size: int,
     common: CommonScores | None = None,
     bound: Array | None = None,
 ) -> Forecast:
-    """The forecast of learners that know the whole panel, weighed by what they said before.
+    """The forecast of learners that know the whole panel, weighed by their scores before.
 
     ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
     lower bounds.
@@ -344,8 +344,8 @@ def make_forecast(
     usable = find_usable(
         [learner.has_enough_rows for learner in learners], [[path] for path in each]
     )
-    common = common or CommonScores.of(said, usable)
-    shares = weights(said, usable, common.usual)
+    common = common or CommonScores.of(scores, usable)
+    shares = weights(scores, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
     paths = [each[number].scale_spread(common.factor) for number in counted]
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
@@ -363,14 +363,14 @@ def make_forecast(
 def compute_common_scores(
     learners: list[Learner],
     levels: FormLevels,
-    said: TrialScores,
+    scores: TrialScores,
     future: Array,
     size: int,
 ) -> CommonScores:
     """What all series say together, from their paths, some at a time."""
     each = [learner.paths(levels[learner.form], future, size) for learner in learners]
     return CommonScores.of(
-        said, find_usable([learner.has_enough_rows for learner in learners], each)
+        scores, find_usable([learner.has_enough_rows for learner in learners], each)
     )
 
 

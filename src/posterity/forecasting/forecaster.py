@@ -274,8 +274,8 @@ class Forecaster(BaseEstimator):
             return make_forecast(panel, *self._run_trials(h), future, h, size, bound=bound)
         forms, priors, common = self._get_common_scores(h)
         learners, levels = begin_learners(forms, panel, priors)
-        said = run_trials(learners, levels, panel, h, size, len(self.ids_))
-        return make_forecast(panel, learners, levels, said, future, h, size, common, bound)
+        scores = run_trials(learners, levels, panel, h, size, len(self.ids_))
+        return make_forecast(panel, learners, levels, scores, future, h, size, common, bound)
 
     def predict(
         self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
@@ -328,10 +328,10 @@ class Forecaster(BaseEstimator):
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
-            known = self._fitted_panel
-            whole = known.then(read_following_rows(known, y, X))
-            first = known.length
-            advanced = set((whole.ends - _find_ends(known, whole)).tolist())
+            fitted = self._fitted_panel
+            whole = fitted.then(read_following_rows(fitted, y, X))
+            first = fitted.length
+            advanced = set((whole.ends - _find_ends(fitted, whole)).tolist())
             if advanced != {whole.length - first}:
                 raise ValueError(
                     "forecast_then_learn needs the same number of new rows for each series, "
@@ -354,7 +354,7 @@ class Forecaster(BaseEstimator):
         >>> from posterity.forecasting import Forecaster
         >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
         >>> forecaster = Forecaster(seasonality=()).fit(y)
-        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have said
+        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have predicted
         (5,)
         """
         if not 0 <= rows < self._fitted_panel.length:
@@ -476,18 +476,18 @@ class Forecaster(BaseEstimator):
             if self.forms is not None:
                 check_forms(panel, forms)
             learners, levels = begin_learners(forms, panel)
-            said = run_trials(learners, levels, panel, h, self.n_draws)
+            scores = run_trials(learners, levels, panel, h, self.n_draws)
             answers.clear()
-            answers[h] = learners, levels, said
+            answers[h] = learners, levels, scores
         return answers[h]
 
     def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
         """What all series say together at this horizon: kept until they are learned anew."""
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
-            learners, levels, said = self._run_trials(h)
+            learners, levels, scores = self._run_trials(h)
             future = np.zeros((len(self._learned), h, len(self._learned.names)))
-            common = compute_common_scores(learners, levels, said, future, self.n_draws)
+            common = compute_common_scores(learners, levels, scores, future, self.n_draws)
             priors = {learner.form: learner.priors for learner in learners}
             kept[h] = [learner.form for learner in learners], priors, common
         return kept[h]
@@ -502,8 +502,8 @@ class Forecaster(BaseEstimator):
 
 def _find_ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
     """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
-    known = dict(zip(panel.ids, panel.ends, strict=True))
-    return np.array([known.get(name, -(2**62)) for name in whole.ids])
+    end_of = dict(zip(panel.ids, panel.ends, strict=True))
+    return np.array([end_of.get(name, -(2**62)) for name in whole.ids])
 
 
 def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:

@@ -138,9 +138,9 @@ def compute_progress(
         median[rows] = np.where(_mark_inside(columns, whole, h), centre.reshape(shape), np.nan)
         crps[rows] = np.where(known, marginals.crps(came), np.nan).reshape(shape)
         pit[rows] = np.where(known, marginals.cdf(came), np.nan).reshape(shape)
-        told = np.array([ends(number, pit) for number in range(rows.start, rows.stop)])
+        ends_of_rows = np.array([ends(number, pit) for number in range(rows.start, rows.stop)])
         for side, end in enumerate((low, high)):
-            found = marginals.quantile(np.repeat(told[:, side], series, axis=0))
+            found = marginals.quantile(np.repeat(ends_of_rows[:, side], series, axis=0))
             end[rows] = np.where(_mark_inside(columns, whole, h), found.reshape(shape), np.nan)
     return Progress(whole.ids, level, median, low, high, crps, outcomes, pit)
 
@@ -161,7 +161,7 @@ def _forecast_stretches(
     while first < whole.length:
         now = whole.before(whole.length - first)
         origins, steps = choose_windows(first, h, len(whole))
-        missing = [origin for origin in origins if origin not in trials.said]
+        missing = [origin for origin in origins if origin not in trials.of_columns]
         if missing:
             draws = choose_draws(size, len(whole))
             trials.run(*begin_learners(forms, now), whole, missing, draws)
@@ -209,7 +209,7 @@ def _forecast_columns(
     return Marginals(parts, shares[:, counted])
 
 
-def _weigh(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
     """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
     shares: list[Array] = []
     factors: list[Array] = []
@@ -219,8 +219,8 @@ def _weigh(said: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
             shares.append(shares[-1])
             factors.append(factors[-1])
             continue
-        common = CommonScores.of(said, now)
-        shares.append(weights(said, now, common.usual))
+        common = CommonScores.of(scores, now)
+        shares.append(weights(scores, now, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)
 

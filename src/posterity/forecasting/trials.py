@@ -1,4 +1,4 @@
-"""What forms said of windows that had not come yet, and how good it was."""
+"""What forms predicted of windows that had not come yet, and how good it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW_DRAWS = 8
 
 @dataclass(frozen=True, eq=False)
 class TrialScores:
-    """What forms said of the last windows of a panel before they learned them.
+    """What forms predicted of the last windows of a panel before they learned them.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
     ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
@@ -43,7 +43,7 @@ class TrialScores:
         return self.crps.shape[2]
 
     def without(self, window: int) -> TrialScores:
-        """What was said of the other windows."""
+        """What was predicted of the other windows."""
         some = np.arange(self.n_windows) != window
         return TrialScores(
             self.mean[:, :, some],
@@ -77,19 +77,19 @@ def run_trials(
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What forms, in logarithms where ``log`` (F,), said of the next ``h`` steps, by column.
+    """What forms, in logarithms where ``log`` (F,), predicted of the next ``h`` steps, by column.
 
-    ``said`` has (3, F, S, h) for each column right before which they were tried: mean, sd and crps
-    of :class:`TrialScores`.
+    ``of_columns`` has (3, F, S, h) for each column right before which they were tried: mean, sd and
+    crps of :class:`TrialScores`.
     """
 
     log: NDArray[np.bool_]
     h: int
-    said: dict[int, Array] = field(default_factory=dict)
+    of_columns: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, learners: Sequence[Learner], h: int) -> Trials:
-        """Nothing said yet."""
+        """Nothing predicted yet."""
         return cls(np.array([learner.form.log for learner in learners]), h)
 
     def run(
@@ -103,7 +103,7 @@ class Trials:
         """Have learners learn up to each of these columns, and forecast from there."""
         for column in origins:
             shape = (3, len(self.log), len(panel), self.h)
-            self.said.setdefault(column, np.full(shape, np.nan))
+            self.of_columns.setdefault(column, np.full(shape, np.nan))
 
         def run_one(number: int) -> None:
             learner, waiting = learners[number], []
@@ -138,14 +138,14 @@ class Trials:
         crps = compute_normal_crps(mean, sd, np.where(known, y, np.nan), log=found.log)
         each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps])
         for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
-            if column not in self.said:
-                self.said[column] = np.full((3, len(self.log), *one.shape[1:]), np.nan)
-            self.said[column][:, number] = one
+            if column not in self.of_columns:
+                self.of_columns[column] = np.full((3, len(self.log), *one.shape[1:]), np.nan)
+            self.of_columns[column][:, number] = one
 
     def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
-        """What was said of the first ``h`` steps from these columns on."""
+        """What was predicted of the first ``h`` steps from these columns on."""
         shape = (3, len(self.log), len(panel), 0, h)
-        some = [self.said[origin][..., None, :h] for origin in origins]
+        some = [self.of_columns[origin][..., None, :h] for origin in origins]
         mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
         return TrialScores(mean, sd, crps, get_outcomes_from(panel.values, origins, h), self.log)
 

@@ -63,7 +63,7 @@ class _Discounted:
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time."""
         return self.discounts(elapsed)
 
@@ -231,7 +231,7 @@ class Smoothing:
         if factor.seen == 0.0:
             # The tutorial's average forgets the prior at the first row already.
             elapsed = np.where(np.arange(len(elapsed)) == rows.first, 1.0, elapsed)
-        return learn_fading(factor, rows, self.left(elapsed), 1.0 - self.gamma)
+        return learn_fading(factor, rows, self.discounts_of_sums(elapsed), 1.0 - self.gamma)
 
     def row_path(
         self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
@@ -239,7 +239,7 @@ class Smoothing:
         """A path that reads only."""
         return factor.row_path(intercept, names)
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time."""
         return np.power(self.gamma, elapsed)
 
@@ -291,7 +291,7 @@ class RandomWalk:
 
         return posterior.with_change(random_walk)
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time: all."""
         return np.ones(len(elapsed))
 

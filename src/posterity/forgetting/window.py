@@ -51,7 +51,7 @@ class Window:
         """Return a posterior that forgets in this way, from one without data."""
         return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""
         return np.exp(-elapsed / float(self.size or self.duration or math.inf))
 

@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def nothing(values: Values) -> None:
-    """What is told from the other parts of a model now."""
+    """What is computed from the other parts of a model now."""
 
 
 def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:

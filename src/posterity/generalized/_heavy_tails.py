@@ -228,7 +228,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.state.inner.predicts_lean
 
     @property
-    def beside(self) -> Sequence[LinearPosterior]:
+    def companions(self) -> Sequence[LinearPosterior]:
         """Posteriors that learn the features of every row, with targets 0 and its own weight."""
         return ()
 
@@ -332,7 +332,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def improper(self) -> None:
-        """Not told: an unknown scale is not that of normal noise."""
+        """Not known: an unknown scale is not that of normal noise."""
         return None
 
     @property
@@ -398,18 +398,18 @@ class HeavyTailedPosterior(LinearPosterior):
         rows = np.cumsum(g[first:last] > 0.0)
         left = self.state.due - self.state.clock
         stop = first + min(int(np.searchsorted(rows, left)) + 1, last - first)
-        faded = np.cumprod(self._left(elapsed[first:stop]))
+        faded = np.cumprod(self._discounts_of_sums(elapsed[first:stop]))
         return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
 
-    def _left(self, elapsed: Array) -> Array:
-        return np.maximum(self.fresh.of_rows.left(elapsed), LEAST_DISCOUNT)
+    def _discounts_of_sums(self, elapsed: Array) -> Array:
+        return np.maximum(self.fresh.of_rows.discounts_of_sums(elapsed), LEAST_DISCOUNT)
 
     def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> RowPredictions:
         """Learn rows whose weights depend on those before them, until nothing moves."""
         if not len(X):
             return RowPredictions(np.empty(0), np.empty(0), np.empty(0), np.empty(0))
         state = self.state
-        tally, discounts = state.tally.copy(), self._left(elapsed)
+        tally, discounts = state.tally.copy(), self._discounts_of_sums(elapsed)
         mean, leverage = self._raw(X)
         n = len(X) + 1
         before = Before(np.full(n, tally.scale), np.full(n, tally.core))
@@ -472,7 +472,7 @@ class HeavyTailedPosterior(LinearPosterior):
         if n < start:
             # What flat directions take says nothing: half as many more of the rows beyond, a fourth
             # where they are few for each coefficient, and less where noise and line can hardly be
-            # told apart: there rows that are learned in order are believed too much.
+            # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self.n_coefficients
             share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
             due = self.fresh.n_flat + beyond + max(1, beyond // share)
@@ -485,7 +485,9 @@ class HeavyTailedPosterior(LinearPosterior):
     ) -> ModeFit:
         """The most probable fit of these rows."""
         problem = self.fresh, self.likelihood, self.state.tally.known_scale, kept
-        return most_probable(*problem, self._left(kept.elapsed), begun, in_order=in_order)
+        return most_probable(
+            *problem, self._discounts_of_sums(kept.elapsed), begun, in_order=in_order
+        )
 
 
 def _compute_leverage(predictive: Any, noise: Any) -> Array:

@@ -80,7 +80,7 @@ class HeavyTailedPath:
         """Follow the posterior, which learned in another way."""
         inner = self.posterior.state.inner
         self._rows = inner.row_path(self.names)
-        self._others = [other.row_path(self.names) for other in self.posterior.beside]
+        self._others = [other.row_path(self.names) for other in self.posterior.companions]
         self._inner = inner
         if self._closed:
             self._rows.close()

@@ -1,4 +1,4 @@
-"""What a posterior under heavy tails knows, and what it told of rows before them."""
+"""What a posterior under heavy tails knows, and its predictions of rows before it learned them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RowPredictions:
-    """What was said of each row before it: mean, relative leverage, scale, and the scale's df."""
+    """Rows' predictions before they were learned: mean, relative leverage, scale and its df."""
 
     mean: Array
     leverage: Array

@@ -64,7 +64,7 @@ class QuantilePosterior(HeavyTailedPosterior):
         return super().learns_lean and not self.design.forgets
 
     @property
-    def beside(self) -> Sequence[LinearPosterior]:
+    def companions(self) -> Sequence[LinearPosterior]:
         """The plain rows' posterior."""
         return (self.design,)
 

@@ -32,7 +32,7 @@ class QuantilesPosterior:
     quantiles: tuple[float, ...]
     each: tuple[LinearPosterior, ...]
 
-    # No evidence is told of all together.
+    # There is no evidence of all together.
     improper: ClassVar[None] = None
 
     def copy(self) -> Self:

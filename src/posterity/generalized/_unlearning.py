@@ -87,7 +87,9 @@ def take_out(
         mean, leverage = inner.central().factor.predict(X, intercept=inner.intercept)
         if not np.isfinite(leverage).all():
             raise ValueError(explain_never_learned(f"row {int(np.argmax(~np.isfinite(leverage)))}"))
-        weight, target, error, before, said = _make_site_rows(site, y, mean[:, 0], leverage, g)
+        weight, target, error, before, slope_of_row = _make_site_rows(
+            site, y, mean[:, 0], leverage, g
+        )
         left = inner.without_prior().factor
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             gone = X, target[:, None], weight * g
@@ -95,7 +97,7 @@ def take_out(
             left.reduce(*gone, intercept=inner.intercept, rounding=rounding, exact=together)
         inner.keep(left, len(y))
         tally = tally.without(error, before, g)
-        slope -= float(np.sum(said - g * weight * leverage))
+        slope -= float(np.sum(slope_of_row - g * weight * leverage))
     return tally, slope
 
 
@@ -111,7 +113,7 @@ def _make_site_rows(
     for _ in range(MOST_ROUNDS):
         before = leverage / np.maximum(1.0 - leverage * g * weight, LEAST_LEFT)
         centre = mean - before * g * pull
-        wanted, ahead, said = site(y - centre, before)
+        wanted, ahead, slope_of_row = site(y - centre, before)
         wanted = np.minimum(wanted, (1.0 - LEAST_LEFT) / (leverage * g))
         moved = float(np.max(np.abs(wanted - weight) * leverage * g, initial=0.0))
         weight = weight + share * (wanted - weight)
@@ -121,4 +123,4 @@ def _make_site_rows(
         share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):
         target = np.where(weight > 0.0, mean + pull / weight, mean)
-    return weight, target, y - centre, before, said
+    return weight, target, y - centre, before, slope_of_row

@@ -98,15 +98,15 @@ class GeneralizedModel(LinearEstimator):
 
 
 def learn(
-    known: Any, way: Way, rows: Rows, approximation: Approximation, *, few: bool = False
+    posterior: Any, way: Way, rows: Rows, approximation: Approximation, *, few: bool = False
 ) -> Any:
     """Have a posterior learn rows; under "auto" those of ``fit`` at their mode, unless so few."""
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
         if approximation == "auto":
-            known = known.near_the_mean() if few else known.at_the_mode()
-        return known.fit(*learned)
-    return (known.append if way == "append" else known.predict_then_learn)(*learned)
+            posterior = posterior.near_the_mean() if few else posterior.at_the_mode()
+        return posterior.fit(*learned)
+    return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 
 
 def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:

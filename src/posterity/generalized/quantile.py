@@ -267,9 +267,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """A model of each quantile, with a copy of what is known of it."""
         if self._is_one:
             return [copy.copy(self)]
-        known = cast(QuantilesPosterior, self._posterior).copy()
-        models = [self._make_single_quantile(quantile) for quantile in known.quantiles]
-        for model, posterior in zip(models, known.each, strict=True):
+        quantiles = cast(QuantilesPosterior, self._posterior).copy()
+        models = [self._make_single_quantile(quantile) for quantile in quantiles.quantiles]
+        for model, posterior in zip(models, quantiles.each, strict=True):
             model._posterior_or_none, model._now = posterior, self._now
         return models
 

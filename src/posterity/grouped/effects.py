@@ -23,15 +23,15 @@ from posterity.posteriors.grouped import GroupedPosterior
 Array = NDArray[np.float64]
 
 
-def build_shared_posterior(known: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
+def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
     """Joint posterior of the means of [intercept, coefficients] over groups."""
-    if not known.belief.free.all():
+    if not posterior.belief.free.all():
         raise ValueError(
             "prior_mean is given, so the mean over groups has no posterior: leave prior_mean out "
             "to learn it"
         )
-    read = known.exact()
-    spread = mean_covariance(known)
+    read = posterior.exact()
+    spread = mean_covariance(posterior)
     # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
     size = np.sqrt(np.diag(spread))
     if not (np.isfinite(size).all() and (size > 0.0).all()):
@@ -39,50 +39,52 @@ def build_shared_posterior(known: GroupedPosterior, names: tuple[str, ...]) -> J
             "the rows do not determine the mean over groups: learn more rows, in more groups, first"
         )
     root = cholesky(np.linalg.inv(spread / np.outer(size, size))) / size
-    return known.noise.posterior(read.prior.mean, root, read.residual_df, read.residual, names)
+    return posterior.noise.posterior(read.prior.mean, root, read.residual_df, read.residual, names)
 
 
-def average_change(known: GroupedPosterior, change: Array, slots: NDArray[np.intp]) -> Any:
+def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np.intp]) -> Any:
     """Distribution of the mean over rows of ``change @ w``, w that of each row's group.
 
     ``change`` (n, p); ``slots`` (n,) the places of the groups, -1 for unknown ones.
     """
-    read, n = known.exact(), len(change)
-    precision, spread = read.prior.root.T @ read.prior.root, mean_covariance(known)
+    read, n = posterior.exact(), len(change)
+    precision, spread = read.prior.root.T @ read.prior.root, mean_covariance(posterior)
     which, places = np.unique(slots, return_inverse=True)
     sums = np.zeros((len(which), change.shape[1]))
     np.add.at(sums, places, change / n)
     triangles = np.zeros((len(which), change.shape[1], change.shape[1] + 1))
-    triangles[which >= 0] = known.bank.rows(which[which >= 0])
+    triangles[which >= 0] = posterior.bank.rows(which[which >= 0])
     R, z = triangles[:, :, :-1], triangles[:, :, -1]
     transposed = np.swapaxes(R, 1, 2)
     information = transposed @ R + precision
-    told = (transposed @ z[:, :, None])[:, :, 0] + precision @ read.prior.mean
+    shift = (transposed @ z[:, :, None])[:, :, 0] + precision @ read.prior.mean
     try:
         weighed = np.linalg.solve(information, sums[:, :, None])[:, :, 0]  # V c
     except np.linalg.LinAlgError:  # a flat direction
-        return known.noise.predictive(np.zeros(1), np.full(1, np.inf), 0.0, 0.0)[0]
+        return posterior.noise.predictive(np.zeros(1), np.full(1, np.inf), 0.0, 0.0)[0]
     shared = (weighed @ precision).sum(axis=0)
     variance = float(np.sum(weighed * sums)) + float(shared @ spread @ shared)
-    mean = np.array([np.sum(weighed * told)])
+    mean = np.array([np.sum(weighed * shift)])
     # As of a new observation without its own noise, the 1.
     leverage = np.array([variance - 1.0])
-    return known.noise.predictive(mean, leverage, read.residual_df, read.residual)[0]
+    return posterior.noise.predictive(mean, leverage, read.residual_df, read.residual)[0]
 
 
-def mean_covariance(known: GroupedPosterior) -> Array:
+def mean_covariance(posterior: GroupedPosterior) -> Array:
     """(p, p) covariance of the learned means, relative to the noise; 0 where there is none.
 
     A new group's covariance is that of the groups, D, and that of their mean.
     """
-    prior, p = known.exact().prior, known.bank.n_coefficients
-    told = prior.newcomer[:, :p][:p]
+    prior, p = posterior.exact().prior, posterior.bank.n_coefficients
+    newcomer = prior.newcomer[:, :p][:p]
     # Where groups have a flat prior their mean is nothing that they know.
-    kept = (prior.root != 0.0).any(axis=0) & known.belief.free
+    kept = (prior.root != 0.0).any(axis=0) & posterior.belief.free
     block = np.ix_(kept, kept)
     covariance = np.zeros((p, p))
     try:
-        of_new, of_groups = (np.linalg.inv((root.T @ root)[block]) for root in (told, prior.root))
+        of_new, of_groups = (
+            np.linalg.inv((root.T @ root)[block]) for root in (newcomer, prior.root)
+        )
         covariance[block] = of_new - of_groups
     except np.linalg.LinAlgError:  # nothing is known of the mean
         covariance[kept, kept] = np.inf

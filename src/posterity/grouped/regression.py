@@ -88,9 +88,9 @@ class GroupedRegression(GroupedModel):
     many again, from 100,000 on twice as many. Predictions use the prior and the noise of that
     moment: of all rows after a `fit`, an `unlearn` or a `merge`, and as old as a stream's once rows
     came later. Attributes are read from all rows. The uncertainty of the mean is part of what a new
-    group is told. Of a known group the mean knows the rows already; with up to 16 groups each is
-    told what the others say instead. Predictions use the mean of D; `shared_covariance_` has its
-    best value.
+    group has. Of a known group the mean knows the rows already; with up to 16 groups each has its
+    prior from the other groups instead. Predictions use the mean of D; `shared_covariance_` has
+    its best value.
 
     Examples
     --------

@@ -49,12 +49,12 @@ def select_columns(
     target: str,
     features: Sequence[str] | None,
     drop: Sequence[str],
-    beside: Collection[str] = (),
+    not_features: Collection[str] = (),
     lags: Collection[int] = (),
 ) -> list[str]:
     """Names of the feature columns, in the order asked for, or the file's.
 
-    Those ``beside`` the features, of weights and times, are among them only where asked for. There
+    Columns ``not_features``, of weights and times, are among them only where asked for. There
     may be none only with ``lags``.
 
     Raises
@@ -75,7 +75,7 @@ def select_columns(
     chosen = [
         name
         for name in (
-            [name for name in present if name not in beside]
+            [name for name in present if name not in not_features]
             if features is None
             else dict.fromkeys(features)
         )

@@ -145,8 +145,8 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
         parsed = formulaic.Formula(formula)
         needed = {str(name) for name in parsed.required_variables}
     except Exception as error:  # formulaic's own errors have no common parent
-        said = str(error).splitlines()[0]
-        raise TableError(f"the formula {formula!r} can't be parsed: {said}") from error
+        message = str(error).splitlines()[0]
+        raise TableError(f"the formula {formula!r} can't be parsed: {message}") from error
     if not hasattr(parsed, "lhs"):
         raise TableError(f"the formula {formula!r} has no target: write it as in 'y ~ x'")
     missing = sorted(needed.difference(present))
@@ -167,16 +167,16 @@ def _make_matrices(formula: str, frame: Any) -> Any:
     try:
         return _import_formulaic().model_matrix(formula, frame, na_action="ignore")
     except Exception as error:
-        said = str(error).splitlines()[0]
-        raise TableError(f"the formula {formula!r} does not fit the table: {said}") from error
+        message = str(error).splitlines()[0]
+        raise TableError(f"the formula {formula!r} does not fit the table: {message}") from error
 
 
 def _apply_formula_again(spec: Any, frame: Any) -> Any:
     try:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
-        said = str(error).splitlines()[0]
-        raise TableError(f"the table no longer fits the formula: {said}") from error
+        message = str(error).splitlines()[0]
+        raise TableError(f"the table no longer fits the formula: {message}") from error
 
 
 def _convert_to_pandas(frame: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What to do where a value is missing: one policy, told which rows it left out or filled in."""
+"""What to do where a value is missing: a policy, and the rows it left out or filled in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ColumnMeans:
 
     @classmethod
     def of(cls, tallies: Mapping[str, Sequence[float]]) -> Self:
-        """Go on from what :meth:`tallies` told. Raises ``ValueError`` for anything else."""
+        """Go on from what :meth:`tallies` returned. Raises ``ValueError`` for anything else."""
         means = cls()
         for name, (total, count) in tallies.items():
             if not (math.isfinite(total) and math.isfinite(count) and count >= 0.0):

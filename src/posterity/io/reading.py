@@ -49,7 +49,7 @@ class Reading:
         return max(1, min(max(self.batch_rows, least), parse_bytes(self.memory) // bytes_a_row))
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def other_columns(self) -> tuple[str, ...]:
         """Columns that are no features, unless they are named among them."""
         return tuple(name for name in (self.weight, self.time) if name is not None)
 
@@ -76,22 +76,22 @@ def parse_bytes(memory: int | str) -> int:
 class Rows(NamedTuple):
     """A batch: X (n, p), y (n,), (n,) weights and times where there are such columns.
 
-    ``beside`` is an Arrow record batch of the n rows, of the columns that are kept.
+    ``other_columns`` is an Arrow record batch of the n rows, of the columns that are kept.
     """
 
     X: FloatArray
     y: Any
     weight: FloatArray | None = None
     time: FloatArray | None = None
-    beside: Any = None
+    other_columns: Any = None
 
-    def kept(self, rows: NDArray[np.bool_] | slice) -> Rows:
+    def select(self, rows: NDArray[np.bool_] | slice) -> Rows:
         """Some of the rows."""
         parts = [None if part is None else part[rows] for part in self[:4]]
-        if self.beside is None:
+        if self.other_columns is None:
             return Rows(*parts)  # type: ignore[arg-type]
         places = np.arange(len(self.y))[rows]
-        return Rows(*parts)._replace(beside=self.beside.take(places))  # type: ignore[arg-type]
+        return Rows(*parts)._replace(other_columns=self.other_columns.take(places))  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, FloatArray]:
         """Keyword arguments (weights, times) for a method that learns."""
@@ -107,7 +107,7 @@ class WeightAndTime:
 
     def __init__(self, reading: Reading, since: float | None = None) -> None:
         self._weight, self._time, self._now = reading.weight, reading.time, since
-        self.columns = reading.beside
+        self.columns = reading.other_columns
 
     def check(self, schema: Any, target: Collection[str]) -> None:
         """Refuse columns that are not there, hold something else, or are the target."""

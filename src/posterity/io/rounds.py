@@ -134,16 +134,20 @@ class RoundTable:
         done, m = 0, len(self.feature_names)
         for batch in self._stream.batches():
             more = len(batch.y)
-            beside = batch.X[:, m : m + len(self._list_propensity_columns)]
+            propensity_columns = batch.X[:, m : m + len(self._list_propensity_columns)]
             arms = self._places(batch.X[:, m + len(self._list_propensity_columns) :], done)
-            yield self._make_rounds(batch.X[:, :m], arms, batch.y, beside, done).checked()
+            yield self._make_rounds(
+                batch.X[:, :m], arms, batch.y, propensity_columns, done
+            ).checked()
             done += more
 
-    def _make_rounds(self, X: Array, arms: Index, y: Array, beside: Array, done: int) -> Rounds:
-        propensity = beside[:, 0].copy() if self._columns.propensity else None
+    def _make_rounds(
+        self, X: Array, arms: Index, y: Array, propensity_columns: Array, done: int
+    ) -> Rounds:
+        propensity = propensity_columns[:, 0].copy() if self._columns.propensity else None
         propensities = None
         if self._columns.propensities is not None:
-            propensities = np.ascontiguousarray(beside[:, -len(self.arms) :])
+            propensities = np.ascontiguousarray(propensity_columns[:, -len(self.arms) :])
             if propensity is None:
                 propensity = propensities[np.arange(len(arms)), arms]
         return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done)
@@ -153,17 +157,17 @@ class RoundTable:
         if self._text:
             places = columns.argmax(axis=1)
             bad = np.flatnonzero(columns[np.arange(len(columns)), places] == 0.0)
-            said: Any = next(iter(self._stream.unseen_levels.get(self._columns.arm, {})), None)
+            name: Any = next(iter(self._stream.unseen_levels.get(self._columns.arm, {})), None)
         else:
             numbers = np.array(self.arms, dtype=np.float64)
             order = np.argsort(numbers)
             found = np.searchsorted(numbers[order], columns[:, 0])
             places = order[np.minimum(found, len(numbers) - 1)]
             bad = np.flatnonzero(numbers[places] != columns[:, 0])
-            said = float(columns[bad[0], 0]) if len(bad) else None
+            name = float(columns[bad[0], 0]) if len(bad) else None
         if len(bad):
             raise TableError(
-                f"the arm in row {done + int(bad[0])} is {said!r}: the arms are "
+                f"the arm in row {done + int(bad[0])} is {name!r}: the arms are "
                 f"{list(self.arms)}; name all of them in arms="
             )
         return np.asarray(places, dtype=np.intp)
@@ -232,7 +236,7 @@ def open_rounds(
 def iterate_pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
     """The same rows in pieces that double: but for the first, none is longer than all before.
 
-    ``seen`` is how many came before these. Whatever learns a piece after it was told what to expect
+    ``seen`` is how many came before these. Whatever learns a piece after it was predicted
     of it has learned half of all rows at least, and soon learns as many at once as fit a
     processor's cache.
     """
@@ -298,8 +302,8 @@ def _list_propensity_columns(columns: RoundColumns, arms: Sequence[Any]) -> list
 
 
 def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
-    beside = _list_propensity_columns(columns, arms)
-    special = {columns.arm, columns.reward, columns.id, *beside}
+    propensity_columns = _list_propensity_columns(columns, arms)
+    special = {columns.arm, columns.reward, columns.id, *propensity_columns}
     chosen = present if columns.features is None else list(columns.features)
     require(columns.features or [], present, "feature")
     require(columns.drop, present, "column to drop")
@@ -309,7 +313,7 @@ def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence
             f"{twice[0]!r} is a feature and has another role as well: leave it out of the features"
         )
     left = [name for name in chosen if name not in special and name not in columns.drop]
-    return [*left, *beside, columns.arm]
+    return [*left, *propensity_columns, columns.arm]
 
 
 def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:

@@ -161,24 +161,26 @@ class TableStream:
     def batches(self) -> Iterator[Rows]:
         """The same with names for the parts of a batch."""
         self._restart()
-        beside = WeightAndTime(self._reading, self._since)
+        weight_and_time = WeightAndTime(self._reading, self._since)
         used = [one.encoder.column for one in self._encoders]
         keep = list(self._reading.keep)
-        columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns, *keep]))
+        columns = list(
+            dict.fromkeys([*used, *self._target.columns, *weight_and_time.columns, *keep])
+        )
         n_features, n_before = sum(len(one.places) for one in self._encoders), self.n_before
         at_once = self._reading.choose_batch_rows(len(columns), n_features, FIRST_ROWS)
         batches, size = self._source.batches(columns, at_once), self._reading.batch_rows
         for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
             X, numbers = self._numbers(batch)
-            weight, time = beside.read(batch, self._cell)
+            weight, time = weight_and_time.read(batch, self._cell)
             rows = Rows(X, numbers, weight, time, batch.select(keep) if keep else None)
             past = min(max(n_before - self.n_rows_read, 0), batch.num_rows)
-            rows = self._usable(rows.kept(slice(past, None)) if past else rows, past)
+            rows = self._usable(rows.select(slice(past, None)) if past else rows, past)
             rows = rows._replace(y=self._target.as_given(rows.y))
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
             for start in range(0, len(rows.y), size):
-                yield rows if len(rows.y) <= size else rows.kept(slice(start, start + size))
+                yield rows if len(rows.y) <= size else rows.select(slice(start, start + size))
         if self.n_rows_read == 0:
             raise TableError(
                 f"{self._source.path} has column names but no rows: give a table with rows"
@@ -204,7 +206,7 @@ class TableStream:
             raise
         self.n_missing.update(holes)
         self.n_left_out.update(self._count_missing(rows))
-        return rows if kept is None else rows.kept(kept)
+        return rows if kept is None else rows.select(kept)
 
     def _count_missing(self, rows: Rows) -> dict[str, int]:
         """How many values are missing in each column."""
@@ -386,7 +388,7 @@ def open_first(
 ) -> TableStream:
     """A table whose first batch says what its features are; `columns` are to use, and to drop."""
     target = goal.columns[0]
-    chosen = select_columns(source.schema, target, *columns, reading.beside, how.lags)
+    chosen = select_columns(source.schema, target, *columns, reading.other_columns, how.lags)
     goal.check(source.schema)
     if how.lags:
         check_numbers(source.schema, target, "target of lags")

@@ -257,9 +257,9 @@ def _open_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
             try:
                 yield from table.select(schema.names).cast(schema).to_batches()
             except (KeyError, ValueError, pa.ArrowException) as error:
-                said = str(error).splitlines()[0]
+                wrong = str(error).splitlines()[0]
                 raise TableError(
-                    f"table {number} of the stream does not have the columns of the first: {said}"
+                    f"table {number} of the stream does not have the columns of the first: {wrong}"
                 ) from error
 
     return SinglePassSource("the stream", schema, read())

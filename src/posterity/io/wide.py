@@ -73,14 +73,16 @@ class WideStream(TableStream):
     def batches(self) -> Iterator[Rows]:
         """Batches with names for their parts."""
         for rows in super().batches():
-            beside = rows.beside.select(list(self._shown)) if self._shown else None
-            yield rows._replace(X=rows.beside.select(list(self._columns)), beside=beside)
+            others = rows.other_columns.select(list(self._shown)) if self._shown else None
+            yield rows._replace(
+                X=rows.other_columns.select(list(self._columns)), other_columns=others
+            )
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         holes = {name: holes for name in self._columns if (holes := self._find(rows, name)).any()}
         self.n_missing.update({name: int(found.sum()) for name, found in holes.items()})
         if self._holes == "level":
-            rows = rows._replace(beside=_with_level(rows.beside, holes))
+            rows = rows._replace(other_columns=_with_level(rows.other_columns, holes))
             holes = {name: found for name in holes if (found := self._find(rows, name)).any()}
         if holes and self._holes != "skip":
             name = min(holes, key=lambda one: int(np.argmax(holes[one])))
@@ -90,12 +92,12 @@ class WideStream(TableStream):
             self.n_left_out.update({name: int(found.sum()) for name, found in holes.items()})
             kept = ~np.any(list(holes.values()), axis=0)
             self._n_dropped += int(np.sum(~kept))
-            rows = rows.kept(kept)
+            rows = rows.select(kept)
         return super()._usable(rows, past)
 
     def _find(self, rows: Rows, name: str) -> NDArray[np.bool_]:
         """Where a value is missing."""
-        column = rows.beside.column(name)
+        column = rows.other_columns.column(name)
         return np.asarray(column.is_null(nan_is_null=True))
 
 
@@ -118,7 +120,7 @@ def open_wide(
     goal.check(source.schema)
     use, drop = columns
     if goal.columns:
-        use = select_columns(source.schema, goal.columns[0], use, drop, reading.beside)
+        use = select_columns(source.schema, goal.columns[0], use, drop, reading.other_columns)
     chosen = list(use or ())
     require(chosen, list(source.schema.names), "feature")
     return WideStream(source, goal, chosen, reading, since)

@@ -39,7 +39,7 @@ cdef class ForgettingPath(RowPath):
         return True
 
     cdef bint _tell(self, double weight, double *error, double *df, double *scale) noexcept:
-        """Forget, and predict the row in the buffer; False, and nothing happens, where no density is told."""
+        """Forget, and predict the row in the buffer; False, and nothing happens, where there is no density."""
         cdef double root = sqrt(weight), spread, residual, variance
         memcpy(&self.saved[0], &self.triangle[0, 0], self.saved.shape[0] * sizeof(double))
         self.saved_count = self.counts[0]

@@ -23,7 +23,7 @@ class RowPath:
     def fade(self, discount: float, prior: Array | None = None) -> None: ...
     def go_together(
         self,
-        beside: RowPath | None,
+        companion: RowPath | None,
         clock: NDArray[np.int64],
         waiting: Callable[[], Constant],
         known: Any = None,

@@ -99,7 +99,7 @@ cdef class RowPath:
     """
 
     # Another factor that learns the same rows, and a clock (rows, due): a row that makes it due is left alone.
-    cdef RowPath beside
+    cdef RowPath companion
     cdef Scales scales
     cdef long long[::1] clock
     cdef bint closed
@@ -158,9 +158,9 @@ cdef class RowPath:
         # Asked last: whoever reads Python's objects, as above, may have let another thread close this.
         if self.closed:
             return False
-        if self.beside is not None:
-            self.beside.buffer[:] = self.buffer
-            self.beside._append(weight)
+        if self.companion is not None:
+            self.companion.buffer[:] = self.buffer
+            self.companion._append(weight)
         if not self._append(weight):
             return False
         self._count(weight)
@@ -181,8 +181,8 @@ cdef class RowPath:
         self.counts[1] += weight
         return True
 
-    def go_together(self, RowPath beside, long long[::1] clock not None, waiting, known=None):
-        """Let the factor of ``beside``, of the same shape, learn every row as well, if there is one.
+    def go_together(self, RowPath companion, long long[::1] clock not None, waiting, known=None):
+        """Let the factor of ``companion``, of the same shape, learn every row as well, if there is one.
 
         ``clock`` (2,) counts the rows that weigh something. The one that makes it reach its second number
         is not learned. ``waiting()`` returns the places and values of the features that were constant
@@ -190,7 +190,7 @@ cdef class RowPath:
         ``scales`` of ``known``, if it has any.
         """
         self.scales = None if known is None else Scales(known)
-        self.beside, self.clock, self.waiting = beside, clock, waiting
+        self.companion, self.clock, self.waiting = companion, clock, waiting
         self.rows = -1
 
     cdef int _is_due(self, double root) except -1:

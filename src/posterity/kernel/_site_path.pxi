@@ -44,7 +44,7 @@ cdef class SitePath(RowPath):
         if self.closed:
             return False
         # What goes along fades with what it learns: the row must weigh something there, too.
-        if self.beside is not None and left < 1.0 and not precision > 0.0:
+        if self.companion is not None and left < 1.0 and not precision > 0.0:
             return False
         if left < 1.0:
             memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
@@ -89,11 +89,11 @@ cdef class SitePath(RowPath):
         pk_learn_one_site(&self.triangle[0, 0], &self.work[0], &self.buffer[0], precision, target, mean, variance, self.shape)
         self.counts[0] += precision
         self.counts[1] += precision
-        if self.beside is not None:
+        if self.companion is not None:
             for i in range(self.shape.ld):
-                self.beside.buffer[i] = root * self.buffer[i]
-            self.beside.buffer[self.shape.p] = root * target
-            self.beside._append(precision)
+                self.companion.buffer[i] = root * self.buffer[i]
+            self.companion.buffer[self.shape.p] = root * target
+            self.companion._append(precision)
         if self.scales is not None:
             self.scales.enter(self.buffer, self.intercept, self.columns, 1.0, precision)
         return 0

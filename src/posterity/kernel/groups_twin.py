@@ -29,7 +29,7 @@ def _rows_of(numbers: NDArray[np.int32], slots: NDArray[np.intp]) -> Any:
         yield int(slot), np.flatnonzero(numbers == number)
 
 
-def _compute_discounts(discount: float, count: float, weights: Array) -> Array:
+def _discounts_of_sums(discount: float, count: float, weights: Array) -> Array:
     """Nothing fades before the first row of a group; a row of weight 0 takes no time."""
     discounts = np.where(weights > 0.0, discount, 1.0)
     if count == 0.0 and len(discounts):
@@ -64,7 +64,7 @@ def learn_groups(
     """Learn each row in the triangle of its group, in place."""
     w = np.ones(len(X)) if weights is None else weights
     for slot, rows in _rows_of(numbers, slots):
-        fading = _compute_discounts(discount, tallies[0][slot], w[rows])
+        fading = _discounts_of_sums(discount, tallies[0][slot], w[rows])
         twin.learn_rows(bank[slot], 1, X[rows], y[rows, None], w[rows], intercept, fading)
         _tally(tallies, slot, rows, w[rows], discount)
 
@@ -86,7 +86,7 @@ def predict_then_learn_groups(
     predictions = np.empty((4, len(X)))
     for slot, rows in _rows_of(numbers, slots):
         prior = priors[min(slot, len(priors) - 1)]
-        fading = _compute_discounts(discount, tallies[0][slot], w[rows])
+        fading = _discounts_of_sums(discount, tallies[0][slot], w[rows])
         for i, fade in zip(rows, fading, strict=True):
             before = _stack_prior(prior, bank[slot])
             bank[slot] *= np.sqrt(fade)

@@ -101,7 +101,7 @@ static inline ptrdiff_t pk_gauss_nodes(ptrdiff_t n, double *values, const double
                                        double *shares)
 {
     double centre = 0.0, spread = 0.0, matrix[PK_MOST_NODES][PK_MOST_NODES] = {{0.0}}, first[PK_MOST_NODES];
-    double diagonal[PK_MOST_NODES] = {0.0}, beside[PK_MOST_NODES] = {0.0};
+    double diagonal[PK_MOST_NODES] = {0.0}, subdiagonal[PK_MOST_NODES] = {0.0};
     for (ptrdiff_t g = 0; g < n; ++g)
         centre += weights[g] * values[g];
     for (ptrdiff_t g = 0; g < n; ++g)
@@ -118,23 +118,23 @@ static inline ptrdiff_t pk_gauss_nodes(ptrdiff_t n, double *values, const double
             for (ptrdiff_t g = 0; g < n; ++g) {
                 double x = (values[g] - centre) / spread, before = 0.0, here = 1.0;
                 for (ptrdiff_t l = 0; l < k; ++l) {
-                    double after = ((x - diagonal[l]) * here - (l ? beside[l - 1] : 0.0) * before) / beside[l];
+                    double after = ((x - diagonal[l]) * here - (l ? subdiagonal[l - 1] : 0.0) * before) / subdiagonal[l];
                     before = here, here = after;
                 }
                 if (pass == 0) {
                     along += weights[g] * x * here * here;
                 } else {
-                    double after = (x - along) * here - (k ? beside[k - 1] : 0.0) * before;
+                    double after = (x - along) * here - (k ? subdiagonal[k - 1] : 0.0) * before;
                     size += weights[g] * after * after;
                 }
             }
-        diagonal[k] = along, beside[k] = sqrt(size);
-        stop = k + 1 == most || beside[k] < 1e-7;
+        diagonal[k] = along, subdiagonal[k] = sqrt(size);
+        stop = k + 1 == most || subdiagonal[k] < 1e-7;
     }
     for (ptrdiff_t i = 0; i < k; ++i) {
         matrix[i][i] = diagonal[i];
         if (i + 1 < k)
-            matrix[i][i + 1] = matrix[i + 1][i] = beside[i];
+            matrix[i][i + 1] = matrix[i + 1][i] = subdiagonal[i];
     }
     pk_eigen(k, matrix, first);
     for (ptrdiff_t i = 0; i < k; ++i) {

@@ -63,7 +63,7 @@ class Labels:
         y = np.asarray(y, dtype=np.float64)
         return np.where(y == 1.0, self.log_yes, np.where(y == 0.0, self.log_no, -math.inf))
 
-    # What is not told apart between counts and densities when models are compared.
+    # What is not distinguished between counts and densities when models are compared.
     logpdf = logpmf
 
     def pmf(self, y: ArrayLike) -> Array:

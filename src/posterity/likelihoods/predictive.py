@@ -89,7 +89,7 @@ class Predictive(RowDistribution):
 
     def _mean(self) -> Array:
         def average(_: Array, mean: Array, std: Array) -> Array:
-            return self._average(mean, std, lambda told: told.mean())
+            return self._average(mean, std, lambda observed: observed.mean())
 
         return self._each(average, np.zeros(()), self.eta_mean)
 
@@ -153,14 +153,14 @@ class Predictive(RowDistribution):
         return np.asarray(result.reshape(shape)[()])
 
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
-        """(n,) average over eta of what is said of ``observed`` at every node (k, n)."""
+        """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
         values = np.broadcast_to(
             of(self.likelihood.observed(mean + std * NODES)), (len(NODES), len(mean))
         )
         return np.asarray(np.sum(SHARES * values, axis=0))
 
     def _probability(self, y: Array, mean: Array, std: Array) -> Array:
-        return np.minimum(self._average(mean, std, lambda told: told.cdf(y)), 1.0)
+        return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
 
     def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
         """Least target whose probability is at least q, by bisection."""

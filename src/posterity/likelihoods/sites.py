@@ -84,8 +84,8 @@ def laplace_sites(
         log_normalizer = weights * likelihood.log_density(y, mode) - 0.5 * (
             (mode - cavity.mean) * pull + np.log1p(curvature * cavity.variance)
         )
-    said = (weights > 0.0) & (cavity.variance > 0.0)
-    precision, target = np.where(said, precision, 0.0), np.where(said, target, mode)
+    informative = (weights > 0.0) & (cavity.variance > 0.0)
+    precision, target = np.where(informative, precision, 0.0), np.where(informative, target, mode)
     return cavity.completed(precision, target, np.where(weights > 0.0, log_normalizer, 0.0))
 
 
@@ -156,7 +156,7 @@ def _match_site(
     mean: Array, variance: Array, weights: Array, log_normalizer: Array, moved: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
     """Site of the moments: mean + moved, ratio times the variance."""
-    said = (weights > 0.0) & (variance > 0.0)
+    informative = (weights > 0.0) & (variance > 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # 1 / v' - 1 / v = (1 / ratio - 1) / v, and m + moved = m + gain (target - m), where
         # gain = precision v / (1 + precision v).
@@ -164,8 +164,8 @@ def _match_site(
         precision = np.minimum(share / variance, 1e300)
         target = mean + moved * (1.0 + share) / share
     return (
-        np.where(said, precision, 0.0),
-        np.where(said, target, mean),
+        np.where(informative, precision, 0.0),
+        np.where(informative, target, mean),
         np.where(weights > 0.0, log_normalizer, 0.0),
     )
 

@@ -1,4 +1,4 @@
-"""Each row told from all others, without learning any again."""
+"""Each row predicted from all others, without learning any again."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Array = NDArray[np.float64]
 WHOLE = 1.0 - 1e-12
 
 
-def leave_one_out(known: LinearPosterior, X: Array, y: Array) -> Any:
+def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
-    if y.shape[1] > 1 or known.forgets or known.of_rows.one_triangle is None:
+    if y.shape[1] > 1 or posterior.forgets or posterior.of_rows.one_triangle is None:
         raise ValueError(
             "leave_one_out needs one target, constant Gaussian noise and no forgetting: use "
             "cross validation here"
         )
-    if len(y) > known.n_observations:
+    if len(y) > posterior.n_observations:
         raise ValueError(
-            f"there are {len(y)} rows, but only {known.n_observations:g} were learned: give "
+            f"there are {len(y)} rows, but only {posterior.n_observations:g} were learned: give "
             "only learned rows"
         )
-    weights, parts = zip(*known.parts, strict=True)
-    told = [_predict_with(part, X, y[:, 0]) for part in parts]
-    if len(told) == 1:
-        return told[0]
-    # How probable a node is without the row: what the row said of it is taken back.
-    logs = np.log(weights) - np.stack([one.logpdf(y[:, 0]) for one in told], axis=1)
+    weights, parts = zip(*posterior.parts, strict=True)
+    predictives = [_predict_with(part, X, y[:, 0]) for part in parts]
+    if len(predictives) == 1:
+        return predictives[0]
+    # How probable a node is without the row: its likelihood is divided out.
+    logs = np.log(weights) - np.stack([one.logpdf(y[:, 0]) for one in predictives], axis=1)
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return Mixture.of(told, shares / shares.sum(axis=1, keepdims=True))
+    return Mixture.of(predictives, shares / shares.sum(axis=1, keepdims=True))
 
 
 def _predict_with(part: LinearPosterior, X: Array, y: Array) -> Any:

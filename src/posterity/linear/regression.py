@@ -288,10 +288,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> bool(np.allclose(predictive.mean()[0], again.mean()[0]))
         True
         """
-        known = self._posterior
+        posterior = self._posterior
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         refuse_unusable(self, X, targets)
-        return leave_one_out(known, self._columns(X), targets)
+        return leave_one_out(posterior, self._columns(X), targets)
 
     # ---- inner -----------------------------------------------------------------------------------
 

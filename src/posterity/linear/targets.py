@@ -144,9 +144,9 @@ def check_same_targets(model: Any, other: Any) -> None:
     """Raise ``ValueError`` unless both models have the same targets in the same order."""
     mine, theirs = (getattr(one, "n_targets_", None) for one in (model, other))
     if mine != theirs:
-        said = ["a single target" if one is None else f"{one} targets" for one in (theirs, mine)]
+        counts = ["a single target" if one is None else f"{one} targets" for one in (theirs, mine)]
         raise ValueError(
-            f"the other model has learned {said[0]}, this one {said[1]}: merge models with the "
+            f"the other model has learned {counts[0]}, this one {counts[1]}: merge models with the "
             "same targets"
         )
     names, others = (getattr(one, "target_names_", None) for one in (model, other))

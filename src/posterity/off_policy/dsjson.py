@@ -66,9 +66,9 @@ class DsjsonTable:
 
     def _flat(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row of all columns; a number that is not there is 0, as in the file's sparse form."""
-        said = row["context"]
+        record = row["context"]
         flat = {
-            name: str(said.get(name, "")) if kind is str else float(said.get(name, 0.0))
+            name: str(record.get(name, "")) if kind is str else float(record.get(name, 0.0))
             for name, kind in self._kinds.items()
         }
         flat |= {f"p:{arm}": row["p"].get(arm, 0.0) for arm in self.arms}
@@ -88,8 +88,8 @@ def decisions_in(path: str) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                said = json.loads(line)
-                row = _decision(said) if "_label_cost" in said else None
+                record = json.loads(line)
+                row = _decision(record) if "_label_cost" in record else None
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise TableError(
                     f"{path}, line {number} is not a dsjson decision: {error!r}"
@@ -98,22 +98,22 @@ def decisions_in(path: str) -> Iterator[dict[str, Any]]:
                 yield {**row, "id": row["id"] or f"line {number}"}
 
 
-def _decision(said: Mapping[str, Any]) -> dict[str, Any]:
+def _decision(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a line says: event, time, context, the chosen arm, its reward and all propensities."""
-    context, choices = said["c"], said["c"].get("_multi", [])
+    context, choices = record["c"], record["c"].get("_multi", [])
     names = [_name(choice, place) for place, choice in enumerate(choices, 1)]
-    order, chances = said["a"], said["p"]
+    order, chances = record["a"], record["p"]
     names = names or [str(number) for number in sorted(order)]
     chosen = names[order[0] - 1]
     total = sum(chances)
     return {
-        "id": str(said.get("EventId", "")),
-        "at": _seconds(said.get("Timestamp")),
-        "active": not said.get("_skipLearn", False),
+        "id": str(record.get("EventId", "")),
+        "at": _seconds(record.get("Timestamp")),
+        "active": not record.get("_skipLearn", False),
         "context": dict(_features(context)),
         "arm": chosen,
-        "reward": -float(said["_label_cost"]),
-        "propensity": float(said.get("_label_probability", chances[0])),
+        "reward": -float(record["_label_cost"]),
+        "propensity": float(record.get("_label_probability", chances[0])),
         "p": {names[a - 1]: p / total for a, p in zip(order, chances, strict=True)},
     }
 
@@ -137,10 +137,10 @@ def _name(choice: Mapping[str, Any], place: int) -> str:
     return words[0][1] if len(words) == 1 else str(place)
 
 
-def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
+def _features(record: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
     """Names and values of what is shared by all arms; those of lists count up from 0."""
     pairs: Iterable[tuple[Any, Any]] = (
-        said.items() if isinstance(said, Mapping) else enumerate(said)
+        record.items() if isinstance(record, Mapping) else enumerate(record)
     )
     for name, value in pairs:
         if isinstance(name, str) and name.startswith("_"):
@@ -157,7 +157,7 @@ def _features(said: Any, above: str = "") -> Iterator[tuple[str, float | str]]:
 _NUMBERED = re.compile(r"^(?:FromUrl\.)?\d+\.")
 
 
-def flatten_features(said: Any) -> Iterator[tuple[str, float]]:
+def flatten_features(record: Any) -> Iterator[tuple[str, float]]:
     """Numbers of a context by name; a word is 1 in the feature ``name=word``.
 
     That a feature stood in a list, or in a URL, is not in its name.
@@ -167,7 +167,7 @@ def flatten_features(said: Any) -> Iterator[tuple[str, float]]:
     >>> list(flatten_features([{"hour": 7, "user": {"kind": "new"}}]))
     [('hour', 7.0), ('user.kind=new', 1.0)]
     """
-    for name, value in _features(said):
+    for name, value in _features(record):
         short = _NUMBERED.sub("", name)
         yield (f"{short}={value}", 1.0) if isinstance(value, str) else (short, value)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito (2008): told apart by every eye; line styles tell them apart in black and white.
+# Okabe and Ito (2008): every eye distinguishes them; line styles do so in black and white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D")

@@ -114,14 +114,14 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=1.0, linestyle=(0, (1, 2)), label="calibrated")
     for i, (name, pit) in enumerate(pits.items()):
         levels = pit.levels
-        said = f"{name}: off by {100 * pit.error:.1f} points on average"
+        label = f"{name}: off by {100 * pit.error:.1f} points on average"
         ax.plot(
             levels,
             pit.coverage(levels),
             color=COLOURS[i % len(COLOURS)],
             linestyle=STYLES[i % len(STYLES)],
             linewidth=1.8,
-            label=said.removeprefix(": "),
+            label=label.removeprefix(": "),
         )
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     for axis in (ax.xaxis, ax.yaxis):

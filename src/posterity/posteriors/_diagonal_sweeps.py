@@ -36,7 +36,7 @@ NEWTON_STEPS, LONGEST_STEP = 4, 1.0
 
 
 class Messages(NamedTuple):
-    """What is said of weights, precision and shift: by each entry of rows, or in all (P,)."""
+    """What rows tell of weights, precision and shift: by each entry of rows, or in all (P,)."""
 
     precision: Array
     shift: Array
@@ -88,14 +88,14 @@ class ColumnPriors:
         """(P,) prior precisions."""
         return self.columns.spread(self.precisions)
 
-    def choose(self, said: Messages, noise_precision: float) -> ColumnPriors:
+    def choose(self, total: Messages, noise_precision: float) -> ColumnPriors:
         """The most probable ones given what rows say of the weights, by Newton's method.
 
         Precisions are in units of the noise's.
         """
         one, learned = self, self.columns.learned
         for _ in range(NEWTON_STEPS):
-            slope, information = one._differentiate(said, noise_precision)
+            slope, information = one._differentiate(total, noise_precision)
             slope = slope - np.log(one.precisions[learned]) / LOG_PRECISION_SD**2
             step = slope / (information + 1.0 / LOG_PRECISION_SD**2)
             precisions = one.precisions.copy()
@@ -103,12 +103,12 @@ class ColumnPriors:
             one = replace(one, precisions=precisions)
         return one
 
-    def compute_information(self, said: Messages) -> Array:
+    def compute_information(self, total: Messages) -> Array:
         """(c,) what messages tell of the log of each learned column's precision."""
-        return self._differentiate(said, 1.0)[1]
+        return self._differentiate(total, 1.0)[1]
 
-    def _differentiate(self, said: Messages, noise_precision: float) -> tuple[Array, Array]:
-        mean, variance = said.combine_with_prior(self.of_weights)
+    def _differentiate(self, total: Messages, noise_precision: float) -> tuple[Array, Array]:
+        mean, variance = total.combine_with_prior(self.of_weights)
         return self.columns.step(self.precisions, mean, variance, noise_precision)
 
 
@@ -145,7 +145,7 @@ def propagate_messages(
     likelihood: Likelihood,
     blocks: Sequence[Block],
     priors: ColumnPriors,
-    said: Messages,
+    total: Messages,
     compute_noise_precision: Callable[[float], float],
 ) -> tuple[ColumnPriors, Messages, float] | None:
     """Priors, messages of all rows (P,), and the noise's precision, from what one pass has found.
@@ -155,15 +155,15 @@ def propagate_messages(
     Each row is taken to have brought an equal part of these. ``None`` where sweeps go astray, as
     they may with many columns that are correlated.
     """
-    messages = _share_out(blocks, said)
+    messages = _share_out(blocks, total)
     step, last, change, tau = STEP, np.inf, np.inf, 1.0
     for _ in range(MOST_SWEEPS):
         prior = priors.of_weights
-        before, _ = said.combine_with_prior(prior)
-        said = _sweep(likelihood, blocks, messages, prior, said, step)
-        mean, variance = said.combine_with_prior(prior)
+        before, _ = total.combine_with_prior(prior)
+        total = _sweep(likelihood, blocks, messages, prior, total, step)
+        mean, variance = total.combine_with_prior(prior)
         tau = compute_noise_precision(_sum_squares(blocks, prior, mean))
-        chosen = priors.choose(said, tau)
+        chosen = priors.choose(total, tau)
         moved = np.abs((mean - before) * np.sqrt(tau / variance)).max(initial=0.0)
         changed = np.abs(np.log(chosen.precisions / priors.precisions)).max(initial=0.0)
         change, priors = float(max(moved, changed)), chosen
@@ -174,14 +174,14 @@ def propagate_messages(
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, said, tau) if change < ASTRAY else None
+    return (priors, total, tau) if change < ASTRAY else None
 
 
-def _share_out(blocks: Sequence[Block], said: Messages) -> list[Messages]:
-    """An equal part of what is said of each weight to each of its entries."""
-    n = len(said.precision)
+def _share_out(blocks: Sequence[Block], total: Messages) -> list[Messages]:
+    """An equal part of the message on each weight to each of its entries."""
+    n = len(total.precision)
     counts = np.maximum(sum(np.bincount(one.features, minlength=n) for one in blocks), 1)
-    part = Messages(said.precision / counts, said.shift / counts)
+    part = Messages(total.precision / counts, total.shift / counts)
     return [Messages(*(each[one.features] for each in part)) for one in blocks]
 
 
@@ -190,26 +190,26 @@ def _sweep(
     blocks: Sequence[Block],
     messages: list[Messages],
     prior: Array,
-    said: Messages,
+    total: Messages,
     step: float,
 ) -> Messages:
-    """What is said in all after each block's messages, in place, made a step."""
+    """The total after each block's messages, in place, made a step."""
     for place, block in enumerate(blocks):
-        new = _find_messages(likelihood, block, prior, said, messages[place])
+        new = _find_messages(likelihood, block, prior, total, messages[place])
         move = messages[place].step_towards(new, step)
         messages[place] = messages[place].plus(move)
-        said = said.plus(block.sum_features(move, len(prior)))
-    return said
+        total = total.plus(block.sum_features(move, len(prior)))
+    return total
 
 
 def _find_messages(
-    likelihood: Likelihood, block: Block, prior: Array, said: Messages, own: Messages
+    likelihood: Likelihood, block: Block, prior: Array, total: Messages, own: Messages
 ) -> Messages:
     """Each entry's message, given all other rows."""
     x, features, row = block.values, block.features, block.rows
-    left = (prior + said.precision)[features] - own.precision
+    left = (prior + total.precision)[features] - own.precision
     variance = 1.0 / np.maximum(left, 1e-300)
-    cavity = variance * (said.shift[features] - own.shift)
+    cavity = variance * (total.shift[features] - own.shift)
     each = np.square(x) * variance
     mean, spread = block.sum_rows(x * cavity), block.sum_rows(each)
     known, target = block.weights, block.y

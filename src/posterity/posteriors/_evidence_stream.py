@@ -195,7 +195,7 @@ class NodesStream:
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> list[Distribution]:
-        """Learn row after row; returns what was told of each stretch of rows before they were."""
+        """Learn row after row; returns the predictions of each stretch before it was learned."""
         predictions: list[Distribution] = []
         first = 0
         while first < len(X) or not predictions:
@@ -361,12 +361,12 @@ class NodesStream:
 
     # ---- several targets -----------------------------------------------------------------------
 
-    def settled(self, *, ahead: bool) -> Strategy:
+    def settle(self, *, ahead: bool) -> Strategy:
         """The strategy of each target; where all choose together, what they have chosen."""
         chooser, state = self.chooser, self.state
         if not isinstance(chooser.strategy, Together):
             return chooser.strategy
-        return chooser.strategy.settled(
+        return chooser.strategy.settle(
             state.rows_for_prior(state.turn if ahead else None),
             chooser.noise,
             intercept=chooser.intercept,

@@ -26,7 +26,7 @@ class GroupBelief:
     """The given parts of the shared prior: (p,) means, which are learned, and the precision.
 
     ``precision`` is a factor with it and its means, or None where it is learned: in whole, or with
-    ``unit``, the scales of the features alone, whose coefficients are told as much as by one row.
+    ``unit``, the scales of the features alone, whose coefficients get the information of one row.
     """
 
     mean: Array

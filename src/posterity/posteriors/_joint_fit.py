@@ -196,12 +196,12 @@ def _fit_under_prior(
     return replace(moments if likelihood.kinked else fitted, settled=False)
 
 
-def _relative_change(prior: Factor, last: Factor, known: Factor, flat: int) -> float:
+def _relative_change(prior: Factor, last: Factor, posterior: Factor, flat: int) -> float:
     """The largest change of a prior precision, relative to it or, where less, to all known.
 
     That is of features about their means, where ``flat`` is 1, for an intercept's column.
     """
     now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
-    whole = np.square(known.root[flat:]).sum(axis=0)
+    whole = np.square(posterior.root[flat:]).sum(axis=0)
     moved, felt = np.abs(now - before), np.maximum(before, UNFELT * whole)
     return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

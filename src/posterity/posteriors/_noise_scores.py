@@ -62,11 +62,11 @@ def in_own_units(predictive: Predictive, log_precision: Array, variance: Array) 
     """
     if isinstance(predictive, Mixture):
         components = [
-            _one_in_own_units(cast(Distribution, one), log_precision, variance)
+            _rescale_one(cast(Distribution, one), log_precision, variance)
             for one in predictive.components
         ]
         return Mixture(components, predictive.weights)
-    return _one_in_own_units(predictive, log_precision, variance)
+    return _rescale_one(predictive, log_precision, variance)
 
 
 def in_sequence(parts: Sequence[Predictive]) -> Predictive:
@@ -84,9 +84,7 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
     return Mixture(components, np.concatenate(weights))
 
 
-def _one_in_own_units(
-    predictive: Distribution, log_precision: Array, variance: Array
-) -> Distribution:
+def _rescale_one(predictive: Distribution, log_precision: Array, variance: Array) -> Distribution:
     unit = np.exp(-0.5 * log_precision)
     loc, scale = predictive.loc * unit, predictive.scale * unit
     df = np.broadcast_to(getattr(predictive, "df", np.inf), loc.shape)

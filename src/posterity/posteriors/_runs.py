@@ -135,8 +135,8 @@ class RunPrior:
     """How new runs start: from the prior, completed where it is improper.
 
     A new run must not win because an improper prior's density is 1 everywhere. So where the prior
-    says nothing (flat directions, noise of unknown size) it is told a little of what all rows so
-    far say, and until that suffices no change is considered:
+    says nothing (flat directions, noise of unknown size) it starts with a little of what all rows
+    so far say, and until that suffices no change is considered:
 
     * the rows so far, all together as one row of weight v/V: v is the noise's variance now, V that
       of the targets so far (around their mean if there is an intercept, otherwise around 0). The
@@ -172,7 +172,7 @@ class RunPrior:
         triangle = weakened_sum(self.prior, data, min(variance / spread, 1.0) / count)
         if not triangle.diagonal()[:p].all():
             return None
-        # By construction what a run starts from fits itself: only the noise that it is told of.
+        # By construction what a run starts from fits itself: only the noise is informative.
         if self.has_proper_noise:
             triangle[p, p] = 0.0
             return Start(triangle, 0.0, count, variance)
@@ -259,7 +259,7 @@ class Runs:
         """Learn rows from row i on in the kernel; returns the first that must be learned by itself.
 
         As :meth:`begin`, :meth:`learn` and :meth:`drop` row by row, for ``rules``, the smallest
-        probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` is told of
+        probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` records
         each. To be called where NumPy's warnings are silent.
         """
         hazards, n = rows[3], len(rows[0])

@@ -68,7 +68,7 @@ class StartRows:
         """The same, once they were fitted together."""
         return StartRows(self.X, self.y, self.weights, self.offsets, _make_room(len(self)))
 
-    def left(self, n_coefficients: int) -> int:
+    def count_missing(self, n_coefficients: int) -> int:
         """How many more rows come before they are fitted together again."""
         return min(self.due, enough(n_coefficients)) - len(self)
 

@@ -140,8 +140,8 @@ def log_likelihood(labels: Index, place: Array, basis: Array, moved: Array | Non
     """(n,) the log likelihood of :class:`LabelLikelihood` alone."""
     eta = _place_around(place, moved) @ basis.T
     eta -= eta.max(axis=-1, keepdims=True)
-    said = eta[np.arange(len(labels)), :, labels]
-    result: Array = np.mean(said - np.log(np.sum(np.exp(eta, out=eta), axis=-1)), axis=1)
+    of_label = eta[np.arange(len(labels)), :, labels]
+    result: Array = np.mean(of_label - np.log(np.sum(np.exp(eta, out=eta), axis=-1)), axis=1)
     return result
 
 

@@ -45,11 +45,11 @@ class Objective:
 
     @classmethod
     def after(
-        cls, known: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
+        cls, priors: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
     ) -> Objective:
         """With these factors as what was known before the rows."""
-        roots = np.stack([factor.root for factor in known])
-        moments = np.stack([factor.moments[:, 0] for factor in known])
+        roots = np.stack([factor.root for factor in priors])
+        moments = np.stack([factor.moments[:, 0] for factor in priors])
         return cls(rows, basis, roots, moments, moved)
 
     def look(self, w: Array) -> LabelLikelihood:

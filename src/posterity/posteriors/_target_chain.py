@@ -88,7 +88,7 @@ def rows_of(predictions: Sequence[Any]) -> Distribution:
 
 
 def filled(
-    factor: Factor, pattern: Pattern, targets: Sequence[int], known: tuple[Array, Array] | None
+    factor: Factor, pattern: Pattern, targets: Sequence[int], moments: tuple[Array, Array] | None
 ) -> tuple[Array, Array]:
     """Rows [X, y] of ``targets`` that say what those of a pattern do, gaps filled in.
 
@@ -104,8 +104,8 @@ def filled(
         if target in pattern:
             y[:width, place] = rows[:, p + pattern.index(target)]
     if missing:
-        assert known is not None
-        weights, sigma = known
+        assert moments is not None
+        weights, sigma = moments
         observed, places = list(pattern), [list(targets).index(target) for target in missing]
         between = sigma[np.ix_(observed, missing)]
         slopes = np.linalg.pinv(sigma[np.ix_(observed, observed)], hermitian=True) @ between

@@ -65,7 +65,7 @@ class SparseRows:
 class DiagonalPosterior:
     """Independent weights, under a few hypotheses of their prior's scale (see the kernel's header).
 
-    Feature and column 0 are the intercept's. ``beliefs`` (P, 2, 4) holds what rows have said, the
+    Feature and column 0 are the intercept's. ``beliefs`` (P, 2, 4) holds what rows tell, the
     prior apart; arrays may be longer than what is used. ``noise`` is shape and rate of its prior,
     where it is learned.
     """
@@ -185,8 +185,8 @@ class DiagonalPosterior:
                 self.likelihood, blocks, *begun, self._compute_noise_precision
             )
         if found is not None:
-            priors, said, noise_precision = found
-            self._set_messages(active, priors, said)
+            priors, messages, noise_precision = found
+            self._set_messages(active, priors, messages)
             if self.noise is not None:
                 self.rates[: self.members] = self.shape / noise_precision
 
@@ -207,15 +207,17 @@ class DiagonalPosterior:
         return ColumnPriors(columns, np.exp(logs @ self.weights))
 
     def _get_messages(self, active: NDArray[np.intp]) -> Messages:
-        """What rows have said, under the most probable hypothesis."""
+        """What rows tell, under the most probable hypothesis."""
         best = int(np.argmax(self.scores[: self.members]))
         beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[active, :, best]
         return Messages(beliefs[:, 0], beliefs[:, 1])
 
-    def _set_messages(self, active: NDArray[np.intp], priors: ColumnPriors, said: Messages) -> None:
+    def _set_messages(
+        self, active: NDArray[np.intp], priors: ColumnPriors, messages: Messages
+    ) -> None:
         learned = priors.columns.learned
-        self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(said, axis=1)[:, :, None]
-        information = priors.compute_information(said)
+        self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(messages, axis=1)[:, :, None]
+        information = priors.compute_information(messages)
         sd = min(1.0, float(np.sum(information)) ** -0.5) if len(learned) else 0.0
         self.precision[learned] = priors.precisions[learned, None] * np.exp(sd * PLACES)
         self.scores[: self.members] = self._begun_scores[: self.members]
@@ -225,7 +227,7 @@ class DiagonalPosterior:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self._merge_scales(other, columns)
         self.squares[columns] += other.squares
-        mine, theirs = self.settled().copy(), other.settled()[: len(features)]
+        mine, theirs = self.discounted_beliefs().copy(), other.discounted_beliefs()[: len(features)]
         if other.noise is not None:
             self.shape += other.shape - other.noise[0]
             self.rates += other.rates - other.noise[1]
@@ -294,15 +296,17 @@ class DiagonalPosterior:
 
         Variances are in units of the noise.
         """
-        beliefs = self.settled()[:n_features].reshape(-1, 2, MEMBERS)[:, :, : self.members]
+        beliefs = self.discounted_beliefs()[:n_features].reshape(-1, 2, MEMBERS)[
+            :, :, : self.members
+        ]
         prior = self._compute_prior_precisions(np.arange(n_features))[:, : self.members]
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
         return match_moments(mean, variance, self.weights)
 
-    def settled(self) -> Array:
-        """(P, 8) what rows have said, with all that was forgotten up to now."""
+    def discounted_beliefs(self) -> Array:
+        """(P, 8) what rows tell, with all that was forgotten up to now."""
         beliefs = self.beliefs.reshape(-1, BELIEF)
         if self.clocks is None:
             return beliefs

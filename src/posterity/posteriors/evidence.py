@@ -34,6 +34,8 @@ from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 
+# The share of a pinning precision that tells of one: weights of rows may have grown since.
+HELD = 1e-6
 # Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
 TRIANGLES = 14
 
@@ -156,9 +158,9 @@ class EvidencePosterior(LinearPosterior):
         own = EvidenceState(data, scales=scales, clock=state.clock.copy(), turn=turn)
         return self._copy_with(prior=data.prior, factor=data.factor, state=own)
 
-    def settled(self, *, stream: bool) -> LinearPosterior:
+    def settle(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
-        return self._copy_with(strategy=self.stream.settled(ahead=stream))
+        return self._copy_with(strategy=self.stream.settle(ahead=stream))
 
     def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
         """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
@@ -331,8 +333,8 @@ class EvidencePosterior(LinearPosterior):
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait: they are held by a precision that nothing else has."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
-        held: NDArray[np.bool_] = self.prior_precision >= 0.5 * PINNED * np.square(root).sum(axis=0)
-        return held
+        sums = np.square(root).sum(axis=0)
+        return np.asarray(self.prior_precision >= HELD * PINNED * sums)
 
     def unseen_effects(self, X: Array) -> Any:
         """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.

@@ -42,7 +42,7 @@ class Fading(Protocol):
     ) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows, as those of the noise, after each time."""
 
 
@@ -170,7 +170,7 @@ class FadingPosterior(LinearPosterior):
         """Let time pass before an observation, of rows ``X`` that are not learned."""
         count, seen, rows = self.factor.count, self.factor.seen, X[:1]
         if self.strategy.by_direction:
-            # In directions that are told apart all fade once; they fade together if at all.
+            # In identified directions all fade once; they fade together if at all.
             known = self.factor.root @ X.T
             rows = np.linalg.svd(known)[2] @ X
         nothing = np.zeros(len(rows))
@@ -187,9 +187,9 @@ class FadingPosterior(LinearPosterior):
             return None
         return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """What is left of sums over the rows after each time (n,)."""
-        return self.strategy.left(elapsed)
+        return self.strategy.discounts_of_sums(elapsed)
 
     @property
     def keeps_prior(self) -> bool:

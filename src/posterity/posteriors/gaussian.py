@@ -139,7 +139,7 @@ class LinearPosterior:
             prior=of_target(self.prior, target), factor=of_target(self.factor, target)
         )
 
-    def settled(self, *, stream: bool) -> LinearPosterior:
+    def settle(self, *, stream: bool) -> LinearPosterior:
         """The same, with what all targets have to choose together chosen."""
         return self
 
@@ -190,7 +190,7 @@ class LinearPosterior:
         """What is left of all that was known after each time (n,); None if no number tells."""
         return np.ones(len(elapsed))
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """About what is left of sums over the rows after each time (n,)."""
         return np.ones(len(elapsed))
 

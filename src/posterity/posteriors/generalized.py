@@ -449,7 +449,7 @@ class GeneralizedPosterior(LinearPosterior):
         while first < len(rows) or not learned:
             start, n = trial.statistics.start, len(rows) - first
             if trial.starts:
-                left = 1 if start is None else start.left(self.n_coefficients)
+                left = 1 if start is None else start.count_missing(self.n_coefficients)
                 n = count_rows_until(rows.weights[first:], left)
             starts, part = trial.starts, rows[first : first + n]
             learned.append(trial._learn_each(part))
@@ -467,7 +467,7 @@ class GeneralizedPosterior(LinearPosterior):
             start = StartRows.of(rows)
         else:
             start = start.join(rows)
-            if start.left(self.n_coefficients) <= 0:
+            if start.count_missing(self.n_coefficients) <= 0:
                 self._fit_again(start.rows)
                 start = start.fitted()
         over = len(start) >= enough(self.n_coefficients)

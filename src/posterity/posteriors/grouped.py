@@ -295,18 +295,18 @@ class GroupedPosterior:
     @property
     def log_evidence(self) -> float:
         """log p(y) under the prior in use; flat directions have density 1."""
-        known = self.exact()
-        prior, bank = known.prior, self.bank
+        exact = self.exact()
+        prior, bank = exact.prior, self.bank
         if self.belief.is_given:
             row = np.arange(bank.n_coefficients)
             places = row * (bank.n_coefficients + 1) - row * (row - 1) // 2
             diagonals = bank.posteriors(prior.priors)[:, places]
             logs = np.log(diagonals, where=diagonals > 0.0, out=np.zeros_like(diagonals))
             log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
-            return self.noise.log_evidence(known.residual_df, known.residual, log_determinants)
+            return self.noise.log_evidence(exact.residual_df, exact.residual, log_determinants)
         if bank.size > MOST_GROUPS:
             prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
-        return self.noise.log_evidence(known.residual_df, prior.residual, prior.log_determinants)
+        return self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
 
     # ---- inner ---------------------------------------------------------------------------------
 

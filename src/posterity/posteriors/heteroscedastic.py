@@ -314,7 +314,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
         anchor = np.average(X, axis=0, weights=weights) if new else before.statistics.centre
         self._count(X, weights)
-        said = 0.0
+        of_spread = 0.0
         for _ in range(MOST_ROUNDS):
             self._copy_mean_and_spread(before)
             target = np.exp(0.5 * log_precision)[:, None] * y
@@ -327,7 +327,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             if not counted.any():
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
-            said = self._learn_spread(X, counted, elapsed, offsets)
+            of_spread = self._learn_spread(X, counted, elapsed, offsets)
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
@@ -336,7 +336,9 @@ class HeteroscedasticPosterior(LinearPosterior):
         self._add_to_statistics(X, weights, log_precision)
         self._update_weights()
         # Of the targets given the log precisions, in their own units; and what those are open to.
-        self.statistics.log_predictive += self.mean.log_evidence - before.mean.log_evidence + said
+        self.statistics.log_predictive += (
+            self.mean.log_evidence - before.mean.log_evidence + of_spread
+        )
         self.statistics.log_predictive += 0.5 * float(
             np.sum(log_precision if weights is None else weights * log_precision)
         )

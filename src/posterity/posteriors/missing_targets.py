@@ -248,13 +248,13 @@ class MissingTargetsPosterior(TargetsPosterior):
             return [Link.of(*block, self._posterior_of(*block)) for block in blocks]
         # What is filled in first knows of no dependence.
         links = [Link.of((), own, self._posterior_of((), own)) for _, own in blocks]
-        known = self._compute_by_chain(links)
+        moments = self._compute_by_chain(links)
         for _ in range(MOST_ROUNDS):
-            links = [Link.of(*block, self._posterior_of(*block, known)) for block in blocks]
-            last, known = known, self._compute_by_chain(links)
+            links = [Link.of(*block, self._posterior_of(*block, moments)) for block in blocks]
+            last, moments = moments, self._compute_by_chain(links)
             if all(
                 np.abs(new - old).max() <= SMALLEST_CHANGE * np.abs(new).max()
-                for new, old in zip(known, last, strict=True)
+                for new, old in zip(moments, last, strict=True)
             ):
                 break
         return links
@@ -274,7 +274,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         return blocks
 
     def _posterior_of(
-        self, before: Pattern, own: Pattern, known: tuple[Array, Array] | None = None
+        self, before: Pattern, own: Pattern, moments: tuple[Array, Array] | None = None
     ) -> TargetsPosterior:
         """The joint posterior of [before, own] in the rows that brought ``own``."""
         targets = [*before, *own]
@@ -283,7 +283,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         for pattern, factor in self.patterns.items():
             if not set(own) <= set(pattern):
                 continue
-            X, y = filled(factor, pattern, targets, known)
+            X, y = filled(factor, pattern, targets, moments)
             if wide.forgets:  # these rows have faded
                 wide.factor.append(X, y, None, intercept=False)
             else:

@@ -394,7 +394,7 @@ class RegimesPosterior(MixedPosterior):
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """What k runs told of n rows, and what stands for those that know nothing of a row."""
+    """What k runs predicted of n rows, and what stands for those that know nothing of a row."""
 
     predictions: list[Any]
     unknown: NDArray[np.bool_]

@@ -290,7 +290,7 @@ class SoftmaxPosterior(SoftmaxReading):
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
             recent = recent.with_rows(rows, averaged=averaged)
             again = recent.due and self._relearn_recent_rows(recent)
-            recent = recent.settled() if again else recent
+            recent = recent.settle() if again else recent
             recent = None if recent.full else recent
         if first and len(rows.X) > 1 and not again:
             self._begin(rows, self.contrasts, averaged=averaged)
@@ -338,9 +338,9 @@ class SoftmaxPosterior(SoftmaxReading):
     def _begin_under(
         self, rows: Rows, before: Contrasts, start: Array | None, *, averaged: bool
     ) -> None:
-        known = before.copy()
-        known.begin(rows, self.prior, averaged=averaged, start=start)
-        self.contrasts = known
+        contrasts = before.copy()
+        contrasts.begin(rows, self.prior, averaged=averaged, start=start)
+        self.contrasts = contrasts
 
     def _search_scale(self, rows: Rows, before: Contrasts) -> float:
         """Where the evidence of the rows, each time at their mode, is largest.

@@ -372,7 +372,7 @@ class SparsePosterior:
         return shape / rate if shape > 0.0 and rate > 0.0 else None
 
     def _precision_matrix_of_data(self) -> csc_array:
-        """(P, P) of Gaussian noise what rows have said; else how often features meet."""
+        """(P, P) of Gaussian noise what rows tell; else how often features meet."""
         matrix = to_matrix(self.rows, len(self.owners))
         if self.likelihood.is_noise:
             matrix.resize(len(self.owners), len(self.owners))

@@ -112,7 +112,7 @@ class TargetsPosterior:
     ) -> JointPrediction:
         """Learn row after row; returns the distribution of the targets before each row."""
         before = self.copy()
-        left = self.wide.left(elapsed)
+        left = self.wide.discounts_of_sums(elapsed)
         if self.wide.learns_prior:
             marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -259,7 +259,7 @@ class TargetsPosterior:
         return views.each
 
     def _separate(self, *, stream: bool = False) -> list[LinearPosterior]:
-        wide = self.wide.settled(stream=stream)
+        wide = self.wide.settle(stream=stream)
         return [wide.of_target(target) for target in range(self.n_targets)]
 
     def _clear_views(self) -> None:

@@ -35,7 +35,7 @@ class WindowStrategy(Protocol):
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them."""
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""
 
     def of_rows(self, share: float) -> WindowStrategy:
@@ -121,9 +121,9 @@ class WindowPosterior(LinearPosterior):
         """None: what is left of a row is all or nothing."""
         return None
 
-    def left(self, elapsed: Array) -> Array:
+    def discounts_of_sums(self, elapsed: Array) -> Array:
         """In the mean, what is left of sums over the rows after each time (n,)."""
-        return self.strategy.left(elapsed)
+        return self.strategy.discounts_of_sums(elapsed)
 
     def each_of(self, count: int) -> Self:
         """The same, for observations of so many rows; nothing was seen yet."""

@@ -353,12 +353,12 @@ def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spe
     x = {"field": "t", "type": "temporal" if dated else "quantitative", "title": None,
          "axis": {"tickCount": 8}, "scale": {"type": "utc"} if dated else {"zero": False},
     }  # fmt: skip
-    said = {
+    fields = {
         f"{end}{100 * level:g}": (f"{100 * level:g}% {word}", ",.4~g")
         for level in levels
         for end, word in (("low", "from"), ("high", "to"))
     }
-    tooltips = tooltip(t=("time", ""), median=("median", ",.4~g"), **said)
+    tooltips = tooltip(t=("time", ""), median=("median", ",.4~g"), **fields)
     scale = {"zero": False}
     layers: list[Spec] = [
         {

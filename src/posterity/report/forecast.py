@@ -81,16 +81,16 @@ def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | No
         then = forecaster.before(h)
     except ValueError:
         return None
-    said, came = then.forecast(h), values[:, -h:]
-    shape = came.shape
-    low, high = (np.reshape(end, shape) for end in said.interval(0.95))
+    forecast, actual = then.forecast(h), values[:, -h:]
+    shape = actual.shape
+    low, high = (np.reshape(end, shape) for end in forecast.interval(0.95))
     season = max((m for m in then.periods_ if m < values.shape[1] - h), default=1)
     steps = values.shape[1] - h - season + np.arange(h) % season
-    known = np.isfinite(came)
+    observed = np.isfinite(actual)
     return {
-        "error": np.abs(np.reshape(said.median(), shape) - came),
-        "naive": np.abs(values[:, steps] - came),
-        "held": np.where(known, (low <= came) & (came <= high), np.nan),
+        "error": np.abs(np.reshape(forecast.median(), shape) - actual),
+        "naive": np.abs(values[:, steps] - actual),
+        "held": np.where(observed, (low <= actual) & (actual <= high), np.nan),
     }
 
 
@@ -178,8 +178,8 @@ def _list_sums(forecast: Forecast, about: About) -> Html:
 
 def _describe_trial(held: dict[str, Array] | None, h: int) -> list[Html]:
     if held is None:
-        said = "Too few rows, or exogenous columns: nothing was held back to try it on."
-        return [tag("p", said)]
+        message = "Too few rows, or exogenous columns: nothing was held back to try it on."
+        return [tag("p", message)]
     n = int(np.isfinite(held["error"]).sum())
     share = float(np.nanmean(held["held"]))
     lines = [

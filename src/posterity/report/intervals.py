@@ -32,7 +32,7 @@ class Line:
 
 
 def intervals_report(
-    about: About, said: Sequence[str], header: Sequence[str], lines: Sequence[Line]
+    about: About, remarks: Sequence[str], header: Sequence[str], lines: Sequence[Line]
 ) -> str:
     """One self-contained HTML page on estimates.
 
@@ -40,7 +40,7 @@ def intervals_report(
     ----------
     about : About
         Title, target, command.
-    said : sequence of str
+    remarks : sequence of str
         What they mean, in sentences.
     header : sequence of str
         Headings of the table.
@@ -64,7 +64,7 @@ def intervals_report(
     True
     """
     page = Page(about.title)
-    page.parts.extend(tag("p", line) for line in said)
+    page.parts.extend(tag("p", line) for line in remarks)
     numbers = table(header, [line.cells for line in lines])
     drawn = [
         {"name": line.name, "value": line.value, "low": line.low, "high": line.high}

@@ -91,11 +91,11 @@ def tag(name: str, *content: Any, **attributes: Any) -> Html:
     >>> tag("p", "1 < 2", class_="note")
     '<p class="note">1 &lt; 2</p>'
     """
-    said = "".join(
+    attributes_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
         for key, value in attributes.items()
     )
-    return Html(f"<{name}{said}>{''.join(text(part) for part in content)}</{name}>")
+    return Html(f"<{name}{attributes_text}>{''.join(text(part) for part in content)}</{name}>")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Html:
@@ -199,8 +199,8 @@ class Page:
 
 def _escape_json(spec: Spec) -> str:
     """JSON that can't end the element it stands in, whatever the strings."""
-    said = json.dumps(spec, allow_nan=False, separators=(",", ":"))
-    return said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    encoded = json.dumps(spec, allow_nan=False, separators=(",", ":"))
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _load_vega() -> str:

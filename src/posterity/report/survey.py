@@ -121,7 +121,7 @@ class Survey:
     def _find_leaks(self, features: Sequence[str], target: str) -> Iterator[str]:
         """Features that are the target in disguise."""
         if self._bottom.values[-1] == self._top.values[-1]:
-            return  # a target that never changes is told by nothing
+            return  # no feature explains a target that never changes
         mean, spread = self._sum / self.n_rows, self._compute_spreads()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             covariance = self._with_y / self.n_rows - mean * mean[-1]
@@ -170,5 +170,5 @@ def _skip(count: int) -> str:
 
 
 def _join_names(names: Sequence[Any], which: NDArray[np.intp]) -> str:
-    said = ", ".join(repr(str(names[k])) for k in which[:SHOWN])
-    return f"{said}, ..." if len(which) > SHOWN else said
+    listed = ", ".join(repr(str(names[k])) for k in which[:SHOWN])
+    return f"{listed}, ..." if len(which) > SHOWN else listed

@@ -255,8 +255,8 @@ def _residuals(page: Page, result: ValidationResult, about: About) -> None:
 def _drift(page: Page, result: ValidationResult) -> None:
     found = result.drift_periods()
     if not found:
-        said = "No stretch of rows was predicted clearly worse than those before it."
-        page.section("Drift", tag("p", said))
+        message = "No stretch of rows was predicted clearly worse than those before it."
+        page.section("Drift", tag("p", message))
         return
     rows = [
         (f"{each.row_start:,} to {each.row_end:,}", f"{each.mae:.5g}", f"{each.usual:.5g}",
@@ -299,23 +299,23 @@ def _coefficients(
         unit = f"{learned} per sd of the feature"
         spec = charts.coefficients(drawn, unit)
         changed = "the log of the prediction" if about.log_target else "the prediction"
-        said = (
+        below = (
             f"What a change of each feature by one standard deviation does to {changed}, the "
             "largest on top, with 95% intervals. One that crosses zero leaves the sign open."
         )
         numbers = table(
             header[:4], [row[:4] for row in table_rows[: len(drawn) + 1]], "Coefficients"
         )
-        content.append(page.chart(spec, said, numbers))
+        content.append(page.chart(spec, below, numbers))
         if path is not None:
             several = [(row["place"], row["name"], row["typical"]) for row in drawn[:FOLLOWED]]
             spec, values = charts.coefficients_along_time(path, several, unit)
-            said = (
+            below = (
                 "The largest of them along the stream: what the model believed after so many rows. "
                 "Bands narrow as it learns; what keeps moving has drifted."
             )
             numbers = _numbers(values, ("name", "end", "value", "low", "high"))
-            content.append(page.chart(spec, said, numbers))
+            content.append(page.chart(spec, below, numbers))
     page.section(
         "What has it learned?", *content, table(header, table_rows, f"Coefficients: {caption}")
     )

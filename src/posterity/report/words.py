@@ -84,11 +84,11 @@ def rows(result: ValidationResult) -> Iterator[tuple[str, str, str]]:
         off = f"{100 * result.pit.error:.2f} points"
         yield "calibration error", off, "mean distance of coverage and level, over all levels"
     for name, baseline in result.baselines.items():
-        said = f"its error: {baseline.mae:.5g}"
+        remark = f"its error: {baseline.mae:.5g}"
         if baseline.n_scored:
             crps, gain = percent(baseline.skill_crps), baseline.log_score_gain
-            said += f"; CRPS {crps}, {gain:+.2f} nats"
-        yield f"skill over {name}", percent(baseline.skill), said
+            remark += f"; CRPS {crps}, {gain:+.2f} nats"
+        yield f"skill over {name}", percent(baseline.skill), remark
 
 
 def percent(value: float) -> str:

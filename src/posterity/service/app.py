@@ -209,11 +209,11 @@ def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        said = str(error)
-        found = re.search(r" - at `\$?\.?([^`]*)`", said)
-        unknown = re.search(r"(?:unknown|required) field `([^`]*)`", said)
+        message = str(error)
+        found = re.search(r" - at `\$?\.?([^`]*)`", message)
+        unknown = re.search(r"(?:unknown|required) field `([^`]*)`", message)
         at = [found.group(1) if found else "", unknown.group(1) if unknown else ""]
-        raise RefusedError(422, said, ".".join(filter(None, at))) from error
+        raise RefusedError(422, message, ".".join(filter(None, at))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RefusedError(400, f"the body is not valid JSON: {error}") from error
 
@@ -232,8 +232,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else ""
     headers = dict(getattr(error, "headers", None) or {})
-    said = f"{detail}: {request.method} {request.url.path}"
-    return JSONResponse({"error": said, "field": ""}, status, headers)
+    message = f"{detail}: {request.method} {request.url.path}"
+    return JSONResponse({"error": message, "field": ""}, status, headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -26,8 +26,8 @@ def refuse_other(before: Any, kind: str, settings: Any) -> None:
 def check_name(name: str) -> None:
     """Refuse a name that a database or a page can't hold."""
     if len(name) > LONGEST_NAME:
-        said = f"the name has {len(name)} characters: {LONGEST_NAME} at most"
-        raise RefusedError(422, said, "name")
+        message = f"the name has {len(name)} characters: {LONGEST_NAME} at most"
+        raise RefusedError(422, message, "name")
     if "\0" in name:
         raise RefusedError(422, "the name contains a NUL character: leave it out", "name")
 
@@ -45,16 +45,20 @@ def check_ranges(settings: ExperimentSettings) -> None:
     check_features(settings)
     for name, (low, high) in settings.ranges.items():
         if name not in settings.features:
-            said = f"ranges has {name!r}, which is not a feature: use names of features"
-            raise RefusedError(422, said, f"ranges.{name}")
+            message = f"ranges has {name!r}, which is not a feature: use names of features"
+            raise RefusedError(422, message, f"ranges.{name}")
         if not low < high:
-            said = f"the range of {name!r} is ({low:g}, {high:g}): the first number must be smaller"
-            raise RefusedError(422, said, f"ranges.{name}")
+            message = (
+                f"the range of {name!r} is ({low:g}, {high:g}): the first number must be smaller"
+            )
+            raise RefusedError(422, message, f"ranges.{name}")
     for name, seconds in settings.erase_after.items():
         where = f"erase_after.{name}"
         if name not in settings.features:
-            said = f"erase_after has {name!r}, which is not a feature: use names of features"
-            raise RefusedError(422, said, where)
+            message = f"erase_after has {name!r}, which is not a feature: use names of features"
+            raise RefusedError(422, message, where)
         if seconds < (settings.horizon or 0.0):
-            said = f"{name!r} would be erased before the horizon: give {settings.horizon:g} or more"
-            raise RefusedError(422, said, where)
+            message = (
+                f"{name!r} would be erased before the horizon: give {settings.horizon:g} or more"
+            )
+            raise RefusedError(422, message, where)

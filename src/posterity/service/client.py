@@ -58,8 +58,8 @@ class Client:
 
     def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Any:
         """Send the reward of a decision."""
-        told = {"decision_id": decision_id, "value": value, **how}
-        return self._ask("POST", "experiments", experiment, "/reward", told)
+        body = {"decision_id": decision_id, "value": value, **how}
+        return self._ask("POST", "experiments", experiment, "/reward", body)
 
     def predict(self, predictor: str, x: Mapping[str, float] | Sequence[float]) -> Any:
         """Mean, standard deviation and interval of a row."""
@@ -89,7 +89,7 @@ class Client:
             except urllib.error.HTTPError as error:
                 with error:
                     if error.code not in (429, 503) or attempt + 1 == self.tries:
-                        raise ValueError(_said(error)) from None
+                        raise ValueError(_explain(error)) from None
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 if attempt + 1 == self.tries:
                     raise
@@ -97,11 +97,11 @@ class Client:
         raise AssertionError("unreachable")
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _explain(error: urllib.error.HTTPError) -> str:
     content = error.read().decode(errors="replace")
     try:
-        told = json.loads(content)
-        field = f"{told['field']}: " if told.get("field") else ""
-        return f"{error.code}: {field}{told['error']}"
+        problem = json.loads(content)
+        field = f"{problem['field']}: " if problem.get("field") else ""
+        return f"{error.code}: {field}{problem['error']}"
     except (ValueError, KeyError, TypeError):
         return f"{error.code}: {content[:200]}"

@@ -146,7 +146,7 @@ async def get_log(call: Call) -> Any:
 
 
 async def evaluate(call: Call) -> Any:
-    """What other policies would have earned, told from the experiment's own log."""
+    """What other policies would have earned, estimated from the experiment's own log."""
     policies = call.query.getlist("policy") or ["uniform", "logged"]
     served = call.engine.experiment(call.name)
     return await call.engine.read(logs.evaluate_policies, served, call.engine.store, policies)
@@ -168,7 +168,7 @@ async def unlearn(call: Call) -> Any:
 
 
 async def make_token(call: Call) -> Any:
-    """Make a token; it is told once."""
+    """Make a token; it is shown once."""
     asked = call.body
 
     def do(_: LogEntries, group: Group) -> Any:

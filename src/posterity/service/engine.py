@@ -157,8 +157,8 @@ class Engine:
         if not self.ready:
             raise RefusedError(503, "the database can't be reached: try again", retry_after=1)
         if not self.learns and work.decides is None:
-            said = "this server only decides: send this to the server that learns"
-            raise RefusedError(421, said)
+            message = "this server only decides: send this to the server that learns"
+            raise RefusedError(421, message)
         if len(self._queue) >= MOST_WAITING:
             raise RefusedError(503, "too many requests are waiting: try again later", retry_after=1)
         self._queue.append(work)
@@ -238,10 +238,10 @@ class Engine:
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 gone = one["context"] is None
                 if gone or not experiment.matches_context(one, given[2]):
-                    said = "was deleted" if gone else "was made in another context"
+                    message = "was deleted" if gone else "was made in another context"
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     raise RefusedError(
-                        410 if gone else 409, f"decision {one['id']!r} {said}", field
+                        410 if gone else 409, f"decision {one['id']!r} {message}", field
                     )
             return [self.experiment(name).answer(one) for one in made]
 

@@ -54,7 +54,7 @@ class Experiment:
         learned_through: int = 0,
     ) -> None:
         self.name, self.version, self.settings = name, version, settings
-        self.model = self._fresh() if bandit is None else bandit
+        self.model = self._build_model() if bandit is None else bandit
         self.learned_through = learned_through
         self.policy = build_policy(settings)
         self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
@@ -62,7 +62,7 @@ class Experiment:
         self._all = np.ones(len(settings.arms), dtype=bool)
         self._numbers = struct.Struct(f"{len(settings.arms)}d").unpack
 
-    def _fresh(self) -> Bandit:
+    def _build_model(self) -> Bandit:
         bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
         # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
         assert bandit.arms_ == self.settings.arms
@@ -276,10 +276,10 @@ class Experiment:
         former, total = happened["former"], happened["total"]
         if former != total:
             if happened["context"] is None:
-                said = (
+                message = (
                     "a learned decision was deleted with its features, so it can't be learned again"
                 )
-                raise RefusedError(410, said)
+                raise RefusedError(410, message)
             x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
             if math.isnan(sum(x)):
                 raise RefusedError(

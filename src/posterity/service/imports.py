@@ -93,8 +93,8 @@ def _read(row: dict[str, Any], served: Experiment) -> dict[str, Any]:
     arms, features = served.settings.arms, served.settings.features
     unknown = [arm for arm in row["p"] if arm not in arms]
     if unknown:
-        said = f"decision {row['id']!r} has an arm {unknown[0]!r}: the experiment has {arms}"
-        raise RefusedError(422, said)
+        message = f"decision {row['id']!r} has an arm {unknown[0]!r}: the experiment has {arms}"
+        raise RefusedError(422, message)
     named = list(flatten_features(row["context"]))
     context = to_vector(named, features, "context") if features else [1.0]
     if not math.isfinite(sum(context) + row["reward"]):

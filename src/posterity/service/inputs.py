@@ -1,4 +1,4 @@
-"""Read contexts and rows: what is wrong is said by the name of the field."""
+"""Read contexts and rows: an error names the field."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def read_context(
     if not math.isfinite(sum(values)):  # a sum that is too large is no error
         for name, value in zip(features, values, strict=True):
             if not math.isfinite(value):
-                said = f"{name!r} is {value}: it must be finite"
-                raise RefusedError(422, said, f"{field}.{name}")
+                message = f"{name!r} is {value}: it must be finite"
+                raise RefusedError(422, message, f"{field}.{name}")
     for name, (low, high) in ranges.items():
         value = values[features.index(name)]
         if not low <= value <= high:
-            said = f"{name!r} is {value:g}: it must lie between {low:g} and {high:g}"
-            raise RefusedError(422, said, f"{field}.{name}")
+            message = f"{name!r} is {value:g}: it must lie between {low:g} and {high:g}"
+            raise RefusedError(422, message, f"{field}.{name}")
     return np.array(values, dtype=np.float64) if values else _NONE
 
 
@@ -46,15 +46,15 @@ def _order_values(
 ) -> list[float]:
     if isinstance(given, list):
         if len(given) != len(features):
-            said = f"{len(given)} numbers: there are {len(features)} features"
-            raise RefusedError(422, said, field)
+            message = f"{len(given)} numbers: there are {len(features)} features"
+            raise RefusedError(422, message, field)
         return given
     if len(given) == len(features) and all(map(given.__contains__, features)):
         return [given[name] for name in features]
     known = set(features)
     for name in given:
         if name not in known:
-            said = f"unknown feature {name!r}: give {', '.join(features)}"
-            raise RefusedError(422, said, f"{field}.{name}")
+            message = f"unknown feature {name!r}: give {', '.join(features)}"
+            raise RefusedError(422, message, f"{field}.{name}")
     missing = next(name for name in features if name not in given)
     raise RefusedError(422, f"feature {missing!r} is missing: send a value", f"{field}.{missing}")

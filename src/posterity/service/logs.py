@@ -76,7 +76,7 @@ def _schema(pa: Any, served: Experiment) -> Any:
 
 
 class _Pieces(io.RawIOBase):
-    """A file that is taken away as it is written; its writer is told how far it has come."""
+    """A file that is taken away as it is written; its writer hears how far it has come."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -104,7 +104,7 @@ class _Pieces(io.RawIOBase):
 
 
 def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
-    """What policies would have earned, told from the experiment's own log.
+    """What policies would have earned, estimated from the experiment's own log.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from posterity.service.messages import Activate, Decide, RankedAction, Ranking, 
 DEFAULT_EXPERIMENT = "personalizer"
 
 
-def read_features(said: Any, features: Sequence[str]) -> list[float]:
+def read_features(context: Any, features: Sequence[str]) -> list[float]:
     """The numbers (m,) of features in order: a word is 1 in the feature ``name=word``.
 
     Raises
@@ -25,7 +25,7 @@ def read_features(said: Any, features: Sequence[str]) -> list[float]:
         422, with the name of a feature that the experiment does not have.
     """
     try:
-        named = list(flatten_features(said))
+        named = list(flatten_features(context))
     except (RecursionError, OverflowError) as error:
         raise RefusedError(422, f"no features: {error}", "contextFeatures") from error
     return to_vector(named, features, "contextFeatures")
@@ -46,8 +46,8 @@ def to_vector(
     for name, value in named:
         if name not in places:
             words = ", ".join(features[:10]) + (", ..." if len(features) > 10 else "")
-            said = f"unknown feature {name!r}: the experiment has {words}"
-            raise RefusedError(422, said, f"{field}.{name}")
+            message = f"unknown feature {name!r}: the experiment has {words}"
+            raise RefusedError(422, message, f"{field}.{name}")
         values[places[name]] = value
     return values
 
@@ -76,8 +76,8 @@ def _check(offered: list[str], experiment: Experiment) -> None:
         raise RefusedError(422, "two actions have the same id: rename one", "actions")
     for place, name in enumerate(offered):
         if name not in arms:
-            said = f"there is no arm {name!r}: arms are {arms}"
-            raise RefusedError(422, said, f"actions[{place}].id")
+            message = f"there is no arm {name!r}: arms are {arms}"
+            raise RefusedError(422, message, f"actions[{place}].id")
 
 
 async def reward_event(call: Any) -> Any:

@@ -113,7 +113,7 @@ class Predictor:
         learned_through: int = 0,
     ) -> None:
         self.name, self.version, self.settings = name, version, settings
-        self.model = self._fresh() if model is None else model
+        self.model = self._build_model() if model is None else model
         self.scores = Scores(**(notes or {}))
         self.learned_through = learned_through
 
@@ -128,17 +128,17 @@ class Predictor:
         if self.settings.forget_after is None:
             return
         # As many rows as a model may keep from its start: those it can always unlearn.
-        n, trial = len(self.settings.features), self._fresh()
+        n, trial = len(self.settings.features), self._build_model()
         X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1, n))
         y = (X[:, 0] > 0.0).astype(np.float64)
         try:
             trial.predict_then_learn(X, y)
             trial.unlearn(X[:1], y[:1])
         except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
-            said = f"this model can't unlearn: {error}"
-            raise RefusedError(422, said, "forget_after") from error
+            message = f"this model can't unlearn: {error}"
+            raise RefusedError(422, message, "forget_after") from error
 
-    def _fresh(self) -> Any:
+    def _build_model(self) -> Any:
         settings = self.settings
         kind = _CLASSES[settings.model]
         known = kind().get_params(deep=False)
@@ -200,8 +200,8 @@ class Predictor:
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
             if known["y"] != asked.y or known["x"] != x.tobytes():
-                said = f"row {asked.id!r} was learned with other values: unlearn it first"
-                raise RefusedError(409, said, "id")
+                message = f"row {asked.id!r} was learned with other values: unlearn it first"
+                raise RefusedError(409, message, "id")
             return _describe_learned("duplicate", known)
         seconds = self.settings.forget_after
         made = {

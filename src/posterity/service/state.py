@@ -18,7 +18,7 @@ from posterity.service.experiments import Experiment
 from posterity.service.predictors import Predictor, is_surprising
 from posterity.service.store import Record, Store
 
-# Stretches that a course along time is told in, and decisions that are told one by one.
+# Stretches of time on the page, and decisions listed one by one.
 STRETCHES = 60
 LAST = 20
 # Decisions, or rows, that an overview reads: the newest.

@@ -57,7 +57,7 @@ class Tokens:
     def make(
         self, group: Group, name: str, role: str, expires: float | None = None
     ) -> tuple[str, Record]:
-        """A new token, which is told once, and what is kept of it: to be added once written."""
+        """A new token, which is shown once, and what is kept of it: to be added once written."""
         if any(one["name"] == name for one in self._by_hash.values()):
             raise RefusedError(
                 409, f"there is a token {name!r} already: revoke it, or name another"

@@ -50,10 +50,10 @@ class Predictions:
     def _predict(self, predictor: Predictor) -> None:
         asked = self._waiting.pop(predictor)
         try:
-            told: list[Any] = list(predictor.predict(np.stack([x for x, _ in asked])))
+            predictions: list[Any] = list(predictor.predict(np.stack([x for x, _ in asked])))
         except Exception as error:
-            told = [error] * len(asked)
-        for (_, answer), one in zip(asked, told, strict=True):
+            predictions = [error] * len(asked)
+        for (_, answer), one in zip(asked, predictions, strict=True):
             if answer.done():  # who asked is gone
                 continue
             if isinstance(one, Exception):

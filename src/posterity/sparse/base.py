@@ -223,7 +223,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return float(y) if type(y) in (float, int) and abs(y) <= LARGEST else None
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
-        """What was predicted, of what was told (n, 6, 4) of each row."""
+        """The predictions, from the figures (n, 6, 4) of each row."""
         raise NotImplementedError
 
     def _check_mergeable(self, other: Self) -> None:
