@@ -135,6 +135,16 @@ def test_commas_before_fractions(tmp_path: Path) -> None:
     assert float(rows[7]["mean"]) == pytest.approx(7.25, abs=0.1)
 
 
+def test_commas_between_thousands(tmp_path: Path) -> None:
+    path = tmp_path / "prices.csv"
+    path.write_text('n,price\n"1,000",2\n"2,000",4\n"3,500",7\n')
+    line = complaint(invoke("evaluate", path, "--target", "price"))
+    assert "if the comma is between thousands, say so (--thousands ,)" in line
+    line = complaint(invoke("evaluate", path, "--target", "n"))
+    assert line.endswith("say what the comma is: --decimal , or --thousands ,")
+    assert invoke("evaluate", path, "--target", "n", "--thousands", ",").exit_code == 0
+
+
 def test_labels_and_names_with_commas(tmp_path: Path) -> None:
     path = tmp_path / "items.csv"
     path.write_text('"Item, name",x,bought\nred,1,yes\nblue,2,no\n')

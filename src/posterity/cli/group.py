@@ -245,7 +245,7 @@ def _format_as_option(message: str) -> str:
         "take a classifier (BayesianLogisticRegression)", "say --model logistic"
     )
     message = re.sub(r'\bdate_format="(.*?)"', r'--date-format "\1"', message)
-    return re.sub(r'\b(missing|dates|decimal)="([\w,]+)"', r"--\1 \2", message)
+    return re.sub(r'\b(missing|dates|decimal|thousands)="([\w,]+)"', r"--\1 \2", message)
 
 
 def _format_dropped(found: re.Match[str]) -> str:

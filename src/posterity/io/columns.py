@@ -17,7 +17,7 @@ from posterity.io.calendar import (
     find_date_format,
     is_increasing,
 )
-from posterity.io.conversions import DECIMAL_COMMA, MISSING, encode_text
+from posterity.io.conversions import DECIMAL_COMMA, GROUPED_THOUSANDS, MISSING, encode_text
 from posterity.io.csv_source import EXAMPLE
 from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
 from posterity.io.errors import TableError
@@ -101,6 +101,8 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
     cure = ""
     if DECIMAL_COMMA.fullmatch(example):
         cure = ': if the comma is the decimal point, give decimal=","'
+        if GROUPED_THOUSANDS.fullmatch(example):
+            cure = ': say what the comma is: decimal="," or thousands=","'
     elif role == "reward" and _is_text(pa, field.type):
         cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
@@ -220,9 +222,10 @@ def _get_learned_column(schema: Any, name: str) -> Encoder:
         return Days(name)
     if _is_number(pa, kind):
         return Numbers(name)
+    example = (schema.field(name).metadata or {}).get(EXAMPLE, b"").decode()
     raise TableError(
         f"column {name!r} holds {_describe_column(pa, kind)}, and was numbers or dates when it was "
-        "learned"
+        f"learned{f': the first such value is {example!r}' if example else ''}"
     )
 
 
@@ -282,9 +285,11 @@ def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
         )
     commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
     if commas and len(commas) + numbers == len(levels):
+        grouped = all(GROUPED_THOUSANDS.fullmatch(level) for level in commas)
+        thousands = 'if the comma is between thousands, say so (thousands=","); ' if grouped else ""
         raise TableError(
-            f"column {name!r} contains {commas[0]!r}: if the comma is the decimal point, say so "
-            f'(decimal=","), or leave the column out (drop=[{name!r}])'
+            f"column {name!r} contains {commas[0]!r}: {thousands}if the comma is the decimal "
+            f'point, say so (decimal=","), or leave the column out (drop=[{name!r}])'
         )
 
 

@@ -12,6 +12,7 @@ FloatArray = NDArray[np.float64]
 # The level of what is missing, where that is a level.
 MISSING = "missing"
 DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*,\d+")
+GROUPED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 
 
 def as_days(values: Any) -> FloatArray:
@@ -62,4 +63,12 @@ def _convert_to_text(word: Any) -> str:
     return str(int(word)) if whole else str(word)
 
 
-__all__ = ["DECIMAL_COMMA", "MISSING", "as_days", "as_floats", "encode_text", "get_codes"]
+__all__ = [
+    "DECIMAL_COMMA",
+    "GROUPED_THOUSANDS",
+    "MISSING",
+    "as_days",
+    "as_floats",
+    "encode_text",
+    "get_codes",
+]
