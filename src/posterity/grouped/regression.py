@@ -142,7 +142,8 @@ class GroupedRegression(GroupedModel):
             With ``by``, a data frame that has the key columns besides.
         y : (n,) array
         sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
+            Weights >= 0; weight 2 is the row twice. Divide precisions of rows by their mean, so
+            that they add up to the number of rows.
         groups : (n,) keys, optional
             Numbers, text, dates, tuples of these: anything hashable, as array, column or list; or
             several columns, as a data frame or (n, k) array.

@@ -61,7 +61,8 @@ class LinearEstimator(LinearReader):
         y : (n,) array
             For a model that takes several targets also an (n, q) array or data frame.
         sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice.
+            Weights >= 0; weight 2 is the row twice. Divide precisions of rows by their mean, so
+            that they add up to the number of rows.
         times : (n,) array, optional
             When each row came, in any unit, not decreasing; what a ``forgetting`` strategy counts
             its time in. By default each row comes one unit after the one before it.
