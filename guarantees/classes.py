@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,11 +58,13 @@ def _learned(
     return model
 
 
-def strong(rng: np.random.Generator, *, n: int, way: Way) -> tuple[int, int]:
-    """Probabilities of 50 rows where log odds with an sd of 6 nearly separate the classes."""
-    truth = 6.0 / np.sqrt(30.0) * rng.normal(size=30)
-    X = rng.normal(size=(n + 50, 30))
-    expected = 1.0 / (1.0 + np.exp(-X @ truth))
+def two_classes(
+    rng: np.random.Generator, *, p: int, n: int, level: float, spread: float, way: Way
+) -> tuple[int, int]:
+    """Probabilities of 50 rows of two classes; log odds have this level, and about this sd."""
+    truth = spread / np.sqrt(p) * rng.normal(size=p)
+    X = rng.normal(size=(n + 50, p))
+    expected = 1.0 / (1.0 + np.exp(-level - X @ truth))
     y = (rng.random(n) < expected[:n]).astype(int)
     model = _learned(BayesianLogisticRegression(), X[:n], y, way, np.arange(2))
     low, high = model.predict_interval(X[n:]).T
@@ -125,16 +127,21 @@ def checks() -> list[Check]:
         for in_order, lowest in ((False, 0.92), (True, 0.2))
     ]
     ways: tuple[Way, ...] = ("fit", "batches of 100", "rows")
-    separated = [
+    kinds: dict[str, tuple[dict[str, Any], int]] = {
+        "nearly separated, 30 features": ({"p": 30, "level": 0.0, "spread": 6.0}, 20),
+        "rare, 5 features, 4% of labels": ({"p": 5, "level": -5.0, "spread": 2.2}, 80),
+    }
+    hard = [
         Check(
             "Probabilities of classes",
-            f"2 classes that are nearly separated, 30 features, 1,000 rows: {way}",
+            f"2 classes, {kind}, 1,000 rows: {way}",
             0.95,
-            partial(strong, n=1000, way=way),
-            replicates=20,
-            lowest=0.92 if way == "fit" else 0.85,
+            partial(two_classes, n=1000, way=way, **settings),
+            replicates=replicates,
+            lowest=0.90,
             highest=0.99,
         )
+        for kind, (settings, replicates) in kinds.items()
         for way in ways
     ]
-    return labels + separated + rates
+    return labels + hard + rates

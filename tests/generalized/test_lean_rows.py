@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -266,3 +267,45 @@ def test_rows_too_large_together_are_refused() -> None:
     with pytest.raises(ValueError, match=r"learning th(is row|ese rows) overflows"):
         model.learn_one([1e149], 1e10, 1e200)
     assert all(np.array_equal(a, b) for a, b in zip(before, state(model), strict=True))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_rows_that_say_little_are_kept_for_longer(kind: type[Model]) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(N, P))
+    y = (rng.random(N) < 0.03).astype(int)
+    passed, loop = begun(kind, X, y), begun(kind, X, y)
+    passed.predict_then_learn(X[1:], y[1:])
+    for x, target in zip(X[1:], y[1:], strict=True):
+        loop.learn_one(x, target)
+    for one, other in zip(state(passed), state(loop), strict=True):
+        assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+    for model in (passed, loop, pickle.loads(pickle.dumps(loop))):
+        np.testing.assert_array_equal(model._posterior.statistics.start.X, X)
+        model.unlearn(X[100:], y[100:])
+        few = begun(kind, X, y).partial_fit(X[1:100], y[1:100])
+        few._posterior._fit_again(few._posterior.statistics.start.rows)
+        assert np.allclose(model.coef_, few.coef_, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_are_kept_until_they_say_enough() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(5000, P))
+    for share, kept in ((0.5, 0), (0.2, 0), (0.002, 5000)):
+        model = BayesianLogisticRegression()
+        model.predict_then_learn(X[:3000], rng.random(3000) < share, classes=[False, True])
+        start = model._posterior.statistics.start
+        assert (0 if start is None else len(start)) == min(kept, 3000)
+        model.predict_then_learn(X[3000:], rng.random(2000) < share)
+        assert model._posterior.statistics.start is None  # four thousand rows at most
+
+
+def test_threads_keep_all_first_rows() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(N, P))
+    model = BayesianLogisticRegression().partial_fit(X[:2], [0, 1])
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda x: model.learn_one(x, 0), X[2:]))
+    start = model._posterior.statistics.start
+    assert model.n_observations_ == len(start) == N
+    np.testing.assert_array_equal(np.sort(start.X, axis=0), np.sort(X, axis=0))

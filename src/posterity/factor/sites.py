@@ -96,15 +96,16 @@ def site_path(
 ) -> kernel.SitePath:
     """The lean path that learns single rows through their sites, in place.
 
-    It adds to ``log_sites``, ``outputs``, ``seen`` and ``effective`` of ``statistics``; what
-    ``check_targets`` refuses is not learned.
+    It adds to ``log_sites``, ``log_predictive``, ``seen`` and ``effective`` of ``statistics``, and
+    keeps rows in its ``start`` unless that is None. What ``check_targets`` refuses is not learned.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> factor = Factor(1)
     >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> statistics = SimpleNamespace(log_sites=0.0, log_predictive=0.0, seen=0.0, effective=0.0)
+    >>> sums = dict.fromkeys(["log_sites", "log_predictive", "seen", "effective"], 0.0)
+    >>> statistics = SimpleNamespace(**sums, start=None)
     >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
     >>> path = site_path(factor, logit, False, None, statistics, np.sum)
     >>> path.learn([1.0], 1.0)

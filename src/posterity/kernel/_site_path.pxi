@@ -4,7 +4,8 @@ cdef class SitePath(RowPath):
     """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
 
     ``likelihood`` is (code, parameters, moments); ``statistics`` has the sums ``log_sites``, ``log_predictive``,
-    ``seen`` and ``effective``; ``check_targets`` refuses targets (1,) that the likelihood does not know.
+    ``seen`` and ``effective``, and ``start``, the first rows as long as they are kept; ``check_targets``
+    refuses targets (1,) that the likelihood does not know.
     """
 
     cdef pk_likelihood likelihood
@@ -33,6 +34,14 @@ cdef class SitePath(RowPath):
             self.check_targets(np.array([y]))
         if self.scales is not None:
             self.scales.bind()
+        before = start = self.statistics.start
+        cdef double[::1] row = None
+        if before is not None and weight > 0.0:
+            if before.count_missing(self.shape.p) <= 1:
+                return False  # the first rows are due to be fitted together
+            self._load(x, 1.0)
+            kept = np.array(self.buffer[self.intercept : self.shape.p])
+            row, start = kept, before.with_row(kept, y, weight)
         self._load(x, 1.0)
         cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
         cdef double *triangle = self._faded(left)
@@ -41,7 +50,8 @@ cdef class SitePath(RowPath):
         self._refuse_overflow(sqrt(precision), target)
         if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
             return False
-        if self.closed:
+        # Asked last: whoever reads Python's objects, as above, may have let another thread learn or close this.
+        if self.closed or self.statistics.start is not before or not self._holds(row):
             return False
         # What goes along fades with what it learns: the row must weigh something there, too.
         if self.companion is not None and left < 1.0 and not precision > 0.0:
@@ -52,7 +62,17 @@ cdef class SitePath(RowPath):
         if precision > 0.0:
             self._take(precision, target, mean, variance)
         self._enter(weight, mean, variance, precision, target, log_normalizer, left)
+        self.statistics.start = start
         self._count(precision)
+        return True
+
+    cdef bint _holds(self, double[::1] row) noexcept:
+        """Whether the features in the buffer are these, or None are given."""
+        cdef Py_ssize_t i
+        if row is not None:
+            for i in range(row.shape[0]):
+                if self.buffer[self.intercept + i] != row[i]:
+                    return False
         return True
 
     cdef bint _knows(self, double y) noexcept:

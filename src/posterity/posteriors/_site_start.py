@@ -19,6 +19,9 @@ from posterity.posteriors.gaussian import explain_never_learned
 # Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
 # fit them again would take long.
 ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
+# More are kept while the mean variance of their linear predictors is above this, as of rare labels,
+# of which sixty rows say little. But never more than so many rows, and so many numbers.
+SURE, MOST_ROWS, MOST_NUMBERS = 0.3, 4096, 2**17
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,16 @@ class StartRows:
             self.due,
         )
 
+    def with_row(self, x: NDArray[np.float64], y: float, weight: float) -> StartRows:
+        """These and a row of features (m,), of some weight, without an offset."""
+        return StartRows(
+            np.concatenate([self.X, x[None]]),
+            np.append(self.y, y),
+            np.append(self.weights, weight),
+            np.append(self.offsets, 0.0),
+            self.due,
+        )
+
     def without(self, rows: SiteRows) -> StartRows:
         """These, less others that are among them; raises ``ValueError`` if one is not."""
         weights = self.weights.copy()
@@ -70,7 +83,14 @@ class StartRows:
 
     def count_missing(self, n_coefficients: int) -> int:
         """How many more rows come before they are fitted together again."""
-        return min(self.due, enough(n_coefficients)) - len(self)
+        least = enough(n_coefficients)
+        return (self.due if len(self) >= least else min(self.due, least)) - len(self)
+
+    def suffices(self, variance: NDArray[np.float64]) -> bool:
+        """Whether rows whose linear predictors have these variances (n,) are enough."""
+        n, p = self.X.shape
+        full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))
+        return n >= enough(p + 1) and (full or float(np.mean(variance)) <= SURE)
 
     def __len__(self) -> int:
         return len(self.X)

@@ -90,14 +90,22 @@ def find_first_moves(
     energies = _compute_mean_squares(nodes, mean, pinned, intercept=intercept)
     usual = energies * (whole - np.square(means) if intercept else whole)
     lengths, which = np.unique(np.abs(steps), return_inverse=True)
-    variances = np.empty((len(energies), len(lengths)))
-    for place, step in enumerate(lengths):
-        like = np.abs(sizes - step) <= ALIKE * step
-        known = step**2 * energies[:, like] if like.any() else usual
-        some = known.shape[1]
-        more = known.mean(axis=1) if some else 1.0 / nodes.choice.ratios
-        variances[:, place] = np.minimum(more * _inflate_for_few_rows(max(some, 1)), LARGEST)
-    return FirstMoves(rows, features[columns], steps, variances[:, which])
+    more, counts = _average_like(lengths, sizes, energies)
+    n_varied = usual.shape[1]
+    others = usual.mean(axis=1) if n_varied else 1.0 / nodes.choice.ratios
+    more = np.where(counts > 0, more, others[:, None])
+    more *= _inflate_for_few_rows(np.where(counts > 0, counts, max(n_varied, 1)))
+    return FirstMoves(rows, features[columns], steps, np.minimum(more, LARGEST)[:, which])
+
+
+def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:
+    """(K, L) mean over features of about each length of what they do; how many there are (L,)."""
+    order = np.argsort(sizes)
+    first = np.searchsorted(sizes[order], (1.0 - ALIKE) * lengths)
+    last = np.searchsorted(sizes[order], (1.0 + ALIKE) * lengths, side="right")
+    ordered = np.pad(energies[:, order], ((0, 0), (0, 1)))
+    sums = np.add.reduceat(ordered, np.stack([first, last], axis=1).ravel(), axis=1)[:, ::2]
+    return np.square(lengths) * sums / np.maximum(last - first, 1), last - first
 
 
 def _compute_mean_squares(
@@ -114,9 +122,9 @@ def _compute_mean_squares(
     return np.array(energies)
 
 
-def _inflate_for_few_rows(n: int) -> float:
+def _inflate_for_few_rows(n: NDArray[np.intp]) -> Array:
     """How much wider than a Normal's is the 95% interval of a t that knows the scale from n."""
-    return float((stdtrit(max(n - 1, 1), 0.975) / ndtri(0.975)) ** 2)
+    return np.asarray(np.square(stdtrit(np.maximum(n - 1, 1), 0.975) / ndtri(0.975)))
 
 
 def _moments(data: Factor, scales: RunningScales | None, *, intercept: bool) -> tuple[Array, Array]:

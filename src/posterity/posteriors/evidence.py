@@ -308,6 +308,10 @@ class EvidencePosterior(LinearPosterior):
         mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
 
+    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+        """(n,) whether the rows learned so far leave x.w open."""
+        return np.any([node.leaves_open(X) for node in self.nodes.posteriors], axis=0)
+
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         state = self.state

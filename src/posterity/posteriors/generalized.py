@@ -22,7 +22,7 @@ from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import Learned, join_learned, learn_rows
-from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until, enough
+from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
@@ -311,7 +311,7 @@ class GeneralizedPosterior(LinearPosterior):
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
         fades = self.inner.of_rows.only_discounts
-        if self.starts:
+        if self.starts and self.statistics.start is None:
             return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
@@ -463,14 +463,11 @@ class GeneralizedPosterior(LinearPosterior):
         """Keep rows that were learned; when it is due fit all that are kept together again."""
         statistics = self.statistics
         start = statistics.start
-        if start is None:
-            start = StartRows.of(rows)
-        else:
-            start = start.join(rows)
-            if start.count_missing(self.n_coefficients) <= 0:
-                self._fit_again(start.rows)
-                start = start.fitted()
-        over = len(start) >= enough(self.n_coefficients)
+        start, over = StartRows.of(rows) if start is None else start.join(rows), False
+        if start.count_missing(self.n_coefficients) <= 0:
+            self._fit_again(start.rows)
+            start = start.fitted()
+            over = start.suffices(self.inner.linear_moments(start.X)[1])
         statistics.start = None if over or not len(start) else start
 
     def _fit_again(self, rows: SiteRows) -> None:
@@ -528,15 +525,13 @@ class GeneralizedPosterior(LinearPosterior):
     def _close(self, rows: SiteRows) -> None:
         """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
         vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(
-            np.isinf(self.inner.linear_moments(rows.X)[1]) & (rows.weights > 0.0)
-        )
+        open_ = np.flatnonzero(self.inner.leaves_open(rows.X) & (rows.weights > 0.0))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(self.inner.linear_moments(rows.X[open_])[1])]
+            open_ = open_[self.inner.leaves_open(rows.X[open_])]
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)
