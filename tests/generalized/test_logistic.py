@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -330,3 +331,20 @@ def test_fit_refuses_a_single_class() -> None:
         BayesianLogisticRegression().fit(X, ["a"] * 6)
     begun = BayesianLogisticRegression().partial_fit(X, ["a"] * 6, classes=["a", "b"])
     assert 0.5 < begun.predict_proba([[2.0]])[0, 0] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("n", "p"), [(30, 1), (300, 1), (3000, 1), (600, 4), (3000, 4), (2000, 20)]
+)
+def test_labels_that_a_line_separates_leave_no_doubt(n: int, p: int) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n, p))
+    labels = rows.sum(axis=1) > 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BayesianLogisticRegression().fit(rows, labels)
+    far = np.full((1, p), 2.0 / np.sqrt(p))
+    assert model.predict_proba(far)[0, 1] > 0.98
+    assert model.predict_interval(far)[0, 0] > 0.95
+    assert model.summary()["probability_positive"].iloc[1:].min() > 0.95
+    assert model.predict_proba(rows)[np.arange(n), labels.astype(int)].mean() > 0.97

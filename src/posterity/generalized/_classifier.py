@@ -30,8 +30,9 @@ from posterity.transaction import all_or_nothing
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
 
-# Labels a coefficient, below which their mode is too far from their mean.
-FEW_LABELS = 50
+# Labels a coefficient, below which their mode is too far from their mean; and how many at even odds
+# say as much as rare labels, or such as features nearly decide, below which it is so, too.
+FEW_LABELS, FEW_EVEN_LABELS = 50, 30
 
 
 class Classifier(GeneralizedModel):
@@ -308,10 +309,7 @@ class Classifier(GeneralizedModel):
                 way = "append"  # a class without rows has no most probable flat intercept
         y = 1.0 - y if self._flipped else y
         if many is None:
-            rows = LabelRows(columns, y, weights, elapsed)
-            learned = learn(
-                self._posterior, way, rows, self.approximation, few=self._has_few_rows(rows)
-            )
+            learned = self._learn_two(way, LabelRows(columns, y, weights, elapsed))
         else:
             with blas_threads((n_classes - 1) * many.n_coefficients):
                 learned = getattr(many, way)(columns, y, weights, elapsed)
@@ -320,10 +318,21 @@ class Classifier(GeneralizedModel):
         logs = self._predict_log_odds(learned) if many is None else learned.log_probabilities
         return Categorical(self.classes_, logs)
 
-    def _has_few_rows(self, rows: LabelRows) -> bool:
-        """Whether their mode lies far from their mean, and so the prior that is learned there."""
+    def _learn_two(self, way: Way, rows: LabelRows) -> Any:
+        """Learn rows of two classes; those whose mode lies far from their mean by moments.
+
+        They are few, or say as little as few, where labels are rare or nearly separated.
+        """
         posterior: Any = self._posterior
-        return bool(posterior.learns_prior and rows.total < FEW_LABELS * posterior.n_coefficients)
+        p = posterior.n_coefficients if posterior.learns_prior else 0
+        few, fresh = rows.total < FEW_LABELS * p, posterior.copy()
+        learned = learn(posterior, way, rows, self.approximation, few=few)
+        together = way == "fit" and not (few or posterior.forgets)
+        # A label at even odds has the information 1/4.
+        if together and 4.0 * posterior.inner.n_observations < FEW_EVEN_LABELS * p:
+            posterior.copy_from(fresh)
+            learned = learn(posterior, way, rows, self.approximation, few=True)
+        return learned
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:
