@@ -391,3 +391,18 @@ def test_unlearning_takes_the_features_out_of_the_width_too() -> None:
     np.testing.assert_allclose(model.posterior_.std(), again.posterior_.std(), rtol=1e-6)
     long = BayesianQuantileRegression().fit(X, y).partial_fit(X, y)
     assert long.unlearn(np.tile(X, (2, 1)), np.tile(y, 2)).n_observations_ == 0.0
+
+
+@pytest.mark.parametrize("quantile", [0.02, 0.95, 0.99])
+def test_extreme_quantiles_in_a_stream_are_as_in_a_fit(quantile: float) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(500, 3))
+    targets = 1.0 + rows @ [1.0, -1.0, 0.5] + rng.normal(size=500)
+    fitted = BayesianQuantileRegression(quantile=quantile).fit(rows, targets)
+    stream = BayesianQuantileRegression(quantile=quantile)
+    for first in range(0, 500, 50):
+        stream.partial_fit(rows[first : first + 50], targets[first : first + 50])
+    sd = fitted.posterior_.std()
+    assert (np.abs(stream.posterior_.mean - fitted.posterior_.mean) < 1.5 * sd).all()
+    assert (stream.posterior_.std() > 0.3 * sd).all()
+    assert abs(np.mean(targets <= stream.predict(rows)) - quantile) < 0.01

@@ -167,7 +167,7 @@ def test_a_model_from_a_file_goes_on_as_if_nothing_had_happened(
 
 @MODEL
 def test_an_error_beyond_all_squares(make: Callable[..., Any]) -> None:
-    X, y, _ = stream(6, 100, 2)
+    X, y, _ = stream(6, 120, 2)  # more than the first rows, which are fitted together
     model = make().partial_fit(X, y)
     before = read(model, X)[:3]
     model.learn_one(X[0], 1e150)

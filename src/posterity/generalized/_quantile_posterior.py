@@ -21,6 +21,9 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
+# First rows of a stream that are kept, at the most.
+MOST_START_ROWS = 4096
+
 
 @dataclass(frozen=True)
 class QuantilePosterior(HeavyTailedPosterior):
@@ -57,6 +60,12 @@ class QuantilePosterior(HeavyTailedPosterior):
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
         return super().with_change(change)._copy_with(design=change(self.design))
+
+    @property
+    def _n_start(self) -> int:
+        # As many rows on the rarer side of the quantile as the median has.
+        q = self.likelihood.quantile
+        return min(math.ceil(super()._n_start / (4.0 * q * (1.0 - q))), MOST_START_ROWS)
 
     @property
     def learns_lean(self) -> bool:  # type: ignore[override]

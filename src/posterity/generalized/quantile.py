@@ -64,9 +64,10 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     (Siddiqui 1960), and of few rows the intervals are as much wider as Student's are. In
     simulations 95% intervals held 94% or more after ``fit`` (n from 50, skewed noise, q from .1 to
     .95), and 91% or more after one pass over 200 rows. What is learned row by row is matched by
-    moments, in order; the first 64 rows (4 for each coefficient, if that is more) are kept and
+    moments, in order; the first 64 rows (4 for each coefficient, if that is more) are kept, and
     fitted anew whenever half as many more have come, and more often while there are fewer than 4
-    rows a coefficient. Rows can be unlearned while all are kept.
+    rows a coefficient. Of the quantile q they are 1 / (4 q (1 - q)) times as many, at most 4,096.
+    Rows can be unlearned while all are kept.
 
     Several quantiles are models of their own, whose predictions, and the ends of their intervals,
     are sorted at each row (Chernozhukov, Fernandez-Val and Galichon 2010): that never takes them

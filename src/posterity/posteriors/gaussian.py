@@ -339,9 +339,8 @@ class LinearPosterior:
             return np.full(self.n_features, np.nan)
         root = self.without_prior().factor.root
         with np.errstate(divide="ignore", invalid="ignore"):
-            sums = root[0, 1:] / root[0, 0]
-            squares = np.square(root[:, 1:]).sum(axis=0) / np.square(root[0, 0])
-            return np.sqrt(np.maximum(squares - np.square(sums), 0.0))
+            # Below the intercept's row: about the mean, however large that is.
+            return np.sqrt(np.square(root[1:, 1:]).sum(axis=0)) / np.abs(root[0, 0])
 
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait, under a learned prior, for a row that tells of them."""
