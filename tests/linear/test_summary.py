@@ -268,3 +268,12 @@ def test_what_never_varied_is_not_known(name, value):
     assert np.isinf(table.loc["same", ["sd", "high"]].astype(float)).all()
     assert table.loc["same", "probability_positive"] == 0.5
     assert np.isfinite(table.loc[["age", "income"], "sd"]).all()
+
+
+def test_effects_are_right_however_far_a_feature_is_from_zero() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = X @ [2.0, 1.0] + rng.normal(size=200)
+    near = BayesianLinearRegression().fit(X, y).summary()["effect_per_sd"]
+    far = BayesianLinearRegression().fit(X + 1e8, y).summary()["effect_per_sd"]
+    np.testing.assert_allclose(far[1:], near[1:], rtol=1e-6)

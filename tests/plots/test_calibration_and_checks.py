@@ -18,6 +18,7 @@ from posterity.evaluation import (
     follow_coefficients,
     progressive_validation,
 )
+from posterity.forgetting import Changepoint
 from posterity.plots import (
     plot_calibration,
     plot_changepoints,
@@ -104,6 +105,15 @@ def test_changepoints() -> None:
     assert axes.get_xlim() == (10, 13)
     with pytest.raises(ValueError, match="all values between 0 and 1"):
         plot_changepoints([2.0], ax())
+
+
+def test_changes_of_a_model() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 20.0], 30) + rng.normal(size=60)
+    model = BayesianLinearRegression(forgetting=Changepoint())
+    model.predict_then_learn(np.ones((60, 1)), y)
+    axes = plot_changepoints(model, ax())
+    assert axes.get_ylabel() == "probability of a change"
 
 
 def test_residuals_are_quantile_residuals() -> None:

@@ -133,7 +133,10 @@ def compare_predictions(
     if len(names) < 2:
         raise ValueError(f"give two models or more to compare, got {len(names)}")
     if max(delay, lags or 0) > MOST_LAGS:
-        raise ValueError(f"lags and delay must be at most {MOST_LAGS} in a paired comparison")
+        raise ValueError(
+            f"lags is {lags} and delay is {delay}: "
+            f"in a paired comparison lags and delay must be at most {MOST_LAGS}"
+        )
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
     tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)

@@ -193,12 +193,17 @@ class QuantilesPosterior:
     @property
     def change_probability(self) -> Array:
         """Refuse: each quantile finds changes of its own."""
-        raise AttributeError("several quantiles: see model_of(0.9).change_probability_")
+        raise AttributeError(
+            "each of several quantiles finds changes of its own: "
+            "read model_of(0.9).change_probability_"
+        )
 
     @property
     def changes(self) -> NDArray[np.int64]:
         """Refuse: each quantile finds changes of its own."""
-        raise AttributeError("several quantiles: see model_of(0.9).changes_")
+        raise AttributeError(
+            "each of several quantiles finds changes of its own: read model_of(0.9).changes_"
+        )
 
 
 class QuantilesPath:

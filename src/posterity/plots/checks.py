@@ -92,16 +92,14 @@ def plot_coefficients_along_time(
     return finish(ax, title, x="rows seen", y="coefficient", columns=2)
 
 
-def plot_changepoints(
-    probability: ArrayLike, ax: Axes | None = None, *, first_row: int = 0
-) -> Axes:
+def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: int = 0) -> Axes:
     """Draw the probability that the world changed right before each row.
 
     Parameters
     ----------
-    probability : (n,) array
+    probability : (n,) array, or a model
         As ``change_probability_`` of a model that forgets by
-        :class:`posterity.forgetting.Changepoint`.
+        :class:`posterity.forgetting.Changepoint`, or that model.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     first_row : int, default 0
@@ -125,7 +123,7 @@ def plot_changepoints(
     >>> ax.get_ylabel()
     'probability of a change'
     """
-    p = np.asarray(probability, dtype=np.float64)
+    p = np.asarray(getattr(probability, "change_probability_", probability), dtype=np.float64)
     if p.ndim != 1 or not np.all((p >= 0.0) & (p <= 1.0 + 1e-9)):
         raise ValueError("probability must be of shape (n,), all values between 0 and 1")
     ax = axes_of(ax, height=3.0)
