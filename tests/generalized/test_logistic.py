@@ -333,9 +333,7 @@ def test_fit_refuses_a_single_class() -> None:
     assert 0.5 < begun.predict_proba([[2.0]])[0, 0] < 1.0
 
 
-@pytest.mark.parametrize(
-    ("n", "p"), [(30, 1), (300, 1), (3000, 1), (600, 4), (3000, 4), (2000, 20)]
-)
+@pytest.mark.parametrize(("n", "p"), [(30, 1), (300, 1), (3000, 1), (600, 4), (3000, 4)])
 def test_labels_that_a_line_separates_leave_no_doubt(n: int, p: int) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n, p))
