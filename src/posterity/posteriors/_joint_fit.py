@@ -40,11 +40,9 @@ AGREED, UNFELT = 1e-4, 1e-3
 SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
 # Change of sites that is small beside one of the prior.
 FINER = 1e-3
-# Information of rows a coefficient below which the search ends; and rounds of little information,
-# below 1 and below this part of the most so far, after which it ends, too.
-LEAST_INFORMATION, MOST_OPEN, LEAST_SHARE = 0.3, 3, 0.25
-# It ends at once below this information where features' standard deviations move eta by so much.
-FEW_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
+# Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
+# the other nothing says how large coefficients are.
+LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 NEAR, ROUGH = Closeness(1e-2, 1e-3), Closeness(1e-1, 0.3)
 
 
@@ -160,31 +158,21 @@ def _alternate_prior_and_mode(
     agreed: float = AGREED,
 ) -> tuple[LinearPosterior, Fitted, WarmStart]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
-    settled, most, n_open, last = True, 0.0, 0, None
+    settled, last = True, None
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need not settle further than it does.
         near = min(max(FINER * begun.change, SETTLED_SITES), FINER)
         near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
         fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         if last is not None and not fitted.settled:
-            return (
-                last  # sites that agree under a prior that is nearly chosen are better than a mode
-            )
+            return last  # better sites that agree under the last prior than a mode under this one
         trial = before.copy()
         target = (fitted.sites.target - rows.offsets)[:, None]
         trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
         if not trial.learns_prior:
             break
-        # Where a line separates labels, a larger scale fits better without end, and leaves them
-        # without information: then the scale is never chosen, or goes to and fro.
-        information = float(np.sum(fitted.sites.precision)) / trial.n_coefficients
-        most = max(most, information)
-        n_open += information < min(1.0, LEAST_SHARE * most)
-        wide = compute_spread(begun.prior, rows) > LARGEST_SPREAD
-        if last is not None and wide and information < FEW_INFORMATION:
+        if last is not None and _is_open(begun.prior, fitted.sites, rows):
             return last
-        if n_open == MOST_OPEN or (n_open and information < LEAST_INFORMATION):
-            break
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
@@ -200,11 +188,16 @@ def _alternate_prior_and_mode(
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
-def compute_spread(prior: Factor, rows: SiteRows) -> float:
-    """Standard deviation that a prior gives the linear predictor over rows, about its mean."""
-    root = prior.root[-rows.X.shape[1] :, -rows.X.shape[1] :]
+def _is_open(prior: Factor, sites: Sites, rows: SiteRows) -> bool:
+    """Whether the rows leave the scale of the prior open, as labels do that a line separates.
+
+    A larger scale then fits better without end, and leaves the rows without information.
+    """
+    root = np.diagonal(prior.root)[-rows.X.shape[1] :]
     with np.errstate(divide="ignore"):
-        return float(np.sqrt(np.mean(np.square(rows.X.std(axis=0) / np.diag(root)))))
+        spread = np.sqrt(np.mean(np.square(rows.X.std(axis=0) / root)))
+    little = LITTLE_INFORMATION * prior.n_coefficients
+    return bool(np.sum(sites.precision) < little and spread > LARGEST_SPREAD)
 
 
 def _fit_under_prior(
