@@ -35,7 +35,7 @@ from posterity.safety import check_model_memory
 Array = NDArray[np.float64]
 
 # The share of a pinning precision that tells of one: weights of rows may have grown since.
-HELD = 1e-6
+HELD = 0.02
 # Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
 TRIANGLES = 14
 
