@@ -15,21 +15,32 @@ NEW = 150
 def predictions(
     rng: np.random.Generator, *, n: int, p: int, slope: float, rows: bool, part: str
 ) -> tuple[int, int]:
-    """New observations in the third of the rows with the least or the most noise.
+    """New observations in the third of the rows with the least or the most noise, or all means.
 
     The log of the noise's variance rises by ``slope`` a standard deviation of the first feature.
     """
     X = rng.normal(size=(n + NEW, p))
-    log_sd = 0.5 * slope * X[:, 0]
-    y = 1.0 + X @ rng.normal(size=p) + np.exp(log_sd) * rng.normal(size=n + NEW)
+    expected = 1.0 + X @ rng.normal(size=p)
+    y = expected + np.exp(0.5 * slope * X[:, 0]) * rng.normal(size=n + NEW)
     model = BayesianLinearRegression(noise="linear")
     learn = model.predict_then_learn if rows else model.fit
     learn(X[:n], y[:n])
-    low, high = model.predict_distribution(X[n:]).interval(0.95)
-    held = (low <= y[n:]) & (y[n:] <= high)
+    of = "mean" if part == "mean" else "observation"
+    truth = expected[n:] if part == "mean" else y[n:]
+    low, high = model.predict_interval(X[n:], 0.95, of=of).T
+    held = (low <= truth) & (truth <= high)
     order = np.argsort(X[n:, 0])
-    third = {"all": order, "low": order[: NEW // 3], "high": order[-NEW // 3 :]}[part]
+    third = {"all": order, "mean": order, "low": order[: NEW // 3], "high": order[-NEW // 3 :]}[
+        part
+    ]
     return int(held[third].sum()), len(third)
+
+
+def describe(slope: float, part: str) -> str:
+    """Which rows are looked at, or what of them."""
+    if part == "mean":
+        return "means"
+    return "noise constant" if slope == 0.0 else f"third of {part} noise"
 
 
 def checks() -> list[Check]:
@@ -46,13 +57,13 @@ def checks() -> list[Check]:
         )
         for part in ("low", "high")
     ]
+    settings += [(n, 5, 1.5, rows, "mean") for n in (50, 200) for rows in (False, True)]
     settings += [(50, 1, 0.0, rows, "all") for rows in (False, True)]
     settings += [(200, 20, 0.0, rows, "all") for rows in (False, True)]
     return [
         Check(
             "Predictions of linear regression with noise='linear'",
-            f"p = {p}, n = {n:,}, {'row by row' if rows else 'fit'}, "
-            + ("noise constant" if slope == 0.0 else f"third of {part} noise"),
+            f"p = {p}, n = {n:,}, {'row by row' if rows else 'fit'}, " + describe(slope, part),
             0.95,
             partial(predictions, n=n, p=p, slope=slope, rows=rows, part=part),
             replicates={50: 50, 200: 30, 5000: 4}[n],

@@ -83,6 +83,36 @@ def test_fit_with_flat_priors_is_restricted_maximum_likelihood() -> None:
     assert abs(model.noise_intercept_ - found[0]) < 0.3 * se
 
 
+@pytest.mark.parametrize("size", [1, 7, 63])
+def test_first_rows_of_a_stream_are_fitted_together(size: int) -> None:
+    X, y = drawn(2, 63)
+    fitted, streamed = linear().fit(X, y), linear()
+    for first in range(0, 63, size):
+        streamed.partial_fit(X[first : first + size], y[first : first + size])
+    sd = fitted.posterior_.std()[1:]
+    if size != 7:  # else not due at the end
+        assert (np.abs(streamed.coef_ - fitted.coef_) < 1e-2 * sd).all()
+        np.testing.assert_allclose(streamed.noise_coef_, fitted.noise_coef_, atol=1e-2)
+    streamed.unlearn(X[:20], y[:20])
+    rest = linear().fit(X[20:], y[20:])
+    # Features' scales are still those of all rows that ever came.
+    assert (np.abs(streamed.coef_ - rest.coef_) < 2e-2 * sd).all()
+    np.testing.assert_allclose(streamed.noise_coef_, rest.noise_coef_, atol=3e-2)
+
+
+@pytest.mark.parametrize("n", [2, 4, 6, 9])
+def test_a_row_after_a_fit_of_few_keeps_intervals_finite(n: int) -> None:
+    """Rows of leverage 1 say nothing of the noise; one more row alone has no spread."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n + 11, 5))
+    y = X.sum(axis=1) + rng.normal(size=n + 11)
+    model = linear().fit(X[:n], y[:n])
+    model.learn_one(X[n], y[n])
+    usual = BayesianLinearRegression().fit(X[: n + 1], y[: n + 1])
+    found, expected = (one.predict_interval(X[n + 1 :], 0.5) for one in (model, usual))
+    np.testing.assert_allclose(found, expected, rtol=0.1, atol=0.1)
+
+
 def test_fit_and_rows_agree_to_half_a_standard_error() -> None:
     """Each row of a stream is weighed by what was known before it: the bound that is stated."""
     X, y = drawn(2, 4000)

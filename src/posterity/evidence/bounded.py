@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
+    SMALLEST,
     FeatureScales,
     RunningScales,
     compute_precisions,
@@ -73,12 +74,13 @@ class ReachingScales(RunningScales):
 
     def read(self, *, intercept: bool) -> FeatureScales:
         """As :func:`posterity.evidence.columns.mean_squares`."""
-        squares, pinned = super().read(intercept=intercept)
+        squares, pinned = super().read(intercept=intercept)[:2]
         if self.count == 0.0:
             return FeatureScales(squares, pinned)
         centre = self.mean if intercept else 0.0
         reach = np.maximum(np.abs(self.low - centre), np.abs(self.high - centre))
-        return FeatureScales(np.maximum(squares, reach * reach / PART), pinned)
+        larger = np.maximum(squares, reach * reach / PART)
+        return FeatureScales(larger, pinned, squares / np.maximum(larger, SMALLEST))
 
 
 @dataclass(frozen=True)
@@ -130,11 +132,15 @@ class Bounded:
         """One node; parameters as in :class:`Strategy`. Of several shapes the likeliest is used."""
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         variances = np.geomspace(self.smallest, self.largest, STEPS)
+        shares = None if scales is None else scales.shares
         found = []
         for shape in shapes:
             spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shape)
-            logs = spectrum.log_evidence(spectrum.signal / variances, noise) - np.log(STEPS)
-            found.append(Average.over(np.log(spectrum.signal / variances), logs, [spectrum]))
+            # Rows that weigh nothing have no spread, but the bounds are for such rows, too.
+            signal = spectrum.signal if shares is None else float(shares[~pinned].sum())
+            ratios = max(signal, spectrum.signal) / variances
+            logs = spectrum.log_evidence(ratios, noise) - np.log(STEPS)
+            found.append(Average.over(np.log(ratios), logs, [spectrum]))
         return _make_one_node(
             found, shapes, pinned, data, noise, intercept, "integrated within bounds"
         )

@@ -27,10 +27,12 @@ class FeatureScales(NamedTuple):
     """Mean square (m,) of each feature, about its mean if there is an intercept; which are pinned.
 
     ``pinned`` (m,) is True for a feature that has not varied, of which the data can say nothing.
+    ``shares`` (m,) is what the rows' own mean squares are of ``squares``, where those are larger.
     """
 
     squares: Array
     pinned: NDArray[np.bool_]
+    shares: Array | None = None
 
 
 def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
@@ -68,7 +70,7 @@ def compute_prior_shapes(
     """
     if shapes is not None:
         return np.asarray(shapes, dtype=np.float64), np.zeros(np.shape(shapes)[1], dtype=bool)
-    sizes, pinned = scales or mean_squares(data, intercept=intercept)
+    sizes, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
     return (np.where(pinned, np.inf, sizes) if pinned.any() else sizes)[None], pinned
 
 

@@ -96,7 +96,7 @@ class Relevance:
     ) -> Choice:
         """Precisions drawn from their posterior; parameters as in :class:`Strategy`."""
         scales = scales or mean_squares(data, intercept=intercept)
-        squares, pinned = scales
+        squares, pinned = scales[:2]
         evidence = _make_evidence(data, noise, intercept, mean, scales)
         if evidence is None:
             shared = Integrated(most_nodes=1)
@@ -128,7 +128,7 @@ def _make_evidence(
     data: Factor, noise: Noise, intercept: int, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
     """None where the rows don't tell anything, or tell all: the target is constant."""
-    offset, (squares, pinned) = int(intercept), scales
+    offset, (squares, pinned) = int(intercept), scales[:2]
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean
     if not data.determined[offset:].all():  # few rows: most of the triangle is empty

@@ -95,7 +95,7 @@ HOMES = {
     "AdaptivePosterior": "posterity.posteriors",
     "NoiseMemories": "posterity.posteriors._noise_memories",
     "HeteroscedasticPosterior": "posterity.posteriors",
-    "NoiseAccount": "posterity.posteriors.heteroscedastic",
+    "NoiseAccount": "posterity.posteriors._noise_statistics",
     "ReachingScales": "posterity.evidence.bounded",
     "ChangepointPosterior": "posterity.posteriors",
     "ChangepointLearned": "posterity.posteriors.changepoint",

@@ -37,7 +37,7 @@ cdef class SitePath(RowPath):
         before = start = self.statistics.start
         cdef double[::1] row = None
         if before is not None and weight > 0.0:
-            if before.count_missing(self.shape.p) <= 1:
+            if before.count_missing() <= 1:
                 return False  # the first rows are due to be fitted together
             self._load(x, 1.0)
             kept = np.array(self.buffer[self.intercept : self.shape.p])

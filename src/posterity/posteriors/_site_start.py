@@ -81,16 +81,15 @@ class StartRows:
         """The same, once they were fitted together."""
         return StartRows(self.X, self.y, self.weights, self.offsets, _make_room(len(self)))
 
-    def count_missing(self, n_coefficients: int) -> int:
+    def count_missing(self) -> int:
         """How many more rows come before they are fitted together again."""
-        least = enough(n_coefficients)
-        return (self.due if len(self) >= least else min(self.due, least)) - len(self)
+        return self.due - len(self)
 
-    def suffices(self, variance: NDArray[np.float64]) -> bool:
+    def suffices(self, variance: NDArray[np.float64], sure: float = SURE) -> bool:
         """Whether rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
         full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))
-        return n >= enough(p + 1) and (full or float(np.mean(variance)) <= SURE)
+        return n >= enough(p + 1) and (full or float(np.mean(variance)) <= sure)
 
     def __len__(self) -> int:
         return len(self.X)

@@ -449,7 +449,7 @@ class GeneralizedPosterior(LinearPosterior):
         while first < len(rows) or not learned:
             start, n = trial.statistics.start, len(rows) - first
             if trial.starts:
-                left = 1 if start is None else start.count_missing(self.n_coefficients)
+                left = 1 if start is None else start.count_missing()
                 n = count_rows_until(rows.weights[first:], left)
             starts, part = trial.starts, rows[first : first + n]
             learned.append(trial._learn_each(part))
@@ -464,7 +464,7 @@ class GeneralizedPosterior(LinearPosterior):
         statistics = self.statistics
         start = statistics.start
         start, over = StartRows.of(rows) if start is None else start.join(rows), False
-        if start.count_missing(self.n_coefficients) <= 0:
+        if start.count_missing() <= 0:
             self._fit_again(start.rows)
             start = start.fitted()
             over = start.suffices(self.inner.linear_moments(start.X)[1])

@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import StudentT
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Joint, Predictive
 from posterity.posteriors._noise_scores import compute_squared_scores, in_own_units, in_sequence
+from posterity.posteriors._noise_statistics import NoiseStatistics
 from posterity.posteriors._noise_units import rescale, shift
+from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistics
 
@@ -29,34 +32,8 @@ LONGEST_STRETCH = 64
 # Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
 # above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
 FURTHEST, HIGHEST = 20.0, 0.5
-
-
-@dataclass
-class NoiseStatistics:
-    """State beside the two posteriors.
-
-    ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
-    ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
-    are weighed by: the spread as it was when the clock's second number was set, and the centre and
-    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``log_predictive`` sums the
-    log densities.
-    """
-
-    centre: Array
-    rule: GeneralizedPosterior
-    at: Array
-    clock: NDArray[np.int64]
-    level: float = 0.0
-    at_level: float = 0.0
-    log_predictive: float = 0.0
-
-    def copy(self) -> NoiseStatistics:
-        """An independent copy."""
-        return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
-
-    def copy_from(self, other: NoiseStatistics) -> None:
-        """Take over all of another one."""
-        self.__dict__.update(other.copy().__dict__)
+# The first rows of a stream are kept until the mean variance of their log precisions is so small.
+SURE = 0.02
 
 
 @dataclass(frozen=True)
@@ -73,7 +50,9 @@ class HeteroscedasticPosterior(LinearPosterior):
     Rows of a stream are predicted with the g of the rows before them; what is open of g makes
     their Student-t predictions wider (:func:`in_own_units`). Rows that come together are weighed
     by a g that they were asked for too: the mean and the log variance are fitted in turns, with
-    errors corrected for leverage (Smyth and Verbyla 1999: restricted maximum likelihood).
+    errors corrected for leverage (Smyth and Verbyla 1999: restricted maximum likelihood). The
+    first rows of a stream, whose weights would otherwise be those of a g of which little was
+    known, are kept, and fitted together again whenever half as many more have come.
     """
 
     mean: LinearPosterior
@@ -87,9 +66,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     @classmethod
     def wrap(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
         """Take over what two posteriors believe that have seen nothing."""
-        m = mean.n_coefficients - int(mean.intercept)
-        nothing, clock = np.zeros(m), np.zeros(2, dtype=np.int64)
-        statistics = NoiseStatistics(nothing, spread.copy(), nothing, clock)
+        statistics = NoiseStatistics.before_data(spread, mean.n_coefficients - int(mean.intercept))
         return cls(
             mean.belief,
             mean.noise,
@@ -123,13 +100,24 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     # ---- learning ------------------------------------------------------------------------------
 
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order."""
+        if self.mean.forgets:
+            self.predict_then_learn(X, y, weights, elapsed)
+            return
+        trial = self.copy()
+        trial._together(X, y, weights, elapsed)
+        self.copy_from(trial)
+
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows together; a posterior that forgets learns them in order."""
         if len(X) == 1 or self.mean.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial = self.copy()
+        trial, starts = self.copy(), self.starts
         trial._together(X, y, weights, elapsed)
+        if starts:
+            trial._keep(X, y, weights)
         self.copy_from(trial)
 
     def predict_then_learn(
@@ -140,10 +128,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         predictions: list[Any] = []
         first = 0
         while first < len(X) or not predictions:
-            left = int(trial.statistics.clock[1] - trial.statistics.clock[0])
-            part = slice(first, first + max(left, 1))
-            some = None if weights is None else weights[part]
+            part = slice(first, first + trial._count_until_due())
+            some, starts = None if weights is None else weights[part], trial.starts
             predictions.append(trial._learn(X[part], y[part], some, elapsed[part]))
+            if starts:
+                trial._keep(X[part], y[part], some)
             first = part.stop
         together = in_sequence(predictions)
         densities = together.logpdf(y[:, 0])
@@ -164,12 +153,13 @@ class HeteroscedasticPosterior(LinearPosterior):
         if not g.any():
             return
         if abs(self.n_observations - np.sum(g)) <= 1e-12 * np.sum(g):
-            trial.mean.keep(Factor(trial.mean.n_coefficients), int(trial.statistics.clock[0]))
-            trial.spread.keep(Factor(trial.spread.n_coefficients), int(trial.statistics.clock[0]))
-            trial.spread.statistics.copy_from(SiteStatistics())
-            trial = self.wrap(trial.mean, trial.spread)
+            trial._remove_all()
         else:
-            trial._remove_rows(X, y, g)
+            start = self.statistics.start
+            if start is None:
+                trial._remove_rows(X, y, g)
+            else:
+                trial._fit_again(start.without(_make_site_rows(X, y, g)))
             predictions = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
             trial.statistics.log_predictive -= float(g @ predictions.logpdf(y[:, 0]))
         self.copy_from(trial)
@@ -183,6 +173,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         mine, its = trial.statistics, theirs.statistics
         mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
+        mine.start = None
         trial._move(its.centre, its.level, other.n_effective)
         trial._update_weights()
         self.copy_from(trial)
@@ -265,7 +256,50 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Sum of the log predictive densities of the rows as they came."""
         return self.statistics.log_predictive
 
+    @property
+    def starts(self) -> bool:
+        """Whether rows of a stream are kept, to be fitted together again."""
+        statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
+        begins = statistics.clock[0] == 0 or statistics.start is not None
+        return small and begins and not self.mean.forgets
+
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _count_until_due(self) -> int:
+        """How many rows are learned with the log variance as it is known now."""
+        statistics = self.statistics
+        count = max(int(statistics.clock[1] - statistics.clock[0]), 1)
+        if not self.starts:
+            return count
+        start = statistics.start
+        return 1 if start is None else min(count, start.count_missing())
+
+    def _keep(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Keep rows that were learned; when it is due fit all that are kept together again."""
+        rows, start, over = _make_site_rows(X, y, weights), self.statistics.start, False
+        start = StartRows.of(rows) if start is None else start.join(rows)
+        if start.count_missing() <= 0:
+            self._fit_again(start)
+            start = start.fitted()
+            over = start.suffices(self._compute_relative_precision(start.X)[1], SURE)
+        self.statistics.start = None if over or not len(start) else start
+
+    def _fit_again(self, start: StartRows) -> None:
+        """Learn the first rows together, as if there were no others, and keep them."""
+        log_predictive, rows = self.statistics.log_predictive, start.rows
+        self._remove_all()
+        self._together(rows.X, rows.y[:, None], rows.weights, rows.elapsed)
+        self.statistics.log_predictive, self.statistics.start = log_predictive, start
+
+    def _remove_all(self) -> None:
+        """Know nothing any more."""
+        learned = int(self.statistics.clock[0])
+        self.mean.keep(Factor(self.mean.n_coefficients), learned)
+        self.spread.keep(Factor(self.spread.n_coefficients), learned)
+        self.spread.statistics.copy_from(SiteStatistics())
+        self.statistics.copy_from(
+            NoiseStatistics.before_data(self.spread, len(self.statistics.centre))
+        )
 
     def _compute_relative_precision(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the log precision at rows, relative to the average row's."""
@@ -450,6 +484,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
         statistics.clock[1] = rows + max(some, 1)
+
+
+def _make_site_rows(X: Array, y: Array, weights: Array | None) -> SiteRows:
+    n, nothing = len(X), np.zeros(len(X))
+    return SiteRows(X, y[:, 0], np.ones(n) if weights is None else weights, nothing, nothing)
 
 
 def make_noise_posterior(inner: LinearPosterior) -> GeneralizedPosterior:

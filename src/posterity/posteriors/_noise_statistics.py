@@ -1,0 +1,50 @@
+"""What a posterior of mean and noise knows beside the two posteriors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.posteriors._site_start import StartRows
+from posterity.posteriors.generalized import GeneralizedPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class NoiseStatistics:
+    """State beside the two posteriors.
+
+    ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
+    ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
+    are weighed by: the spread as it was when the clock's second number was set, and the centre and
+    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``log_predictive`` sums the
+    log densities. ``start`` are the first rows of a stream, kept to be fitted together again.
+    """
+
+    centre: Array
+    rule: GeneralizedPosterior
+    at: Array
+    clock: NDArray[np.int64]
+    level: float = 0.0
+    at_level: float = 0.0
+    log_predictive: float = 0.0
+    start: StartRows | None = None
+
+    @classmethod
+    def before_data(cls, spread: GeneralizedPosterior, n_features: int) -> Self:
+        """Of no rows."""
+        return cls(
+            np.zeros(n_features), spread.copy(), np.zeros(n_features), np.zeros(2, dtype=np.int64)
+        )
+
+    def copy(self) -> NoiseStatistics:
+        """An independent copy."""
+        return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
+
+    def copy_from(self, other: NoiseStatistics) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.copy().__dict__)
