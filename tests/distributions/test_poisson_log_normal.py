@@ -175,3 +175,25 @@ def test_mean_is_infinite_where_nothing_is_known_yet() -> None:
     predictive = PoissonLogNormal([1.0, 1.0], [9.0, 11.0])
     assert np.isfinite(predictive.mean()).tolist() == [True, False]
     assert np.isinf(predictive.std()[1])
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 0.05, 0.5, 68.0])
+@pytest.mark.parametrize(("m", "v"), [(5.0, 20.0), (0.0, 80.0), (0.0, 390.0), (5.0, 1e4)])
+def test_open_log_rates_against_quadrature(m: float, v: float, dispersion: float) -> None:
+    """Of rates that nobody knows within e^±9 and more; upper ends were 64."""
+    predictive = NegativeBinomialLogNormal([m], [v], dispersion)
+    eta = np.linspace(m - 12.0 * np.sqrt(v), m + 12.0 * np.sqrt(v), 200_001)
+    weights = stats.norm.pdf(eta, m, np.sqrt(v)) * (eta[1] - eta[0])
+    rate = np.exp(np.minimum(eta, 600.0))
+    a = max(dispersion, 1e-12)
+    for y in (0.0, 3.0, 1e4):
+        known = (
+            stats.poisson(rate) if dispersion == 0.0 else stats.nbinom(1 / a, 1 / (1 + a * rate))
+        )
+        expected = weights @ np.nan_to_num(known.pmf(y))
+        np.testing.assert_allclose(predictive.pmf(y), expected, rtol=1e-3)
+    assert (predictive.logpmf(10.0 ** np.arange(20)) < 0.0).all()
+    for level in (0.6, 0.9, 0.975):
+        count = predictive.ppf(level)
+        assert predictive.cdf(count) >= level - 2e-3
+        assert predictive.cdf(count - 1.0) <= level + 2e-3

@@ -99,10 +99,18 @@ def relative(y: FloatArray, off: FloatArray, dispersion: FloatArray) -> FloatArr
     """y off - (y + r) log(1 + q (e^off - 1)), q = y / (y + r): 0 at its top, where off = 0.
 
     The log of the density of y at the log rate log(y) + off, against that at log(y); for a
-    Poisson y (off - e^off + 1).
+    Poisson y (off - e^off + 1). It is the same with y and r exchanged and ``off`` turned round: the
+    smaller of the two comes in front, so that large counts lose no digits.
     """
-    grown = np.expm1(np.minimum(off, FARTHEST))
-    return y * (off - grown * _divide_log1p(dispersion * information(y, dispersion) * grown))
+    r = 1.0 / np.maximum(dispersion, 1e-300)
+    turned = y > r
+    less, more = np.minimum(y, r), np.maximum(y, r)
+    off = np.where(turned, -off, off)
+    near = np.minimum(off, FARTHEST)
+    grown = np.expm1(near)
+    value = less * (near - grown * _divide_log1p(grown * (less / (less + more))))
+    # Beyond the farthest rate it is a straight line.
+    return np.where(off > FARTHEST, value - (off - FARTHEST) * more, value)
 
 
 def _divide_log1p(x: FloatArray) -> FloatArray:
@@ -168,7 +176,9 @@ def _log_density(y: FloatArray, eta: FloatArray, off: FloatArray, a: FloatArray)
     if (y > 0.0).all():
         return relative(y, off, a)
     rate = np.exp(np.minimum(eta, FARTHEST))
-    return np.where(y > 0.0, relative(y, off, a), -rate * _divide_log1p(a * rate))
+    none = -rate * _divide_log1p(a * rate)
+    none -= np.where(eta > FARTHEST, (eta - FARTHEST) / np.maximum(a, 1e-300), 0.0)
+    return np.where(y > 0.0, relative(y, off, a), none)
 
 
 def _find_mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:

@@ -7,10 +7,12 @@ scale w where the counts' spread is about 1 everywhere, and summed by the Euler-
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from posterity.distributions import _count_integrals as integrals
 
@@ -30,6 +32,10 @@ NEWTON_STEPS = 12
 MOST_DOUBLINGS = 1100
 # The table's own error, and more.
 UNSURE = 1e-7
+# Variances of the log rate, and logs of counts, that no table reaches.
+WIDE, LARGEST_LOG = 400.0, 600.0
+# Counts whose terms at shared nodes cancel too many digits.
+LARGE = 1e7
 
 
 class Rows(NamedTuple):
@@ -264,7 +270,22 @@ def quantile(level: FloatArray, rows: Rows) -> FloatArray:
     >>> quantile(zero + 0.9, Rows(zero, zero, zero))
     array([2.])
     """
-    return _by_blocks(Table.quantile, level, rows)
+    wide = rows.variance > WIDE
+    if not wide.any():
+        return _by_blocks(Table.quantile, level, rows)
+    result = np.empty(level.shape)
+    for which, search in ((~wide, partial(_by_blocks, Table.quantile)), (wide, _find_wide)):
+        if which.any():
+            result[which] = search(level[which], Rows(*(operand[which] for operand in rows)))
+    return result
+
+
+def _find_wide(level: FloatArray, rows: Rows) -> FloatArray:
+    """Quantiles where the log rate is so open that no table reaches; infinite beyond all floats."""
+    log_rate = rows.mean + np.sqrt(rows.variance) * ndtri(level)
+    with np.errstate(all="ignore"):
+        found = np.floor(np.exp(np.minimum(log_rate, LARGEST_LOG)))
+        return np.where(log_rate > LARGEST_LOG, np.inf, _make_exact(found, level, rows))
 
 
 def _by_blocks(ask: object, of: FloatArray, rows: Rows) -> FloatArray:
@@ -286,8 +307,11 @@ def _bound_largest_count(rows: Rows) -> FloatArray:
 
 def _masses(count: FloatArray, rows: Rows) -> FloatArray:
     """Probabilities (n, k) of ``count`` (n, k), each row increasing."""
-    relative_information = rows.variance * integrals.information(count.max(axis=1), rows.dispersion)
-    needed = 2.0 * REACH * np.sqrt(1.0 + relative_information)
+    most = count.max(axis=1)
+    needed = (
+        2.0 * REACH * np.sqrt(1.0 + rows.variance * integrals.information(most, rows.dispersion))
+    )
+    needed[most > LARGE] = np.inf
     sizes = np.searchsorted(RULES, needed)
     masses = np.empty(count.shape)
     for size in np.unique(sizes):
