@@ -253,6 +253,8 @@ LATER: dict[str, dict[str, object]] = {
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "start": None},
     "GeneralizedPosterior": {"keeps_start": False},
+    "HeteroscedasticPosterior": {"keeps_start": False},
+    "NoiseAccount": {"start": None},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False, "rests": False},

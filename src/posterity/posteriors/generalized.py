@@ -142,6 +142,10 @@ class GeneralizedPosterior(LinearPosterior):
         self.inner.copy_from(other.inner)
         self.statistics.copy_from(other.statistics)
 
+    def single(self) -> Self:
+        """A copy to be one of many that are averaged: to fit all their first rows takes too long."""
+        return replace(self.copy(), keeps_start=False)
+
     def at_the_mode(self) -> Self:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self if self.forgets else replace(self, approximation="laplace")

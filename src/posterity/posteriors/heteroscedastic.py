@@ -58,6 +58,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     mean: LinearPosterior
     spread: GeneralizedPosterior
     statistics: NoiseStatistics = field(repr=False)
+    keeps_start: bool = True
 
     learns_lean: ClassVar[bool] = False
     predicts_lean: ClassVar[bool] = False
@@ -91,6 +92,10 @@ class HeteroscedasticPosterior(LinearPosterior):
             spread=self.spread.copy(),
             statistics=self.statistics.copy(),
         )
+
+    def single(self) -> Self:
+        """A copy to be one of many that are averaged: to fit all their first rows takes too long."""
+        return replace(self.copy(), keeps_start=False)
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
@@ -261,7 +266,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         """Whether rows of a stream are kept, to be fitted together again."""
         statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
         begins = statistics.clock[0] == 0 or statistics.start is not None
-        return small and begins and not self.mean.forgets
+        return self.keeps_start and small and begins and not self.mean.forgets
 
     # ---- inner ---------------------------------------------------------------------------------
 
