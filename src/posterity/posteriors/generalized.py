@@ -143,7 +143,7 @@ class GeneralizedPosterior(LinearPosterior):
         self.statistics.copy_from(other.statistics)
 
     def single(self) -> Self:
-        """A copy to be one of many that are averaged: to fit all their first rows takes too long."""
+        """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
     def at_the_mode(self) -> Self:

@@ -94,7 +94,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         )
 
     def single(self) -> Self:
-        """A copy to be one of many that are averaged: to fit all their first rows takes too long."""
+        """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
     def copy_from(self, other: Self) -> None:
