@@ -72,7 +72,7 @@ def test_tokens_are_not_in_the_database(tmp_path: Path) -> None:
         ("/decide", {"context": {"size": 1.0}}, 422, "context.size"),
         ("/decide", {"context": {}}, 422, "context.age"),
         ("/decide", {"context": {"age": 1000.0}}, 422, "context.age"),
-        ("/decide", {"context": {"age": "old"}}, 422, "context"),
+        ("/decide", {"context": {"age": "old"}}, 422, "context.age"),
         ("/decide", {"context": [1.0, 2.0]}, 422, "context"),
         ("/decide", {"context": [1.0], "arms": ["green"]}, 422, "arms"),
         ("/decide", {"context": [1.0], "arms": []}, 422, "arms"),
@@ -109,6 +109,7 @@ def test_errors_name_the_field(
         (b"x" * 70_000, 413),
         (b'{"context": [1e999]}', 422),
         (b'{"context": [NaN]}', 400),
+        (b'{"context": {"age": "old"}', 422),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -121,6 +122,7 @@ def test_what_is_no_json_or_too_large_is_refused(
         answer = await service.client.post(f"{URL}/decide", content=content, headers=headers)
         assert answer.status_code in (status, 400), answer.text
         assert answer.json()["error"]
+        assert ("JSON has no NaN" in answer.json()["error"]) == (b"NaN" in content)
 
     with_service(tmp_path, do)
 

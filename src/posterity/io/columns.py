@@ -17,7 +17,13 @@ from posterity.io.calendar import (
     find_date_format,
     is_increasing,
 )
-from posterity.io.conversions import DECIMAL_COMMA, GROUPED_THOUSANDS, MISSING, encode_text
+from posterity.io.conversions import (
+    DECIMAL_COMMA,
+    GROUPED_THOUSANDS,
+    MISSING,
+    NUMBER_WITH_UNIT,
+    encode_text,
+)
 from posterity.io.csv_source import EXAMPLE
 from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
 from posterity.io.errors import TableError
@@ -103,6 +109,8 @@ def check_numbers(schema: Any, column: str, role: str) -> None:
         cure = ': if the comma is the decimal point, give decimal=","'
         if GROUPED_THOUSANDS.fullmatch(example):
             cure = ': say what the comma is: decimal="," or thousands=","'
+    elif NUMBER_WITH_UNIT.fullmatch(example):
+        cure = ": take the sign out of the file"
     elif role == "reward" and _is_text(pa, field.type):
         cure = ": write yes and no as 1 and 0"
     elif role == "target" and _is_text(pa, field.type):
@@ -282,6 +290,11 @@ def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
         raise TableError(
             f"column {name!r} looks like dates, as in {levels[0]!r}: give their format "
             f'(date_format="{how}"), or leave it out (drop=[{name!r}])'
+        )
+    if all(NUMBER_WITH_UNIT.fullmatch(level) for level in levels) and len(levels) > 1:
+        raise TableError(
+            f"column {name!r} holds numbers with a sign, as in {levels[0]!r}: take the sign out of "
+            f"the file; or, if they are names of categories, say so (categories=[{name!r}])"
         )
     commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
     if commas and len(commas) + numbers == len(levels):

@@ -12,6 +12,7 @@ FloatArray = NDArray[np.float64]
 # The level of what is missing, where that is a level.
 MISSING = "missing"
 DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*,\d+")
+NUMBER_WITH_UNIT = re.compile(r"[-+]?[$€£¥] ?[-+]?\d[\d.,]*|[-+]?\d[\d.,]* ?[%$€£¥]")
 GROUPED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 
 
@@ -67,6 +68,7 @@ __all__ = [
     "DECIMAL_COMMA",
     "GROUPED_THOUSANDS",
     "MISSING",
+    "NUMBER_WITH_UNIT",
     "as_days",
     "as_floats",
     "encode_text",

@@ -212,10 +212,33 @@ def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
         message = str(error)
         found = re.search(r" - at `\$?\.?([^`]*)`", message)
         unknown = re.search(r"(?:unknown|required) field `([^`]*)`", message)
-        at = [found.group(1) if found else "", unknown.group(1) if unknown else ""]
+        place = found.group(1) if found else ""
+        if place.endswith("[...]"):
+            named = _find_bad_feature(body, place.removesuffix("[...]").split("."))
+            message, place = message.replace(place, named), named
+        at = [place, unknown.group(1) if unknown else ""]
         raise RefusedError(422, message, ".".join(filter(None, at))) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusedError(400, f"the body is not valid JSON: {error}") from error
+        hint = ""
+        if re.search(rb"\b(NaN|Infinity)\b", body):
+            hint = "; JSON has no NaN and no Infinity: leave such rows out, or send another number"
+        raise RefusedError(400, f"the body is not valid JSON: {error}{hint}") from error
+
+
+def _find_bad_feature(body: bytes, path: list[str]) -> str:
+    """Where the first value is that is no number, in an object that must hold numbers only."""
+    try:
+        values = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ".".join(path) + "[...]"  # what comes after the value is no JSON
+    for name in filter(None, path):
+        values = values.get(name) if isinstance(values, dict) else None
+    wrong = [
+        name
+        for name, value in (values.items() if isinstance(values, dict) else ())
+        if isinstance(value, bool) or not isinstance(value, int | float)
+    ]
+    return ".".join([*path, *wrong[:1]]) if wrong else ".".join(path) + "[...]"
 
 
 def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
