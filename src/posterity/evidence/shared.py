@@ -212,8 +212,9 @@ class _Frame:
         kept = pooled.determined
         root = pooled.root[np.ix_(kept, kept)] / np.sqrt(max(sample.count, 1e-300))
         # Group by group, here and below: many small products, for which BLAS starts no threads.
-        within = sample.rows[:, :, :p][:, :, kept] @ np.linalg.inv(root)
-        rows = np.concatenate([within, sample.rows[:, :, p:]], axis=2)
+        filled = _drop_empty_rows(sample.rows)
+        within = filled[:, :, :p][:, :, kept] @ np.linalg.inv(root)
+        rows = np.concatenate([within, filled[:, :, p:]], axis=2)
         residual = float(pooled.residual()[0, 0]) + sample.residual
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
@@ -225,7 +226,8 @@ class _Frame:
     def plain(cls, sample: GroupSample) -> _Frame:
         """The coefficients themselves."""
         p = sample.rows.shape[1]
-        return cls(np.ones(p, dtype=bool), np.eye(p), sample.rows, sample, 1.0, True)
+        rows = _drop_empty_rows(sample.rows)
+        return cls(np.ones(p, dtype=bool), np.eye(p), rows, sample, 1.0, True)
 
     @property
     def pins(self) -> Array:
@@ -255,6 +257,16 @@ class _Frame:
         whole = np.zeros((len(self.kept),) * 2)
         whole[np.ix_(self.kept, self.kept)] = root @ self.root
         return whole
+
+
+def _drop_empty_rows(rows: Array) -> Array:
+    """Triangles (g, p, p + 1) without rows of zeros, which most are in groups of few rows."""
+    filled = rows.any(axis=2)
+    most = max(int(filled.sum(axis=1).max(initial=0)), 1)
+    if most == rows.shape[1]:
+        return rows
+    places = np.argsort(~filled, axis=1, kind="stable")[:, :most]
+    return np.ascontiguousarray(np.take_along_axis(rows, places[:, :, None], axis=1))
 
 
 def _compute_signal(
