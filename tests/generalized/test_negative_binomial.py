@@ -248,3 +248,15 @@ def test_progressive_validation() -> None:
     assert result.n_rows == 300
     assert 0.9 < result.coverage[0.95] <= 1.0
     assert result.crps < result.mae
+
+
+def test_a_first_batch_of_fewer_rows_than_features_does_not_run_away() -> None:
+    """Moments let the prior and the dispersion grow without end: log rates of sd 10,000."""
+    rng = np.random.default_rng([2, 60, 80])
+    X = rng.normal(size=(40, 80))
+    y = rng.poisson(np.exp(0.5 + X @ rng.normal(size=80) * 0.4) * rng.gamma(2.0, 0.5, 40))
+    batch = BayesianNegativeBinomialRegression().partial_fit(X[:30], y[:30])
+    whole = BayesianNegativeBinomialRegression().fit(X[:30], y[:30])
+    found, expected = (one.predict_distribution(X[30:]) for one in (batch, whole))
+    np.testing.assert_allclose(found.log_mean, expected.log_mean)
+    assert (found.log_variance < 20.0).all()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.basis.contract import Bases
+from posterity.factor import Rows
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.estimator import Way
 from posterity.posteriors.dispersed import DispersedPosterior
 
 Array = NDArray[np.float64]
@@ -115,6 +118,11 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
     _keeps_start = False
+
+    def _tell(self, way: Way, rows: Rows) -> Any:
+        # Moments of a first batch with fewer rows than features let prior and dispersion run away.
+        first = way == "append" and len(rows) > 1 and self._posterior.n_observations == 0.0
+        return super()._tell("fit" if first else way, rows)
 
     def _get_learned_likelihood(self) -> DispersedCounts:
         return DispersedCounts(self.dispersion_)
