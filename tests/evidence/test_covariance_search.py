@@ -87,5 +87,6 @@ def test_many_columns_end_at_a_maximum_too() -> None:
     task = task_of(1, 40, 150, 90, NOISES[0])
     best = search(task, 40, 0.05, task.frame.scale, 0.01).root
     point = task.at(best).diagonalize()
-    steps = point.units(np.tril_indices(40)) * point.slope[np.tril_indices(40)]
+    lower = np.tril_indices(40)
+    steps = point.compute_units(lower).multiply_transposed(point.slope[lower])
     assert np.abs(steps).max() < 0.05

@@ -17,12 +17,16 @@ FAR = 1e6
 
 # How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
 STARTS = 4
-# Slopes at which the search begins anew, from what it has found.
+# Slopes at which the search by slopes starts again from its best point, in new units.
 ROUGH = (3.0, 0.3)
 # Steps of Fisher scoring at most, and the longest logarithm in one.
 MOST_STEPS, LONGEST_STEP = 30, 1.5
-# Columns up to which the search knows how each two variances or covariances go together.
-FEW_COLUMNS = 32
+# Fisher scoring is slow where a step is longer than this part of the last one, and the point is near
+# the best where no logarithm changes by more than this.
+SLOW, NEAR = 0.5, 0.3
+# Columns up to which the curvature of each pair of entries is computed, and the least tolerance of
+# more columns.
+FEW_COLUMNS, NEAR_ENOUGH = 32, 0.01
 
 
 @dataclass(frozen=True)
@@ -47,52 +51,107 @@ class Point:
         slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
         return replace(self, root=self.root @ basis, slope=slope, information=information)
 
-    def units(self, lower: Lower) -> Array:
-        """Directions of the entries of K, D = L K K' L', as long as their standard deviations.
-
-        From the expected curvature: (e, e) for e entries. Of many columns each entry is taken by
-        itself: (e,).
-        """
+    def compute_units(self, lower: Lower) -> Units:
+        """Directions of the entries of K, D = L K K' L', as long as their standard deviations."""
         curvature = self._compute_curvature(lower)
-        if curvature.ndim == 1:
-            return np.asarray(1.0 / np.sqrt(curvature + self.prior.curvature_of_shape(lower)))
-        values, directions = np.linalg.eigh(curvature + self.prior.curvature(self.root, lower))
-        return np.asarray(directions / np.sqrt(np.maximum(values, 1.0)))
+        together, alone = _split(lower, curvature.together)
+        matrix = curvature.matrix + self.prior.curvature(self.root, together)
+        values, directions = np.linalg.eigh(matrix)
+        return Units(
+            curvature.together,
+            np.asarray(directions / np.sqrt(np.maximum(values, 1.0))),
+            1.0 / np.sqrt(curvature.alone + self.prior.curvature_of_shape(alone)),
+        )
 
     def compute_volume(self, lower: Lower) -> float:
         """-2 log of the part of the prior's volume that the groups leave (Laplace's formula).
 
         Of the shape of D only: of its scale all priors know as little.
         """
-        curvature, own = self._compute_curvature(lower), self.prior.curvature_of_shape(lower)
-        if curvature.ndim == 1:
-            return float(np.sum(np.log1p(curvature / own)))
-        scale = np.where(lower[0] == lower[1], 1.0 / np.sqrt(len(self.root)), 0.0)
-        curvature = curvature - np.outer(scale, scale @ curvature)
-        curvature = curvature - np.outer(curvature @ scale, scale)
-        values = np.linalg.eigvalsh(curvature / np.sqrt(np.outer(own, own)))
-        return float(np.sum(np.log1p(np.maximum(values, 0.0))))
+        curvature = self._compute_curvature(lower)
+        together, alone = _split(lower, curvature.together)
+        own, matrix = self.prior.curvature_of_shape(together), curvature.matrix
+        scale = np.where(together[0] == together[1], 1.0 / np.sqrt(len(self.root)), 0.0)
+        matrix = matrix - np.outer(scale, scale @ matrix)
+        matrix = matrix - np.outer(matrix @ scale, scale)
+        values = np.linalg.eigvalsh(matrix / np.sqrt(np.outer(own, own)))
+        volume = np.sum(np.log1p(np.maximum(values, 0.0)))
+        volume += np.sum(np.log1p(curvature.alone / self.prior.curvature_of_shape(alone)))
+        return float(volume)
 
     def compute_spread(self, lower: Lower) -> Array:
         """(p,) variances of the logarithms of D along its root's columns (Laplace's formula)."""
-        squares = np.square(self.units(lower))
-        variances = 2.0 * (squares if squares.ndim == 1 else squares.sum(axis=1))
+        variances = 2.0 * self.compute_units(lower).compute_squares()
         return 4.0 * variances[lower[0] == lower[1]]
 
-    def _compute_curvature(self, lower: Lower) -> Array:
-        """How the groups' deviance curves along the entries of K; of many, each by itself."""
-        N, (i, j) = self.information, lower
-        if len(self.root) > FEW_COLUMNS:
-            diagonals = np.diagonal(N, axis1=1, axis2=2)
-            return np.asarray(2.0 * (diagonals.T @ diagonals + np.sum(N**2, axis=0))[i, j])
-        p = len(self.root)
-        flat = N.reshape(len(N), p * p)
-        products = (flat.T @ flat).reshape(p, p, p, p)
-        one, two = (i[:, None], j[:, None]), (i[None], j[None])
-        both = products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
-        total = N.sum(axis=0)[i, j]
+    def _compute_curvature(self, lower: Lower) -> Curvature:
+        """How the groups' deviance curves along the entries of K: the expected curvature."""
+        p, N, total = len(self.root), self.information, self.information.sum(axis=0)
+        if p <= FEW_COLUMNS:
+            together = np.ones(len(lower[0]), dtype=bool)
+            (i, j), flat = lower, N.reshape(len(N), p * p)
+            products = (flat.T @ flat).reshape(p, p, p, p)
+            one, two = (i[:, None], j[:, None]), (i[None], j[None])
+            both = (
+                products[one[0], two[0], one[1], two[1]] + products[one[0], two[1], one[1], two[0]]
+            )
+            total = total[i, j]
+            alone = np.zeros(0)
+        else:
+            together, (i, j) = lower[0] == lower[1], _split(lower, lower[0] == lower[1])[1]
+            squares, diagonals = np.sum(N**2, axis=0), np.diagonal(N, axis1=1, axis2=2)
+            both, total = 2.0 * squares, np.diagonal(total)
+            alone = 2.0 * (diagonals.T @ diagonals + squares)[i, j]
         both -= np.outer(total, total) * (2.0 / max(self.residual_df, 1.0))
-        return np.asarray(2.0 * both)
+        return Curvature(together, 2.0 * both, alone)
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """A matrix (k, k) for the entries of K that go ``together`` (e,), a number for each ``alone``.
+
+    Of few columns all entries go together, of many the variances, and each covariance is alone.
+    """
+
+    together: NDArray[np.bool_]
+    matrix: Array
+    alone: Array
+
+
+@dataclass(frozen=True)
+class Units:
+    """Directions (k, k) of the entries that go ``together`` (e,), and lengths of all others."""
+
+    together: NDArray[np.bool_]
+    directions: Array
+    lengths: Array
+
+    def multiply(self, steps: Array) -> Array:
+        """The entries (e,) that so many units of each direction make."""
+        return self._apply(self.directions, steps)
+
+    def multiply_transposed(self, slopes: Array) -> Array:
+        """Slopes by the directions, from those by the entries (e,)."""
+        return self._apply(self.directions.T, slopes)
+
+    def compute_squares(self) -> Array:
+        """(e,) variances of the entries."""
+        squares = np.empty(len(self.together))
+        squares[self.together] = np.square(self.directions).sum(axis=1)
+        squares[~self.together] = np.square(self.lengths)
+        return squares
+
+    def _apply(self, matrix: Array, values: Array) -> Array:
+        result = np.empty(len(values))
+        result[self.together] = matrix @ values[self.together]
+        result[~self.together] = self.lengths * values[~self.together]
+        return result
+
+
+def _split(lower: Lower, some: NDArray[np.bool_]) -> tuple[Lower, Lower]:
+    """The rows and columns of some entries, and of all others."""
+    (i, j) = lower
+    return (i[some], j[some]), (i[~some], j[~some])
 
 
 class Deviance(Protocol):
@@ -120,44 +179,53 @@ def search(task: Deviance, p: int, least: float, largest: float, tolerance: floa
 def search_from(task: Deviance, root: Array, tolerance: float) -> Point:
     """The best D from a root of another."""
     lower: Any = np.tril_indices(len(root))
-    best, found = _run_fisher_scoring(task, task.at(root), lower, tolerance)
-    for until in () if found else (*ROUGH, tolerance):
+    if len(root) > FEW_COLUMNS:
+        tolerance = max(tolerance, NEAR_ENOUGH)
+    best, left = _run_fisher_scoring(task, task.at(root), lower, tolerance)
+    if left <= tolerance:
+        return best
+    for until in (tolerance,) if left <= ROUGH[0] else (*ROUGH, tolerance):
         best = _search_by_gradient(task, best, lower, until)
     return best
 
 
 def _run_fisher_scoring(
     task: Deviance, best: Point, lower: Lower, tolerance: float
-) -> tuple[Point, bool]:
-    """Fisher scoring as long as each step is for the better; also whether it has come to its end.
+) -> tuple[Point, float]:
+    """Fisher scoring as long as each step is for the better; also the longest step that is left.
 
     In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
-    from the best one in these.
+    from the best one in these. It ends, too, where steps get shorter slowly, as those of many
+    columns do: slopes alone are faster then.
     """
+    last = np.inf
     for _ in range(MOST_STEPS):
         best = best.diagonalize()
-        unit = best.units(lower)
+        unit = best.compute_units(lower)
         entries = 2.0 * best.slope[lower]
-        steps = -_multiply(unit.T, entries)
-        if np.abs(steps).max(initial=0.0) <= tolerance:
-            return best, True
-        entries = _multiply(unit, steps)
-        entries *= min(1.0, LONGEST_STEP / np.abs(entries).max())
-        point = _evaluate_root(task, best.root @ _build_factor(entries, lower))
+        steps = -unit.multiply_transposed(entries)
+        longest = float(np.abs(steps).max(initial=0.0))
+        entries = unit.multiply(steps)
+        far = float(np.abs(entries).max(initial=0.0))
+        if longest <= tolerance or (longest > SLOW * last and far <= NEAR):
+            return best, longest
+        last = longest
+        factor = _build_factor(entries * min(1.0, LONGEST_STEP / far), lower)
+        point = _evaluate_root(task, best.root @ factor)
         if point is None or not point.value < best.value:
             break
         best = point
-    return best, False
+    return best, last
 
 
 def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
     """The best D by its slopes alone, in the same units around ``start``."""
     start = start.diagonalize()
-    unit = start.units(lower)
+    unit = start.compute_units(lower)
     found = [start]
 
     def deviance(steps: Array) -> tuple[float, Array]:
-        K = _build_factor(_multiply(unit, steps), lower)
+        K = _build_factor(unit.multiply(steps), lower)
         point = _evaluate_root(task, start.root @ K)
         if point is None:
             return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
@@ -165,21 +233,18 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
         by_entry *= np.where(lower[0] == lower[1], K[lower], 1.0)
-        return point.value, _multiply(unit.T, np.asarray(by_entry))
+        return point.value, unit.multiply_transposed(np.asarray(by_entry))
 
+    # So far from the best in all entries together, in their standard deviations.
+    enough = tolerance**2 / max(abs(start.value), 1.0)
     minimize(
         deviance,
         np.zeros(len(lower[0])),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": 1e-15},
+        options={"maxiter": 300, "maxcor": 20, "gtol": tolerance, "ftol": enough},
     )
     return found[0]
-
-
-def _multiply(unit: Array, entries: Array) -> Array:
-    """A matrix (e, e), or the diagonal (e,) of one, times entries (e,)."""
-    return np.asarray(unit * entries if unit.ndim == 1 else unit @ entries)
 
 
 def _evaluate_root(task: Deviance, root: Array) -> Point | None:

@@ -43,6 +43,8 @@ FEW_GROUPS = 16
 LEAST_NOISE = 1e-20
 # Groups that the prior of D may be worth, for each coefficient, the most strict first.
 STRENGTHS = (64.0, 8.0, 1.0)
+# The tolerance at which they are compared.
+ROUGH = 0.03
 # Most by which the logarithm of a variance over groups is raised where it is uncertain.
 MOST_SPREAD = 1.0
 # Variance that all coefficients together explain under `unit_information`, in units of the noise's.
@@ -316,15 +318,15 @@ def _find_covariance(
         _Deviance(frame, noise, mean, free, CovariancePrior(strength, frame.scale))
         for strength in strengths
     ]
-    best = search(tasks[0], p, least, frame.scale, tolerance)
-    lowest = best.value + best.compute_volume(lower)
+    best = search(tasks[0], p, least, frame.scale, ROUGH)
+    chosen, lowest = tasks[0], best.value + best.compute_volume(lower)
     for task in tasks[1:]:
-        point = search_from(task, best.root, tolerance)
+        point = search_from(task, best.root, ROUGH)
         deviance = point.value + point.compute_volume(lower)
         if deviance >= lowest:
             break
-        best, lowest = point, deviance
-    return best
+        chosen, best, lowest = task, point, deviance
+    return search_from(chosen, best.root, tolerance)
 
 
 def _compute_expected_root(point: Point) -> Array:
