@@ -21,7 +21,7 @@ STARTS = 4
 ROUGH = (3.0, 0.3)
 # Steps of Fisher scoring at most, and the longest logarithm in one.
 MOST_STEPS, LONGEST_STEP = 30, 1.5
-# Fisher scoring is slow where a step is longer than this part of the last one, and the point is near
+# Fisher scoring is slow where a step is longer than this part of the last one. The point is near
 # the best where no logarithm changes by more than this.
 SLOW, NEAR = 0.5, 0.3
 # Columns up to which the curvature of each pair of entries is computed, and the least tolerance of
