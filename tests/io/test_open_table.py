@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ import pyarrow.parquet  # noqa: E402
 
 from posterity.io import TableError, TableStream, open_table  # noqa: E402
 
-KINDS = ("csv", "csv.gz", "tsv", "parquet", "arrow")
+KINDS = ("csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet", "arrow")
 
 
 def write(path: Path, table: Any) -> Path:
@@ -29,6 +30,9 @@ def write(path: Path, table: Any) -> Path:
         pyarrow.parquet.write_table(table, path, row_group_size=700)
     elif path.suffix == ".arrow":
         pyarrow.feather.write_feather(table, str(path), compression="uncompressed", chunksize=600)
+    elif ".jsonl" in path.name:
+        lines = "\n\n".join(json.dumps(row, default=str) for row in table.to_pylist()).encode()
+        path.write_bytes(gzip.compress(lines) if path.suffix == ".gz" else lines)
     else:
         delimiter = "\t" if path.suffix == ".tsv" else ","
         plain = path.with_name("plain.csv")
@@ -445,3 +449,31 @@ def test_a_row_longer_than_a_block(tmp_path: Path) -> None:
     path = text_file(tmp_path, "x,y\n1,2\n" + "1" * 3_000_000 + ",2\n")
     with pytest.raises(TableError, match=r"row longer than 1,048,576 bytes: is a quote left open"):
         read(open_table(path, "y"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"x": "high", "y": 1}', "column 'x' held a number until line 41, where it holds text"),
+        ('{"x": 1,', "line 41 is not JSON, or cut off"),
+        ("[1, 2]", "line 41 is not an object but an array"),
+        ('{"x": 1, "y": null}', "line 41, column 'y' is missing"),
+    ],
+)
+def test_json_lines_say_where_they_are_wrong(tmp_path: Path, line: str, message: str) -> None:
+    rows = [f'{{"x": {i % 3}, "y": {i}, "when": "2021-04-30T12:00:00.5Z"}}' for i in range(20)]
+    path = text_file(tmp_path, "\n\n".join([*rows, line]), "t.jsonl")
+    with pytest.raises(TableError, match=message):
+        read(open_table(path, "y", drop=["when"]))
+
+
+def test_times_in_json_lines_are_times(tmp_path: Path) -> None:
+    rows = [f'{{"y": {i}, "when": "2021-04-{i + 1:02d}T12:00:00.5"}}' for i in range(20)]
+    stream = open_table(text_file(tmp_path, "\n".join(rows), "t.jsonl"), "y", dates="days")
+    X, _ = read(stream)
+    assert np.allclose(np.diff(X[:, 0]), 1.0)
+
+
+def test_json_in_a_csv_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="the content is JSON lines"):
+        open_table(text_file(tmp_path, '{"x": 1, "y": 2}\n'), "y")

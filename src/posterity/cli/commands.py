@@ -103,9 +103,10 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 def evaluate(**options: Any) -> None:
     """Predict, then learn, every row of FILE, and score the predictions.
 
-    FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), Parquet
-    (.parquet) or Arrow (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or -
-    for standard input. It is read in batches, never whole. Numbers and booleans are used as they
+    FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), JSON
+    lines (.jsonl, .ndjson, also with .gz; an object in each line), Parquet (.parquet) or Arrow
+    (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or - for standard input.
+    It is read in batches, never whole. Numbers and booleans are used as they
     are. Text columns are categories: their levels are those of the first batch, and a level that
     turns up later counts as none of them. Dates are refused, unless --dates says what they become.
     """

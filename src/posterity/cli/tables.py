@@ -58,7 +58,7 @@ class TableSettings:
         return open_table(path, self.target, **asked)
 
 
-_ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz"}
+_ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
 
 
 def called(file: str) -> str:

@@ -108,9 +108,9 @@ several_quantiles = click.option(
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and write what was learned to a model file.
 
-    FILE is read as by evaluate: CSV, Parquet or Arrow, a folder of such files, or - for standard
-    input. The model file keeps the names of the columns, the target, what to do about missing
-    values and the means that they are filled in with, so that update and predict know them
+    FILE is read as by evaluate: CSV, JSON lines, Parquet or Arrow, a folder of such files, or - for
+    standard input. The model file keeps the names of the columns, the target, what to do about
+    missing values and the means that they are filled in with, so that update and predict know them
     again. A file of that name is replaced.
     """
     from posterity.cli.learn import FitSettings

@@ -215,10 +215,8 @@ class CsvSource:
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
         if not pa.types.is_string(field.type):
-            return pa.field(field.name, _settle_types(field.type))
-        words = values.drop_null()[:1000].to_pylist()
-        odd = next((word for word in words if not _can_read(word)), "")
-        return pa.field(field.name, field.type, metadata={EXAMPLE: odd.encode()})
+            return pa.field(field.name, settle_type(field.type))
+        return describe_text(field, values)
 
     def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
         """Whether a column of text holds numbers whose thousands may be grouped."""
@@ -320,16 +318,24 @@ class CsvSource:
         )
 
 
+def describe_text(field: Any, values: Any) -> Any:
+    """The field of a column of text, with a value that is in the way of numbers."""
+    words = values.drop_null()[:1000].to_pylist()
+    odd = next((word for word in words if not _can_read(word)), "")
+    return field.with_metadata({EXAMPLE: odd.encode()})
+
+
+def settle_type(inferred: Any) -> Any:
+    """The type of a column that Arrow inferred from the first block: every number is a float64."""
+    import pyarrow as pa
+
+    number = pa.types.is_integer(inferred) or pa.types.is_null(inferred)
+    return pa.float64() if number else inferred
+
+
 def _can_read(word: str) -> bool:
     try:
         float(word)
     except ValueError:
         return False
     return True
-
-
-def _settle_types(inferred: Any) -> Any:
-    import pyarrow as pa
-
-    number = pa.types.is_integer(inferred) or pa.types.is_null(inferred)
-    return pa.float64() if number else inferred

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from posterity.io.csv_source import Batches, CsvSource, TextFormat
 from posterity.io.errors import TableError
+from posterity.io.json_source import JsonLinesSource
 
 
 class Source(Protocol):
@@ -142,9 +143,12 @@ class ArrowSource:
 
 
 _CSV_ENDINGS = (".csv", ".tsv", ".txt")
+_JSON_ENDINGS = (".jsonl", ".ndjson")
 _ENDINGS: dict[str, tuple[str, Callable[..., Source]]] = {
     **dict.fromkeys(_CSV_ENDINGS, ("CSV", CsvSource)),
     **{ending + ".gz": ("gzip", CsvSource) for ending in _CSV_ENDINGS},
+    **dict.fromkeys(_JSON_ENDINGS, ("JSON lines", JsonLinesSource)),
+    **{ending + ".gz": ("gzip", JsonLinesSource) for ending in _JSON_ENDINGS},
     **dict.fromkeys((".parquet", ".pq"), ("Parquet", ParquetSource)),
     **dict.fromkeys((".arrow", ".feather"), ("Arrow", ArrowSource)),
 }
@@ -154,6 +158,7 @@ _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip or Excel",
     b"\x89HDF": "HDF5",
+    b"{": "JSON lines",
 }
 
 

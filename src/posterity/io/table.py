@@ -282,11 +282,12 @@ def open_table(
         Anything with the Arrow stream interface (pandas, Polars, PyArrow, DuckDB), a cursor that
         has run its query (ADBC, sqlite3 and others of PEP 249), or an iterator of tables with the
         same columns. A reader, cursor or iterator can be read only once. The ending of a path says
-        what it is: .csv, .tsv, .txt (each also with .gz), .parquet, .pq, .arrow or .feather. A
-        folder of such files, or a pattern as ``"rides-*.csv"``, is one table: its files in the
-        order of their names, those that begin with . or _ left out. The first line of a text file
+        what it is: .csv, .tsv, .txt, .jsonl, .ndjson (each also with .gz), .parquet, .pq, .arrow or
+        .feather. A folder of such files, or a pattern as ``"rides-*.csv"``, is one table: its files
+        in the order of their names, those that begin with . or _ left out. The first line of CSV
         holds the column names; the delimiter is comma, semicolon, tab or bar, whichever of these
-        comes first in this list and is in that line. A quoted field may not hold a line break.
+        comes first in this list and is in that line. A quoted field may not hold a line break. Each
+        line of JSON lines is an object; a key that it lacks is a missing value.
     target : str
         Column to predict; numbers or booleans, or with ``labels`` anything.
     features : sequence of str, optional
