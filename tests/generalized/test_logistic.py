@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -22,8 +24,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from posterity import BayesianLogisticRegression
+from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 from posterity.basis import Polynomial
+from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
 
 RNG = np.random.default_rng(0)
@@ -257,6 +260,30 @@ def test_merged_models_know_the_rows_of_both() -> None:
         half.merge(BayesianLogisticRegression(prior_precision=1.0).fit(X, np.where(Y, "a", "b")))
     with pytest.raises(ValueError, match="differ in prior"):
         half.merge(BayesianLogisticRegression(prior_precision=2.0).fit(X, Y))
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("parts", [(0, 20, 40, 63), (0, 20, 300), (0, 100, 300)], ids=str)
+def test_parts_of_few_rows_merge_as_one_fit(learn: str, parts: tuple[int, ...]) -> None:
+    models = [
+        getattr(BayesianPoissonRegression(), learn)(X[first:last], Y[first:last])
+        for first, last in pairwise(parts)
+    ]
+    merged = reduce(lambda one, two: one.merge(two), models)
+    whole = BayesianPoissonRegression().fit(X[: parts[-1]], Y[: parts[-1]])
+    off = np.abs(merged.coef_ - whole.coef_) / whole.posterior_.std()[1:]
+    assert off.max() < (1e-6 if parts[-1] < 64 else 0.1)
+    assert merged.n_observations_ == parts[-1]
+
+
+def test_a_large_first_batch_is_not_kept() -> None:
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(3000, 2))
+    counts = rng.poisson(np.exp(0.3 * Z[:, 0]))
+    sizes = [
+        len(dumps(BayesianPoissonRegression().partial_fit(Z[:n], counts[:n]))) for n in (300, 3000)
+    ]
+    assert sizes[0] == sizes[1]
 
 
 def test_separated_classes_and_extremes() -> None:

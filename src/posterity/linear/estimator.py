@@ -207,7 +207,8 @@ class LinearEstimator(LinearReader):
 
         Exact for Gaussian rows. Of other likelihoods the Gaussian rows that stand for the
         observations of both are added up: had these come to one model, they would have been found
-        from more knowledge, and would differ a little; the longer both have learned, the less.
+        from more knowledge, and would differ a little; the longer both have learned, the less. A
+        model of labels or counts that still keeps its first rows brings the rows themselves.
 
         Raises
         ------

@@ -89,10 +89,15 @@ class StartRows:
         """Whether rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
         full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))
-        return n >= enough(p + 1) and (full or float(np.mean(variance)) <= sure)
+        return n >= self.n_enough and (full or float(np.mean(variance)) <= sure)
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def n_enough(self) -> int:
+        """How many rows are kept at least."""
+        return max(ROWS, ROWS_A_COEFFICIENT * (self.X.shape[1] + 1))
 
     @property
     def rows(self) -> SiteRows:
@@ -102,11 +107,6 @@ class StartRows:
 
 def _make_room(n: int) -> int:
     return n + max(1, n // 2)
-
-
-def enough(n_coefficients: int) -> int:
-    """How many rows are kept."""
-    return max(ROWS, ROWS_A_COEFFICIENT * n_coefficients)
 
 
 def count_rows_until(weights: NDArray[np.float64], left: int) -> int:

@@ -182,8 +182,12 @@ class GeneralizedPosterior(LinearPosterior):
         """
         if self.forgets:
             self.predict_then_learn(X, y, weights, elapsed, offsets)
-        else:
-            self._together(self._check_rows(X, y, weights, elapsed, offsets))
+            return
+        rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.starts
+        self._together(rows)
+        start = StartRows.of(rows)
+        if starts and 0 < len(start) < start.n_enough:
+            self.statistics.start = start
 
     def append(
         self,
@@ -275,14 +279,29 @@ class GeneralizedPosterior(LinearPosterior):
         statistics.together = -1.0
 
     def merge(self, other: Self) -> None:
-        """Learn the site rows of ``other``, as it found them; the prior counts once."""
-        self.inner.merge(other.inner)
+        """Learn the rows of ``other`` where it keeps them, else its site rows as it found them.
+
+        The prior counts once.
+        """
         mine, its = self.statistics, other.statistics
-        mine.start = None
-        mine.log_sites += its.log_sites
-        mine.log_predictive += its.log_predictive
-        mine.seen += its.seen
-        mine.effective += its.effective
+        log_predictive = mine.log_predictive + its.log_predictive
+        if mine.start is None and its.start is None:
+            self.inner.merge(other.inner)
+            mine.log_sites += its.log_sites
+            mine.seen += its.seen
+            mine.effective += its.effective
+            mine.log_predictive = log_predictive
+            return
+        one, two = (self, other) if its.start is not None else (other, self)
+        trial, start = one.copy(), two.statistics.start
+        assert start is not None
+        if trial.starts:
+            trial._keep(start.rows, now=True)
+        else:
+            trial._close(start.rows)
+            trial._together(start.rows)
+        trial.statistics.log_predictive = log_predictive
+        self.copy_from(trial)
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
@@ -463,14 +482,15 @@ class GeneralizedPosterior(LinearPosterior):
         self.copy_from(trial)
         return join_learned(learned)
 
-    def _keep(self, rows: SiteRows) -> None:
-        """Keep rows that were learned; when it is due fit all that are kept together again."""
-        statistics = self.statistics
-        start = statistics.start
-        start, over = StartRows.of(rows) if start is None else start.join(rows), False
-        if start.count_missing() <= 0:
+    def _keep(self, rows: SiteRows, *, now: bool = False) -> None:
+        """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
+        statistics, before, over = self.statistics, self.statistics.start, False
+        start = StartRows.of(rows) if before is None else before.join(rows)
+        due = now or start.count_missing() <= 0
+        if due:
             self._fit_again(start.rows)
             start = start.fitted()
+        if due or before is None:
             over = start.suffices(self.inner.linear_moments(start.X)[1])
         statistics.start = None if over or not len(start) else start
 

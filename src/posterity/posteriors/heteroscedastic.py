@@ -110,8 +110,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         if self.mean.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial = self.copy()
+        trial, starts = self.copy(), self.starts
         trial._together(X, y, weights, elapsed)
+        start = StartRows.of(_make_site_rows(X, y, weights))
+        if starts and 0 < len(start) < start.n_enough:
+            trial.statistics.start = start
         self.copy_from(trial)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -170,7 +173,23 @@ class HeteroscedasticPosterior(LinearPosterior):
         self.copy_from(trial)
 
     def merge(self, other: Self) -> None:
-        """Learn the rows of ``other`` as it weighed them; each prior counts once."""
+        """Learn the rows of ``other`` where it keeps them, else as it weighed them.
+
+        Each prior counts once.
+        """
+        one, two = (self, other) if other.statistics.start is not None else (other, self)
+        start = two.statistics.start
+        if start is not None:
+            trial, X, y = one.copy(), start.X, start.y[:, None]
+            if trial.starts:
+                trial._keep(X, y, start.weights, now=True)
+            else:
+                trial._together(X, y, start.weights, np.zeros(len(X)))
+            trial.statistics.log_predictive = (
+                self.statistics.log_predictive + other.statistics.log_predictive
+            )
+            self.copy_from(trial)
+            return
         trial, theirs = self.copy(), other.copy()
         theirs._change_units(trial._log_unit_of(theirs))
         trial.mean.merge(theirs.mean)
@@ -178,7 +197,6 @@ class HeteroscedasticPosterior(LinearPosterior):
         mine, its = trial.statistics, theirs.statistics
         mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
-        mine.start = None
         trial._move(its.centre, its.level, other.n_effective)
         trial._update_weights()
         self.copy_from(trial)
@@ -279,13 +297,15 @@ class HeteroscedasticPosterior(LinearPosterior):
         start = statistics.start
         return 1 if start is None else min(count, start.count_missing())
 
-    def _keep(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Keep rows that were learned; when it is due fit all that are kept together again."""
-        rows, start, over = _make_site_rows(X, y, weights), self.statistics.start, False
-        start = StartRows.of(rows) if start is None else start.join(rows)
-        if start.count_missing() <= 0:
+    def _keep(self, X: Array, y: Array, weights: Array | None, *, now: bool = False) -> None:
+        """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
+        rows, before, over = _make_site_rows(X, y, weights), self.statistics.start, False
+        start = StartRows.of(rows) if before is None else before.join(rows)
+        due = now or start.count_missing() <= 0
+        if due:
             self._fit_again(start)
             start = start.fitted()
+        if due or before is None:
             over = start.suffices(self._compute_relative_precision(start.X)[1], SURE)
         self.statistics.start = None if over or not len(start) else start
 
