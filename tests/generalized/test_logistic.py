@@ -264,13 +264,13 @@ def test_merged_models_know_the_rows_of_both() -> None:
 
 @pytest.mark.parametrize("learn", ["fit", "partial_fit"])
 @pytest.mark.parametrize("parts", [(0, 20, 40, 63), (0, 20, 300), (0, 100, 300)], ids=str)
-def test_parts_of_few_rows_merge_as_one_fit(learn: str, parts: tuple[int, ...]) -> None:
+def test_parts_of_few_rows_merge_as_one_batch(learn: str, parts: tuple[int, ...]) -> None:
     models = [
         getattr(BayesianPoissonRegression(), learn)(X[first:last], Y[first:last])
         for first, last in pairwise(parts)
     ]
     merged = reduce(lambda one, two: one.merge(two), models)
-    whole = BayesianPoissonRegression().fit(X[: parts[-1]], Y[: parts[-1]])
+    whole = BayesianPoissonRegression().partial_fit(X[: parts[-1]], Y[: parts[-1]])
     off = np.abs(merged.coef_ - whole.coef_) / whole.posterior_.std()[1:]
     assert off.max() < (1e-6 if parts[-1] < 64 else 0.1)
     assert merged.n_observations_ == parts[-1]
