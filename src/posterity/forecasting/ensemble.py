@@ -108,7 +108,9 @@ class Learner:
         share = max(1, BLOCK // (size * (form.length + 3 * h)))
         for first in range(0, len(triangles), share):
             which = slice(first, first + share)
-            posterior = Posterior.of(triangles[which], start.count[which], prior)
+            posterior = Posterior.of(
+                triangles[which], start.count[which], prior, n_lags=form.window.shape[1]
+            )
             unit = scale[which, None]
             draws, last = posterior.draws(size), start.last[which] / unit
             found = paths(form, draws, last, start.ahead[which], h).in_units(unit)

@@ -30,6 +30,8 @@ FARTHEST = 16.0
 SHARED_POINTS, SHARED_SPREAD = 25, 2.0
 # Before any row the noise is worth so many, of the size of the naive forecast's errors.
 NOISE_ROWS = 2.0
+# Root mean square of a lag, in units of the naive errors, below which it has hardly moved.
+STILL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +69,30 @@ class Posterior:
     rows: Array
 
     @classmethod
-    def of(cls, triangles: Array, count: Array, prior: Prior | None = None) -> Posterior:
-        """From triangles (S, p + 1, p + 1) of ``count`` (S,) rows."""
+    def of(
+        cls, triangles: Array, count: Array, prior: Prior | None = None, *, n_lags: int = 0
+    ) -> Posterior:
+        """From triangles (S, p + 1, p + 1) of ``count`` (S,) rows, in units of the naive errors.
+
+        The first ``n_lags`` coefficients are those of lags. Lags that hardly moved, as of a series
+        that was constant until its last row, tell nothing of theirs, which are near 0 then.
+        """
         p = triangles.shape[1] - 1
         root, target = triangles[:, :p, :p], triangles[:, :p, p]
         naive = np.square(triangles[:, :, p]).sum(axis=1) / np.maximum(count, 1.0)
         if prior is None:
             size = np.sqrt(np.square(root).sum(axis=1) / np.maximum(count, 1.0)[:, None])
             scale = 1.0 / np.where(size > 0.0, size, 1.0)
+            lags = slice(0, n_lags)
+            scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], STILL))
             turned, mean = root * scale[:, None, :], np.zeros(p)
         else:
             target, turned, mean = target - root @ prior.mean, root @ prior.root, prior.mean
         left, values, right = np.linalg.svd(turned)
         projections = (np.swapaxes(left, 1, 2) @ target[:, :, None])[:, :, 0]
         squares = np.square(values)
-        ratios, log_prior = _make_grid(squares, count, shared=prior is not None)
+        signal = None if prior else np.maximum(np.count_nonzero(root.any(axis=1), axis=1), 1)
+        ratios, log_prior = _make_grid(len(root), p, signal)
         shares = ratios[:, :, None] / (ratios[:, :, None] + squares[:, None, :])
         residuals = (shares @ np.square(projections)[:, :, None])[:, :, 0]
         residuals += (np.square(triangles[:, p, p]) + NOISE_ROWS * naive)[:, None]
@@ -131,15 +142,16 @@ def make_sobol_points(size: int, dimensions: int) -> Array:
     return points
 
 
-def _make_grid(squares: Array, count: Array, *, shared: bool) -> tuple[Array, Array]:
-    """Ratios (S, G) and the log of what is believed of each before the data (G,)."""
-    p = squares.shape[1]
-    if shared:
+def _make_grid(n_series: int, p: int, signal: Array | None) -> tuple[Array, Array]:
+    """Ratios (S, G) and the log of what is believed of each before the data (G,).
+
+    ``signal`` (S,) is how much coefficients that are as large as the noise explain; with a shared
+    prior it is None.
+    """
+    if signal is None:
         log_ratios = np.linspace(-3.0, 3.0, SHARED_POINTS) * SHARED_SPREAD
         log_prior = -0.5 * np.square(log_ratios / SHARED_SPREAD)
-        return np.broadcast_to(np.exp(log_ratios), (len(squares), SHARED_POINTS)), log_prior
+        return np.broadcast_to(np.exp(log_ratios), (n_series, SHARED_POINTS)), log_prior
     log_ratios, log_prior = make_log_ratio_grid(p)
     some = np.abs(log_ratios) < FARTHEST
-    signal = squares.sum(axis=1) / np.maximum(count, 1.0)
-    signal = np.where(signal > 0.0, signal, 1.0)
     return np.exp(log_ratios[some]) * signal[:, None], log_prior[some]
