@@ -147,3 +147,19 @@ def test_a_bound_in_a_stream_is_known_from_the_past_alone() -> None:
     progress = Forecaster(seasonality=()).fit(y[:50]).forecast_then_learn(y[50:], h=1)
     assert (progress.low[:11] >= 0.0).all()
     assert (progress.low[11:] < 0.0).all()
+
+
+def test_a_change_after_a_constant_stretch_is_no_explosion() -> None:
+    for before, after in [(2.5, 2.25), (7.0, 8.0), (-7.5, 8.0)]:
+        forecast = Forecaster().fit([before] * 60 + [after]).forecast(4)
+        low, high = forecast.interval(0.95)
+        assert (np.abs(forecast.median() - after) < abs(after - before)).all()
+        assert (high - low < 4.0 * abs(after - before)).all()
+
+
+def test_values_missing_at_the_end_make_forecasts_wide() -> None:
+    y = np.cumsum(np.random.default_rng(1).normal(size=120))
+    whole = Forecaster().fit(y).forecast(13)
+    cut = Forecaster().fit(np.append(y, [np.nan] * 10)).forecast(3)
+    assert cut.std() == pytest.approx(whole.std()[10:], rel=0.25)
+    assert cut.median() == pytest.approx(whole.median()[10:], abs=0.5)

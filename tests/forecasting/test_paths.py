@@ -108,3 +108,29 @@ def test_where_all_draws_explode_they_are_drawn_to_the_naive_forecast() -> None:
     found = paths(LAGS, draws, np.array([[0.0, 1.0]]), np.zeros((1, 20, 0)), 20)
     assert usual(found.responses).all()
     assert np.abs(found.mean).max() < 25.0
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_steps_after_a_gap_are_those_of_a_longer_horizon(log: bool) -> None:
+    draws = Draws(np.array([[[0.5, -0.2]], [[0.3, 0.1]]]), np.array([[0.1], [0.2]]))
+    last, behind, h = np.array([[1.0, 1.2, 1.1]] * 2), np.array([2, 7]), 3
+    form = Form(1, (1, 2), drift=False, log=log)
+    longer = paths(form, draws, last, np.zeros((2, 10, 0)), 10)
+    found = longer.skip(behind, h)
+    for series, skipped in enumerate(behind):
+        steps = slice(skipped, skipped + h)
+        np.testing.assert_allclose(found.mean[series], longer.mean[series, :, steps])
+        np.testing.assert_allclose(found.sd[series], longer.sd[series, :, steps])
+        np.testing.assert_allclose(
+            found.covariance()[series], longer.covariance()[series, :, steps, steps]
+        )
+        of_longer = _sum_steps(longer, slice(skipped, skipped + h))
+        of_found = _sum_steps(found, slice(None))
+        np.testing.assert_allclose(of_found.mean[series], of_longer.mean[series])
+        np.testing.assert_allclose(of_found.sd[series], of_longer.sd[series])
+    forecast = Forecast.of(
+        ("a", "b"), np.zeros((2, h)), [form], [found], np.ones((2, 1)), single=False
+    )
+    drawn = forecast.rvs(40_000, random_state=0)
+    drawn = np.log(drawn) if log else drawn
+    np.testing.assert_allclose(drawn.std(axis=0), found.sd[:, 0], rtol=0.02)

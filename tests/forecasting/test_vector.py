@@ -228,3 +228,19 @@ def test_intervals_hold() -> None:
         low, high = VectorAutoregression().fit(y[:40]).forecast(4).interval(0.9)
         held.append((low < y[40:].T) & (high > y[40:].T))
     assert np.mean(held) == pytest.approx(0.9, abs=0.05)
+
+
+def test_signals_missing_at_the_end_are_drawn_given_the_others() -> None:
+    rng = np.random.default_rng(3)
+    shocks = rng.normal(size=(300, 2)) @ [[1.0, 0.95], [0.0, 0.3]]
+    y = np.cumsum(shocks, axis=0)
+    cut = y.copy()
+    cut[-8:, 1] = np.nan
+    alone = y.copy()
+    alone[-8:] = np.nan
+    whole, some, none = (
+        VectorAutoregression(lags=1).fit(each).forecast(2) for each in (y, cut, alone)
+    )
+    width = [np.diff(each.interval(0.95), axis=0)[0][1, 0] for each in (whole, some, none)]
+    assert width[0] < 0.8 * width[1] < 0.8 * width[2]
+    assert abs(some.median()[1, 0] - y[-1, 1]) < width[1]

@@ -83,6 +83,7 @@ class Learner:
             known.last(self.form.length),
             known.ahead(future, self.form.difference),
             known.add_columns(future),
+            known.behind,
         )
 
     def prior(self, start: ForecastOrigin, occasion: int = NOW) -> Prior | None:
@@ -102,18 +103,20 @@ class Learner:
         self, start: ForecastOrigin, size: int, occasion: int = NOW
     ) -> Iterator[Paths]:
         """Paths of series that stand somewhere, some at a time."""
-        form, h = self.form, start.ahead.shape[1]
+        form, h = self.form, start.offsets.shape[1]
         triangles, scale = start.in_units(form.window.shape[1])
         prior = self.prior(start, occasion)
-        share = max(1, BLOCK // (size * (form.length + 3 * h)))
-        for first in range(0, len(triangles), share):
-            which = slice(first, first + share)
+        costs = size * (form.length + 3 * (h + start.behind)) / BLOCK
+        for which in _split_by_cost(costs):
             posterior = Posterior.of(
                 triangles[which], start.count[which], prior, n_lags=form.window.shape[1]
             )
             unit = scale[which, None]
             draws, last = posterior.draws(size), start.last[which] / unit
-            found = paths(form, draws, last, start.ahead[which], h).in_units(unit)
+            behind = start.behind[which]
+            steps = h + int(behind.max())
+            found = paths(form, draws, last, start.ahead[which, :steps], steps)
+            found = found.skip(behind, h).in_units(unit)
             yield found.shift(start.offsets[which]) if start.ahead.shape[2] else found
 
     @property
@@ -126,9 +129,10 @@ class Learner:
 class ForecastOrigin:
     """Where forecasts of a form start.
 
-    Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L), and ``ahead`` (S, h, m),
-    the exogenous columns of the next steps as the form takes them; ``offsets`` (S, h) are added to
-    the steps.
+    Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L) up to one that was
+    observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, m), the exogenous columns of the
+    steps since then as the form takes them, b the longest of these times; ``offsets`` (S, h) are
+    added to the steps.
     """
 
     triangles: Array
@@ -136,6 +140,7 @@ class ForecastOrigin:
     last: Array
     ahead: Array
     offsets: Array
+    behind: NDArray[np.intp]
 
     @classmethod
     def stack(cls, some: Sequence[ForecastOrigin]) -> ForecastOrigin:
@@ -144,8 +149,9 @@ class ForecastOrigin:
             np.concatenate([one.triangles for one in some]),
             np.concatenate([one.count for one in some]),
             np.concatenate([one.last for one in some]),
-            np.concatenate([one.ahead for one in some]),
+            np.concatenate(_pad_to_longest([one.ahead for one in some], axis=1)),
             np.concatenate([one.offsets for one in some]),
+            np.concatenate([one.behind for one in some]),
         )
 
     @property
@@ -215,9 +221,35 @@ def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
 def join_paths(parts: Iterator[Paths]) -> Paths:
     """Paths of all series from those of some at a time."""
     each = list(parts)
+    early = None
+    if any(one.early is not None for one in each):
+        none = [np.zeros((*one.mean.shape, 0)) if one.early is None else one.early for one in each]
+        early = np.concatenate(_pad_to_longest(none, axis=3))
     return Paths(
         np.concatenate([one.mean for one in each]),
         np.concatenate([one.responses for one in each]),
         np.concatenate([one.noise for one in each]),
         each[0].log,
+        early,
     )
+
+
+def _pad_to_longest(arrays: Sequence[Array], axis: int) -> list[Array]:
+    """Arrays with zeros at the end of an axis, so that all are as long."""
+    longest = max(one.shape[axis] for one in arrays)
+    return [
+        np.pad(one, [(0, (longest - one.shape[axis]) * (i == axis)) for i in range(one.ndim)])
+        for one in arrays
+    ]
+
+
+def _split_by_cost(costs: Array) -> Iterator[slice]:
+    """Stretches of series that cost 1 together, or are a single one; ``costs`` (S,)."""
+    first, total = 0, 0.0
+    for number, cost in enumerate(costs.tolist()):
+        if number > first and total + cost > 1.0:
+            yield slice(first, number)
+            first, total = number, 0.0
+        total += cost
+    if len(costs):
+        yield slice(first, len(costs))

@@ -249,6 +249,9 @@ class Forecast(StepsAhead):
             at, of = np.nonzero(which == number)
             k = draw[at, of]
             errors = _filter_shocks(path.responses[of, k], shocks[at, of])
+            if path.early is not None:
+                before = rng.standard_normal((len(of), path.early.shape[3], 1))
+                errors += (path.early[of, k] @ before)[:, :, 0]
             values = path.mean[of, k] + path.noise[of, k, None] * errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
         if self.marginals.bound is not None:
@@ -443,13 +446,16 @@ def _sum_steps(path: Paths, steps: slice) -> Component:
             ],
             axis=2,
         )
-        sd = path.noise * np.sqrt(np.square(root).sum(axis=2))
+        squares = np.square(root).sum(axis=2)
+        if path.early is not None:
+            squares += np.square(np.einsum("skhb,h->skb", path.early, weights)).sum(axis=2)
+        sd = path.noise * np.sqrt(squares)
         return Component((path.mean @ weights)[:, :, None], sd[:, :, None], log=False)
     mean, sd = np.empty(path.noise.shape), np.empty(path.noise.shape)
     share = max(1, BLOCK // (path.noise.shape[1] * path.mean.shape[2] ** 2))
     for start in range(0, len(mean), share):
         which = slice(start, start + share)
-        some = Paths(path.mean[which], path.responses[which], path.noise[which], log=True)
+        some = path.part(which)
         covariance = some.covariance()[:, :, steps, steps]
         means = some.mean[:, :, steps] + 0.5 * np.einsum("skii->ski", covariance)
         top = means.max(axis=2, keepdims=True)

@@ -7,7 +7,7 @@ recursion. So S draws are a mixture of S Gaussians, with the noise along each pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,19 +27,23 @@ class Paths:
     """K Gaussian paths of S series over h steps, on the scale of one form.
 
     ``mean`` (S, K, h), ``responses`` (S, K, h) psi, ``noise`` (S, K); ``log`` as in the form.
+    ``early`` (S, K, h, b) are the responses to shocks before the first step, since the last value
+    that was observed.
     """
 
     mean: Array
     responses: Array
     noise: Array
     log: bool
+    early: Array | None = None
 
     @cached_property
     def sd(self) -> Array:
         """(S, K, h) standard deviation at each step."""
-        return np.asarray(
-            self.noise[:, :, None] * np.sqrt(np.cumsum(np.square(self.responses), axis=2))
-        )
+        squares = np.cumsum(np.square(self.responses), axis=2)
+        if self.early is not None:
+            squares += np.square(self.early).sum(axis=3)
+        return np.asarray(self.noise[:, :, None] * np.sqrt(squares))
 
     @property
     def steps(self) -> Component:
@@ -48,26 +52,45 @@ class Paths:
 
     def in_units(self, unit: Array) -> Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
-        return Paths(self.mean * unit[:, None], self.responses, self.noise * unit, self.log)
+        return replace(self, mean=self.mean * unit[:, None], noise=self.noise * unit)
 
     def shift(self, offsets: Array) -> Paths:
         """The same with ``offsets`` (S, h) added to the steps."""
-        return Paths(self.mean + offsets[:, None], self.responses, self.noise, self.log)
+        return replace(self, mean=self.mean + offsets[:, None])
 
     def scale_spread(self, factor: float) -> Paths:
         """The same with other spreads."""
         mean = scale_spread(self.steps, factor).mean
-        return Paths(mean, self.responses, factor * self.noise, self.log)
+        return replace(self, mean=mean, noise=factor * self.noise)
+
+    def part(self, which: slice) -> Paths:
+        """Some of the series."""
+        early = None if self.early is None else self.early[which]
+        return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
+
+    def skip(self, behind: NDArray[np.intp], h: int) -> Paths:
+        """The ``h`` steps after the first ``behind`` (S,), which came and were not observed."""
+        if not behind.any():
+            return self
+        steps = behind[:, None] + np.arange(h)
+        back = np.arange(1, int(behind.max()) + 1)
+        early = self.responses[:, :, np.arange(h)[:, None] + back]
+        early = np.where(back <= behind[:, None, None, None], early, 0.0)
+        if early.shape[3] > h:  # as few shocks with the same covariance
+            early = np.swapaxes(np.linalg.qr(np.swapaxes(early, 2, 3), mode="r"), 2, 3)
+        mean = np.take_along_axis(self.mean, steps[:, None, :], axis=2)
+        return replace(self, mean=mean, responses=self.responses[:, :, :h], early=early)
 
     def covariance(self) -> Array:
         """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
         root = self.root()
-        return np.asarray(
-            np.square(self.noise)[:, :, None, None] * (root @ np.swapaxes(root, 2, 3))
-        )
+        squares = root @ np.swapaxes(root, 2, 3)
+        if self.early is not None:
+            squares += self.early @ np.swapaxes(self.early, 2, 3)
+        return np.asarray(np.square(self.noise)[:, :, None, None] * squares)
 
     def root(self) -> Array:
-        """(S, K, h, h) lower triangular: errors are noise * root @ eps."""
+        """(S, K, h, h) lower triangular: errors of the steps' shocks are noise * root @ eps."""
         h = self.responses.shape[2]
         back = np.arange(h)[:, None] - np.arange(h)
         return np.where(back >= 0, self.responses[:, :, np.maximum(back, 0)], 0.0)

@@ -22,6 +22,8 @@ BLOCK = 4_000_000
 MOST_TOGETHER, TOGETHER = 16, 200_000
 # Values with another a lag before that are enough to tell how near these are.
 FEWEST_PAIRS = 3
+# Steps since the last observed value whose noise is counted, at most.
+MOST_BEHIND = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,18 @@ class Levels:
         """(S, h) what the exogenous columns (S, h, m) of steps have by their effects."""
         return np.einsum("shm,sm->sh", np.nan_to_num(future), self.effects)
 
+    @property
+    def behind(self) -> NDArray[np.intp]:
+        """(S,) how many levels have come since the last one that was observed."""
+        known = np.isfinite(self.observed)
+        since = np.where(known.any(axis=1), known[:, ::-1].argmax(axis=1), 0)
+        return np.asarray(np.minimum(since, MOST_BEHIND), dtype=np.intp)
+
     def last(self, length: int) -> Array:
-        """(S, L) the last levels, the most recent last; a series had its first level before."""
-        some = self.bridged[:, -length:]
-        if some.shape[1] < length:
-            some = np.pad(some, ((0, 0), (length - some.shape[1], 0)), constant_values=np.nan)
+        """(S, L) the last levels up to an observed one; a series had its first level before."""
+        places = self.observed.shape[1] - self.behind[:, None] - length + np.arange(length)
+        some = np.take_along_axis(self.bridged, np.maximum(places, 0), axis=1)
+        some = np.where(places >= 0, some, np.nan)
         return carry_forward(some[:, ::-1])[:, ::-1]
 
     def until(self, column: int) -> Levels:
@@ -87,15 +96,20 @@ class Levels:
         )
 
     def ahead(self, future: Array, difference: int) -> Array:
-        """(S, h, m) exogenous columns of the next steps less those ``difference`` steps before."""
-        h = future.shape[1]
+        """(S, h + b, m) exogenous columns of the next steps less those ``difference`` steps before.
+
+        They begin after the last observed level, at most b = max(``behind``) steps before.
+        """
+        behind = self.behind
+        steps = future.shape[1] + int(behind.max(initial=0))
         if not future.shape[2]:
-            return future
+            return np.zeros((len(future), steps, 0))
         whole = np.concatenate([self.columns, future], axis=1)
-        first = self.columns.shape[1] - difference
-        before = whole[:, max(first, 0) : first + h]
-        before = np.pad(before, ((0, 0), (h - before.shape[1], 0), (0, 0)))
-        return np.nan_to_num(future - before)
+        places = self.columns.shape[1] - behind[:, None] + np.arange(steps)
+        places = np.minimum(places, whole.shape[1] - 1)
+        before = np.take_along_axis(whole, np.maximum(places - difference, 0)[:, :, None], axis=1)
+        before = np.where((places >= difference)[:, :, None], before, 0.0)
+        return np.nan_to_num(np.take_along_axis(whole, places[:, :, None], axis=1) - before)
 
 
 def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) -> None:

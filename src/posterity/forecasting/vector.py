@@ -15,9 +15,9 @@ from posterity.forecasting.checks import check_horizon, warn_of_constant, warn_o
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import read_following_rows
-from posterity.forecasting.rows import carry_forward
 from posterity.forecasting.signals import Signals
 from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
+from posterity.forecasting.vector_gaps import complete_levels, compute_responses, continue_levels
 
 Array = NDArray[np.float64]
 
@@ -66,8 +66,8 @@ class VectorAutoregression(BaseEstimator):
     -----
     Formulas are in `docs/forecasting.md`; the prior of coefficients and noise is conjugate, also
     with two tightnesses (Chan 2022), so that evidence has a formula. Rows with a value missing, in
-    themselves or their lags, are not learned; where the last values are missing, those before them
-    are carried on.
+    themselves or their lags, are not learned. Where the last values are missing, they are drawn
+    given those of the other signals.
 
     Examples
     --------
@@ -131,13 +131,9 @@ class VectorAutoregression(BaseEstimator):
         warn_of_constant(self._used)
         weights, roots = self._draw(h)
         signals, lags = self._get_signals(), self.lags_
-        last = signals.in_units(carry_forward(self._used.values).T[-lags:])
-        levels = np.empty((len(weights), lags + h, last.shape[1]))
-        levels[:, :lags] = last
-        for step in range(h):
-            past = levels[:, step : lags + step][:, ::-1].reshape(len(weights), -1)
-            levels[:, lags + step] = weights[:, 0] + np.einsum("kp,kpq->kq", past, weights[:, 1:])
-        responses = signals.responses(_compute_responses(weights, roots, lags, h))
+        last = complete_levels(signals.in_units(signals.values), weights, roots, lags)
+        levels = continue_levels(last, weights, h)
+        responses = signals.responses(compute_responses(weights, roots, lags, h))
         panel = self._fitted_panel
         times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
         return VectorForecast.of(panel.ids, times, signals.as_given(levels[:, lags:]), responses)
@@ -150,7 +146,7 @@ class VectorAutoregression(BaseEstimator):
         """Responses of all signals to each one's shock, up to ``h`` steps later."""
         check_horizon(h)
         weights, roots = self._draw(h)
-        responses = _compute_responses(weights, roots, self.lags_, h + 1)
+        responses = compute_responses(weights, roots, self.lags_, h + 1)
         return ImpulseResponses(self.ids_, self._get_signals().responses(responses))
 
     def helps(self) -> dict[tuple[Any, Any], float]:
@@ -311,14 +307,3 @@ def _replace_explosions(drawn: minnesota.SystemDraws, lags: int, h: int) -> tupl
     chosen = np.arange(count)
     chosen[bad] = good[np.linspace(0, len(good) - 1, len(bad)).astype(int)]
     return weights[chosen], drawn.roots[chosen]
-
-
-def _compute_responses(weights: Array, roots: Array, lags: int, h: int) -> Array:
-    """(K, h, q, q) of signals to unit shocks, 0 to h - 1 steps later."""
-    count, _, q = weights.shape
-    found = np.zeros((count, lags + h - 1, q, q))
-    found[:, lags - 1] = roots
-    for step in range(1, h):
-        past = found[:, step - 1 : lags + step - 1][:, ::-1].reshape(count, lags * q, q)
-        found[:, lags - 1 + step] = np.swapaxes(weights[:, 1:], 1, 2) @ past
-    return found[:, lags - 1 :]
