@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections import deque
@@ -36,7 +37,15 @@ from posterity.service.store import (
     thin_snapshots,
 )
 from posterity.service.upkeep import Upkeep
-from posterity.service.work import Predictions, Work, compute_outcome, settle, summarize_error
+from posterity.service.work import (
+    NUMERICAL,
+    Predictions,
+    Work,
+    compute_outcome,
+    explain_numerical_error,
+    settle,
+    summarize_error,
+)
 
 Served = Experiment | Predictor
 
@@ -49,6 +58,9 @@ GATHER = 0.001
 SNAPSHOT_EVERY = 1_000
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
 KEPT_EVERY = 10_000
+# What a model file that is damaged, or holds numbers that no model has, raises.
+UNREADABLE = (ValueError, ArithmeticError, TypeError, KeyError)
+logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
 
@@ -72,6 +84,7 @@ class Engine:
     ) -> None:
         self.store, self.clock, self.learns = store, clock, learns
         self.models: dict[str, Served] = {}
+        self.broken: dict[str, str] = {}  # models that can't be restored, and why
         self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
         self.changed: list[asyncio.Event] = []
         self.ready = False
@@ -119,7 +132,15 @@ class Engine:
         self._secret = self.store.read_secret(secrets.token_hex(32) if self.learns else "")
         if not self._secret:
             raise ClaimedError("the database is empty: start the server that learns first")
-        self.models = {one["name"]: self.restore(one) for one in self.store.read_models()}
+        self.models, self.broken = {}, {}
+        for kept in self.store.read_models():
+            try:
+                self.models[kept["name"]] = self.restore(kept)
+            except (sql.exc.SQLAlchemyError, OSError):
+                raise
+            except Exception as error:  # one model that can't be read leaves the others
+                self.broken[kept["name"]] = summarize_error(error)
+                logger.error("%s %r can't be restored: %s", kept["kind"], kept["name"], error)
         self._due.clear()
         self._snapshots = {
             name: (self.store.read_snapshot(name) or {"learned_through": 0})["learned_through"]
@@ -129,9 +150,7 @@ class Engine:
     def restore(self, kept: Record, through: int | None = None) -> Served:
         """A model as the log has it, or as it was when it had learned no more than ``through``."""
         name, kind = kept["name"], kept["kind"]
-        found = self.store.read_snapshot(name, through)
-        after = found["learned_through"] if found else 0
-        known, notes = loads_with_notes(found["file"]) if found else (None, None)
+        after, known, notes = self._read_snapshot(name, through)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
         served: Served
         if isinstance(settings, ExperimentSettings):
@@ -140,6 +159,20 @@ class Engine:
             served = Predictor(name, kept["version"], settings, known, notes, after)
         served.replay(served.read_log(self.store, after, through))
         return served
+
+    def _read_snapshot(self, name: str, through: int | None) -> tuple[int, Any, Any]:
+        """Number, model and notes of the newest snapshot that can be read; 0 where there is none.
+
+        What the log holds after it is learned again, however old it is.
+        """
+        while (found := self.store.read_snapshot(name, through)) is not None:
+            try:
+                return found["learned_through"], *loads_with_notes(found["file"])
+            except UNREADABLE as error:
+                number = found["learned_through"]
+                logger.error("snapshot %d of %r can't be read: %s", number, name, error)
+                through = number - 1
+        return 0, None, None
 
     def restore_at(self, kept: Record, made: Record) -> Served:
         """The experiment that made a decision, with the settings and the model of that time."""
@@ -182,9 +215,17 @@ class Engine:
         if not self.ready:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
+        if name in self.broken:
+            raise RefusedError(503, self._explain_broken(name), "name")
         if not isinstance(found, kind):
             raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
         return found
+
+    def _explain_broken(self, name: str) -> str:
+        return (
+            f"{name!r} can't be restored from the database, and is not served: "
+            f"{self.broken[name]}. Its log is kept; restore a backup, or use another name"
+        )
 
     async def put(self, name: str, settings: Any, token: str) -> Record:
         """Create a model, or change its settings; an experiment's arms and features stay."""
@@ -192,6 +233,8 @@ class Engine:
         check_name(name)
 
         def do(_: LogEntries, group: Group) -> Record:
+            if name in self.broken:
+                raise RefusedError(503, self._explain_broken(name), "name")
             before = self.models.get(name)
             version = 1 if before is None else before.version + 1
             if before is not None:
@@ -234,6 +277,9 @@ class Engine:
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
         def do(found: LogEntries, group: Group) -> list[Any]:
+            for _, id, *_ in read:
+                if (name, id) in found.refused:
+                    raise found.refused[name, id]
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 gone = one["context"] is None
@@ -365,11 +411,26 @@ class Engine:
                     if (experiment.name, one[1]) not in found.decisions:
                         new.setdefault(one[1], one)
         for name, new in asked.items():
-            if new:
-                numbers = [self.next_number() for _ in new]
-                made = self.experiment(name).decide(list(new.values()), numbers, self.clock())
-                group.inserts += [(decision, one) for one in made]
-                found.decisions.update({(name, one["id"]): one for one in made})
+            requests = list(new.values())
+            try:
+                made = self._decide_some(name, requests)
+            except NUMERICAL:  # of some of them: the others are decided
+                made = []
+                for one in requests:
+                    try:
+                        made += self._decide_some(name, [one])
+                    except NUMERICAL as error:
+                        found.refused[name, one[1]] = explain_numerical_error(error)
+            group.inserts += [(decision, one) for one in made]
+            found.decisions.update({(name, one["id"]): one for one in made})
+
+    def _decide_some(self, name: str, requests: list[tuple[Any, ...]]) -> list[Record]:
+        if not requests:
+            return []
+        numbers = list(range(self._number + 1, self._number + 1 + len(requests)))
+        made = self.experiment(name).decide(requests, numbers, self.clock())
+        self._number = numbers[-1]
+        return made
 
     def _add_snapshots(self, group: Group, every: int) -> None:
         """Snapshots of models that have learned enough since the last, in the same transaction."""
@@ -377,6 +438,11 @@ class Engine:
             through, former = served.learned_through, self._snapshots.get(name, 0)
             if through > former and (through - former >= every or name in self._due):
                 file = dumps(served.model, getattr(served, "notes", None))
+                try:
+                    loads_with_notes(file)
+                except UNREADABLE as error:  # the log has all of it
+                    logger.error("no snapshot of %r: it could not be read: %s", name, error)
+                    continue
                 if former // KEPT_EVERY == through // KEPT_EVERY:
                     group.statements.append(thin_snapshots(name, former))
                 group.add(snapshot, model=name, learned_through=through, file=file, at=self.clock())

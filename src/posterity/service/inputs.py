@@ -12,6 +12,8 @@ from posterity.service.errors import RefusedError
 
 # What a context without features is: a bandit needs one.
 _NONE = np.ones(1)
+# Larger numbers have squares that overflow; those smaller than the inverse are read as 0.
+LARGEST = 1e100
 
 
 def read_context(
@@ -38,7 +40,16 @@ def read_context(
         if not low <= value <= high:
             message = f"{name!r} is {value:g}: it must lie between {low:g} and {high:g}"
             raise RefusedError(422, message, f"{field}.{name}")
-    return np.array(values, dtype=np.float64) if values else _NONE
+    if not values:
+        return _NONE
+    x = np.array(values, dtype=np.float64)
+    size = np.abs(x)
+    if size.max() > LARGEST:
+        place = int(size.argmax())
+        message = f"{features[place]!r} is {x[place]:g}: it must lie between -1e100 and 1e100"
+        raise RefusedError(422, message, f"{field}.{features[place]}")
+    x[size < 1.0 / LARGEST] = 0.0
+    return x
 
 
 def _order_values(

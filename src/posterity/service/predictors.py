@@ -18,7 +18,7 @@ from posterity import (
     BayesianRobustRegression,
 )
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import read_context
+from posterity.service.inputs import LARGEST, read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import Group, LogEntries, Record, Store, keep_row
@@ -168,7 +168,10 @@ class Predictor:
         return self._describe_rows(predictive)
 
     def _predict_distribution(self, X: Array) -> Any:
+        """None where nothing was learned, or all of it was unlearned."""
         try:
+            if not self.model.n_observations_ > 0.0:
+                return None
             return self.model.predict_distribution(X)
         except NotFittedError:
             return None
@@ -195,8 +198,9 @@ class Predictor:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
         x = self.read(asked.x)
-        if not math.isfinite(asked.y):
-            raise RefusedError(422, f"y is {asked.y}: it must be finite", "y")
+        if not abs(asked.y) <= LARGEST:
+            message = f"y is {asked.y:g}: it must lie between -1e100 and 1e100"
+            raise RefusedError(422, message, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
             if known["y"] != asked.y or known["x"] != x.tobytes():

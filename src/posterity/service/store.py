@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, BinaryIO
 
 import sqlalchemy as sql
 
 from posterity.service import schema
-from posterity.service.errors import ClaimedError
+from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.schema import (
     LEARNER_LOCK,
     NUMBER_LOCK,
@@ -60,6 +61,8 @@ class LogEntries:
     decisions: dict[Key, Record] = field(default_factory=dict)
     events: dict[Key, list[Record]] = field(default_factory=dict)
     rows: dict[Key, Record] = field(default_factory=dict)
+    # Decisions that were asked for, and can't be made.
+    refused: dict[Key, RefusedError] = field(default_factory=dict)
 
 
 class Store:
@@ -76,13 +79,15 @@ class Store:
         # Other servers may decide beside this one.
         self._shared = self.engine.dialect.name == "postgresql"
         self._guard: sql.Connection | None = None
+        self._file: BinaryIO | None = None
         self._insertions: dict[sql.Table, tuple[str, list[str] | None]] = {}
 
     def claim(self) -> None:
-        """Be the only server that learns; the folder's lock does so for SQLite.
+        """Be the only server that learns.
 
-        The connection that holds the lock is the one that writes. Where it is lost the lock is
-        lost with it, and nothing can be written before it is claimed again.
+        Of SQLite the file itself is locked, wherever it lies. Of PostgreSQL the connection that
+        holds the lock is the one that writes. Where it is lost the lock is lost with it, and
+        nothing can be written before it is claimed again.
 
         Raises
         ------
@@ -90,7 +95,7 @@ class Store:
             Another server learns from this database.
         """
         if not self._shared:
-            return
+            return self._claim_file()
         if self._guard is not None and not self._guard.invalidated:
             return
         self._release()
@@ -102,6 +107,22 @@ class Store:
             raise ClaimedError("another server uses this database: stop it first")
         self._guard = guard
 
+    def _claim_file(self) -> None:
+        file = self.engine.url.database
+        if self._file is not None or not file or file == ":memory:":
+            return
+        self._file = open(file, "rb")  # noqa: SIM115 - until the process ends
+        try:
+            # Another kind of lock than SQLite's own, which the two do not see of each other.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            self._file = None
+            raise ClaimedError(
+                f"another server learns from {file}: stop it first, or start this one with "
+                "--decide-only"
+            ) from error
+
     def _release(self) -> None:
         if self._guard is not None:
             self._guard.close()
@@ -111,6 +132,9 @@ class Store:
         """Close all connections."""
         self._release()
         self.engine.dispose()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     # ---- writing ---------------------------------------------------------------------------------
 

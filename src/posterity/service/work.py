@@ -16,6 +16,9 @@ from posterity.service.messages import Predicted
 from posterity.service.predictors import Predictor
 from posterity.service.store import Group, Key, LogEntries
 
+# What a model raises, before it changes anything, where numbers are too large or too small.
+NUMERICAL = (ArithmeticError, MemoryError)
+
 
 @dataclass
 class Work:
@@ -51,6 +54,8 @@ class Predictions:
         asked = self._waiting.pop(predictor)
         try:
             predictions: list[Any] = list(predictor.predict(np.stack([x for x, _ in asked])))
+        except NUMERICAL as error:
+            predictions = [explain_numerical_error(error)] * len(asked)
         except Exception as error:
             predictions = [error] * len(asked)
         for (_, answer), one in zip(asked, predictions, strict=True):
@@ -68,6 +73,16 @@ def compute_outcome(work: Work, found: LogEntries, group: Group) -> Any:
         return work.do(found, group)
     except RefusedError as refused:
         return refused
+    except NUMERICAL as error:
+        return explain_numerical_error(error)
+
+
+def explain_numerical_error(error: BaseException) -> RefusedError:
+    """Numbers that a model can't work with are a mistake of the one request that sent them."""
+    reason = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
+    return RefusedError(
+        422, f"the model can't work with these numbers: {reason}; check the units of the features"
+    )
 
 
 def settle(work: Work, outcome: Any) -> None:
