@@ -19,16 +19,20 @@ def _none(X: Array, count: int) -> Array:
     return np.zeros((len(X), count))
 
 
-def effects(rng: np.random.Generator, *, rewards: str, arms: int, rows: int) -> tuple[int, int]:
+def effects(
+    rng: np.random.Generator, *, rewards: str, arms: int, rows: int, shares: tuple[float, ...] = ()
+) -> tuple[int, int]:
     """Whether no effect of arms that are alike was ever outside its interval (an A/A test)."""
-    test = Experiment(range(arms), partial(_none, count=arms))
+    allocation = dict(enumerate(shares)) or None
+    test = Experiment(range(arms), partial(_none, count=arms), allocation=allocation)
     for _ in range(100):
         some = {
             "normal": lambda: rng.normal(size=rows),
             "2% of buyers": lambda: 1.0 * (rng.random(rows) < 0.02),
             "log-normal": lambda: np.exp(1.5 * rng.normal(size=rows)),
         }[rewards]()
-        test = test.observe_rows(rng.integers(arms, size=rows), some)
+        chosen = rng.choice(arms, size=rows, p=shares) if shares else rng.integers(arms, size=rows)
+        test = test.observe_rows(chosen, some)
         if any(not low <= 0.0 <= high for low, high in test.interval_.values()):
             return 0, 1
     return 1, 1
@@ -83,6 +87,21 @@ def checks() -> list[Check]:
             lowest=0.95,
         )
         for rewards, arms, rows in settings
+    ]
+    made += [
+        Check(
+            TOPIC,
+            f"{len(shares)} arms alike, shares {', '.join(map(str, shares))}, {rewards} rewards",
+            0.95,
+            partial(effects, rewards=rewards, arms=len(shares), rows=100, shares=shares),
+            replicates=150,
+            lowest=0.95,
+        )
+        for shares, rewards in [
+            ((0.9, 0.1), "2% of buyers"),
+            ((0.7, 0.1, 0.2), "2% of buyers"),
+            ((0.9, 0.1), "log-normal"),
+        ]
     ]
     made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [

@@ -497,3 +497,16 @@ def test_a_prior_of_many_features_explains_no_more_than_ten_times_the_noise() ->
     covariance = np.diag(bandit._arms.model.shared_covariance_)[1:]
     noise = 1.0 / bandit._arms.model.noise_precision_
     assert np.sum(covariance) / noise == pytest.approx(10.0, rel=0.1)
+
+
+def test_features_may_have_any_mean() -> None:
+    rng = np.random.default_rng(0)
+    x, arms = rng.normal(size=300), rng.integers(2, size=300)
+    rewards = np.where(arms == 1, x, -x) + 0.5 * rng.normal(size=300)
+    plain = Bandit(arms=[0, 1], rng=0).learn(x[:, None], arms, rewards)
+    for mean, sd in [(50.0, 5.0), (2022.0, 3.0), (1e6, 1.0)]:
+        moved = Bandit(arms=[0, 1], rng=0).learn(mean + sd * x[:, None], arms, rewards)
+        for at in (-1.0, 2.0):
+            one, two = plain.beliefs([[at]]), moved.beliefs([[mean + sd * at]])
+            assert np.allclose(one.mean, two.mean, atol=1e-5)
+            assert np.allclose(one.scale, two.scale, rtol=1e-5)

@@ -276,3 +276,14 @@ def test_nothing_is_told_of_few_rows() -> None:
     assert test.probability_best_ == {"A": 0.5, "B": 0.5}
     assert test.expected_loss_ == {"A": np.inf, "B": np.inf}
     assert test.decision_ is None
+
+
+def test_an_arm_without_any_rare_reward_is_not_known_exactly() -> None:
+    arms = np.array(["old", "new"])[(np.arange(1000) % 10 == 0).astype(int)]
+    bought = 1.0 * (np.arange(1000) % 50 == 7)  # never in a row of "new"
+    test = Experiment(["old", "new"], allocation={"old": 0.9, "new": 0.1})
+    test = test.observe_rows(arms, bought)
+    low, high = test.interval_["new"]
+    assert low < -0.02 < 0.0 < high
+    nobody = Experiment(["old", "new"]).observe_rows(np.tile(["old", "new"], 100), np.zeros(200))
+    assert nobody.interval_["new"] == (-np.inf, np.inf)

@@ -365,3 +365,15 @@ def test_messages() -> None:
         evaluate(made.log, ["uniform"], reward_model="linear")
     with pytest.raises(KeyError, match="there are"):
         evaluate(made.log, ["uniform"], ["ips"])["uniform", "dr"]
+
+
+@pytest.mark.parametrize("policy", [1, "uniform"])
+def test_an_arm_without_any_rare_reward_has_an_interval(policy: object) -> None:
+    n = 1000
+    arms, rewards = (np.arange(n) % 10 == 0) * 1, (np.arange(n) % 100 == 7) * 1.0
+    log = Log.of(np.zeros((n, 0)), arms, rewards, None, np.tile([0.9, 0.1], (n, 1)), names=[0, 1])
+    for one in evaluate(log, policy, ["ips", "snips", "dr"]).estimates:
+        assert one.low < 0.0
+        assert one.high > 0.01
+        assert one.anytime_high > 0.01
+        assert "too few rewards that differ" in one.note

@@ -47,6 +47,8 @@ STRENGTHS = (64.0, 8.0, 1.0)
 ROUGH = 0.03
 # Most by which the logarithm of a variance over groups is raised where it is uncertain.
 MOST_SPREAD = 1.0
+# A feature whose variance is less than this part of its mean square has not varied.
+CONSTANT = 1e-20
 # Variance that all coefficients together explain under `unit_information`, in units of the noise's.
 _MOST_SIGNAL = 10.0
 
@@ -156,17 +158,30 @@ def with_given_precision(
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
 
-def unit_information(sample: GroupSample, mean: Array) -> Factor:
+def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
     """A prior that says as much of each coefficient as one row (Kass and Wasserman 1995).
 
-    Its precision is the mean square of the feature over all rows, so that no unit matters. Under
-    such a prior p coefficients together explain p times the variance of the noise on average. With
-    more than ten the precision is p / 10 times as large, so that they explain ten times as much.
+    Its precision is the mean square of the feature over all rows, so that no unit matters; with an
+    intercept the mean square about the feature's mean, where the prior of the intercept holds, so
+    that no shift matters. Under such a prior p coefficients together explain p times the variance
+    of the noise on average. With more than ten the precision is p / 10 times as large, so that they
+    explain ten times as much.
     """
-    squares = np.sum(np.square(sample.rows[:, :, :-1]), axis=(0, 1))
+    R, count = sample.rows[:, :, :-1], max(sample.count, 1e-300)
+    squares = np.sum(np.square(R), axis=(0, 1)) / count
+    root = np.diag(np.sqrt(squares))
+    if intercept:
+        roots = R[:, 0, 0]  # of the groups' numbers of rows
+        means = R[:, 0] / np.where(roots > 0.0, roots, 1.0)[:, None]
+        centre = np.square(roots) @ means / max(float(roots @ roots), 1e-300)
+        within = np.sum(np.square(R[:, 1:]), axis=(0, 1))
+        around = (within + np.square(roots) @ np.square(means - centre)) / count
+        varies = around > CONSTANT * squares
+        root = np.diag(np.sqrt(np.where(varies, around, squares)))
+        root[0] = np.where(varies, root[0, 0] * centre, 0.0)
+        root[0, 0] = np.sqrt(squares[0])
     rows = max(1.0, len(squares) / _MOST_SIGNAL)
-    root = np.diag(np.sqrt(rows * squares / max(sample.count, 1e-300)))
-    return _make_factor(root, mean)
+    return _make_factor(np.sqrt(rows) * root, mean)
 
 
 def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:

@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 _DRAWS = 20_000
 # Rows of each arm, in effect, before which nothing is estimated.
 _FEWEST = 20.0
+# Errors as large as the largest of any arm that the spread of an arm rests on, before it is
+# believed: of rare rewards the rows that have one. Those that are missing are added.
+_FEWEST_ERRORS = 8.0
 
 
 @dataclass
@@ -33,16 +36,24 @@ class Contrasts:
     pivot: float = 0.0  # taken from all rewards
     # (5, K + 1, K + 1) sums of h, h d, h^2, h^2 d and h^2 d^2
     sums: Array = field(default_factory=lambda: np.zeros((5, 0, 0)))
+    # (2, K) rows of each arm, and sums of its squared errors; the largest error of all
+    errors: Array = field(default_factory=lambda: np.zeros((2, 0)))
+    largest: float = 0.0
+    # (K, K + 1) sums, over each arm's rows, of h^2 / p^2: what its squared error counts
+    counted: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((5, self.n_arms + 1, self.n_arms + 1))
+        self.errors = np.zeros((2, self.n_arms))
+        self.counted = np.zeros((self.n_arms, self.n_arms + 1))
 
     def add(self, arms: NDArray[np.intp], rewards: Array, expected: Array, shares: Array) -> None:
         """Rows: arms (n,), rewards (n,), expected rewards and propensities (n, K)."""
         n = np.arange(len(arms))
+        errors = rewards - expected[n, arms]
         scores = np.zeros((len(arms), self.n_arms + 1))
         scores[:, :-1] = expected - self.pivot
-        scores[n, arms] += (rewards - expected[n, arms]) / shares[n, arms]
+        scores[n, arms] += errors / shares[n, arms]
         inverse = np.zeros_like(scores)
         with np.errstate(divide="ignore"):
             inverse[:, :-1] = 1.0 / shares
@@ -59,6 +70,11 @@ class Contrasts:
         # Not in place, so that a shallow copy is a branch.
         self.sums = self.sums + np.stack(more)
         self.rows += len(arms)
+        chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
+        self.errors = self.errors + np.stack([np.ones(len(arms)), np.square(errors)]) @ chosen
+        self.largest = max(self.largest, float(np.abs(errors).max(initial=0.0)))
+        own = np.square(weight[n, arms] / shares[n, arms][:, None])
+        self.counted = self.counted + chosen.T @ own
 
     @property
     def differences(self) -> Array:
@@ -75,7 +91,21 @@ class Contrasts:
         _, _, hh, hhd, hhdd = self.sums
         with np.errstate(divide="ignore", invalid="ignore"):
             means = self.sums[1] / self.sums[0]
-        return np.asarray(np.maximum(hhdd - 2.0 * means * hhd + np.square(means) * hh, 0.0))
+            squares = np.maximum(hhdd - 2.0 * means * hhd + np.square(means) * hh, 0.0)
+        return np.asarray(squares + self._missing_squares())
+
+    def _missing_squares(self) -> Array:
+        """(K + 1, K + 1) what arms add of whose errors too few were seen to tell their spread.
+
+        An arm without any of its rare rewards has no spread that could be estimated: an interval
+        from it would have no width.
+        """
+        rows, seen = self.errors
+        missing = np.maximum(_FEWEST_ERRORS * self.largest**2 - seen, 0.0)
+        each = self.counted / np.maximum(rows, 1.0)[:, None]
+        more = np.zeros((self.n_arms + 1, self.n_arms + 1))
+        more[:-1] = missing[:, None] * each
+        return np.asarray(more + more.T)
 
     @property
     def variances(self) -> Array:
@@ -91,7 +121,8 @@ class Contrasts:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             radius = sequence_radius(self.squares, self.rows, level, planned_rows) / self.sums[0]
-        return np.where(self.sums[2] >= _FEWEST / 2.0, radius, np.inf)
+        known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest > 0.0)
+        return np.where(known, radius, np.inf)
 
     def draws(self) -> Array:
         """(draws, K) of the means, normal with their covariance; none while it isn't known."""

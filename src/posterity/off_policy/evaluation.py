@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from posterity.off_policy.expectations import by_folds, progressively, without_m
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
+    BIASED,
     METHODS,
     WITHOUT_MODEL,
     WITHOUT_PROPENSITIES,
@@ -22,7 +23,7 @@ from posterity.off_policy.sums import (
     Sums,
     sums_of,
 )
-from posterity.off_policy.support import TOLERATED, Support, SupportSums
+from posterity.off_policy.support import TOLERATED, RewardSpread, Support, SupportSums
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
 
@@ -183,6 +184,7 @@ class _Tally:
     log: Log
     sums: dict[str, Sums] = field(init=False)
     support: SupportSums = field(init=False)
+    spread: RewardSpread = field(init=False)
     bounds: tuple[LowerBound, LowerBound] | None = None
 
     def __post_init__(self) -> None:
@@ -191,6 +193,7 @@ class _Tally:
         useful = how.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
         self.sums = {method: sums for method, sums in made.items() if method in useful}
         self.support = SupportSums(len(self.log.arms))
+        self.spread = RewardSpread(len(self.log.arms))
         if how.anytime and how.reward_range is not None and "ips" in self.sums:
             alpha = (1.0 - how.level) / 2.0
             self.bounds = LowerBound(alpha), LowerBound(alpha)
@@ -199,6 +202,7 @@ class _Tally:
         """Rows, and what was expected of them."""
         judged = self.target.judge(piece, expected)
         self.support.add(piece, judged)
+        self.spread.add(judged)
         for sums in self.sums.values():
             sums.add(judged)
         if self.bounds is not None:
@@ -225,6 +229,9 @@ class _Tally:
         support = self.support.estimate()
         reason = self._reason(method, support)
         estimate = None if reason else self.sums[method].estimate()
+        missing = 0.0 if method == "dm" else self.spread.compute_missing_squares()
+        if estimate is not None:
+            estimate = replace(estimate, squares=estimate.squares + missing)
         if estimate is None:
             reason = reason or "no decision of the log is one that the policy would make"
             nothing = dict.fromkeys(_NUMBERS, np.nan)
@@ -238,6 +245,10 @@ class _Tally:
         note = ""
         if effective < FIRST_EFFECTIVE:
             note = f"rests on {effective:.1f} effective rows"
+        elif missing > 0.0:
+            note = "an arm has too few rewards that differ to tell their spread"
+        elif method in BIASED:
+            note = "the interval leaves out the reward model's errors"
         elif method == "replay" and not self.support.is_uniform:
             note = "replay is right for uniform choices only, and the log's were not"
         elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):

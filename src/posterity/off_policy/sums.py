@@ -178,6 +178,8 @@ METHODS = (*RATIOS, "switch_dr", "dr_shrinkage")
 # Those that do without a reward model, and without propensities.
 WITHOUT_MODEL = {"replay", "ips", "snips"}
 WITHOUT_PROPENSITIES = {"replay", "dm"}
+# Those that trust a reward model, of whose errors their squares say nothing.
+BIASED = {"dm", "switch_dr", "dr_shrinkage"}
 
 
 def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
@@ -191,4 +193,13 @@ def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
     return Ratio(RATIOS[method])
 
 
-__all__ = ["METHODS", "WITHOUT_MODEL", "WITHOUT_PROPENSITIES", "Estimated", "Ratio", "Sums", "gain"]
+__all__ = [
+    "BIASED",
+    "METHODS",
+    "WITHOUT_MODEL",
+    "WITHOUT_PROPENSITIES",
+    "Estimated",
+    "Ratio",
+    "Sums",
+    "gain",
+]

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
 TOLERATED = 0.01
+# Errors as large as the largest that the spread of an arm rests on, before it is believed.
+FEWEST_ERRORS = 3.0
 
 
 @dataclass(frozen=True)
@@ -106,4 +108,57 @@ class SupportSums:
         return Support(self.rows, effective, self.largest, mean, without, unseen)
 
 
-__all__ = ["TOLERATED", "Support", "SupportSums"]
+@dataclass
+class RewardSpread:
+    """What is kept of rewards, to tell arms whose spread too few of their rewards show.
+
+    An arm of which none of its rare rewards came has no spread that could be estimated: an interval
+    from its rows would have no width.
+    """
+
+    n_arms: int
+    pivot: float | None = None
+    total: float = 0.0
+    ends: tuple[float, float] = (np.inf, -np.inf)
+    # (3, K) rows of each arm that the policy would choose, sums of rewards and of their squares
+    sums: Array = field(default_factory=lambda: np.zeros((3, 0)))
+    weights: Array = field(default_factory=lambda: np.zeros(0))  # (K,) sums of w^2
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        self.sums, self.weights = np.zeros((3, self.n_arms)), np.zeros(self.n_arms)
+
+    def add(self, rows: EvaluatedDecisions) -> None:
+        """More rows."""
+        rewards = rows.rewards
+        if not len(rewards):
+            return
+        if self.pivot is None:
+            self.pivot = float(rewards.mean())
+        low, high = self.ends
+        self.ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
+        weight = rows.match if rows.weight is None else rows.weight
+        off = rewards - self.pivot
+        self.total += float(off.sum())
+        self.rows += len(off)
+        some = weight > 0.0
+        arms, off = rows.rounds.arms[some], off[some]
+        count = [np.bincount(arms, each, self.n_arms) for each in (None, off, np.square(off))]
+        self.sums = self.sums + np.stack(count)
+        self.weights = self.weights + np.bincount(arms, np.square(weight[some]), self.n_arms)
+
+    def compute_missing_squares(self) -> float:
+        """What squared errors lack; infinite where all rewards are alike."""
+        if self.pivot is None:
+            return 0.0
+        mean = self.pivot + self.total / self.rows
+        largest = max(self.ends[1] - mean, mean - self.ends[0])
+        if not largest > 0.0:
+            return np.inf
+        n, first, second = self.sums
+        seen = second - np.square(first) / np.maximum(n, 1.0)
+        missing = np.maximum(FEWEST_ERRORS * largest**2 - seen, 0.0)
+        return float(missing @ (self.weights / np.maximum(n, 1.0)))
+
+
+__all__ = ["TOLERATED", "RewardSpread", "Support", "SupportSums"]

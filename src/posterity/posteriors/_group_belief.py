@@ -54,7 +54,9 @@ class GroupBelief:
     ) -> SharedPrior:
         """The prior that the groups share."""
         if self.unit:
-            return with_given_precision(sample, unit_information(sample, self.mean), self.free)
+            return with_given_precision(
+                sample, unit_information(sample, self.mean, intercept=intercept), self.free
+            )
         if self.precision is None:
             return learn_prior(
                 sample,
