@@ -29,6 +29,9 @@ RANKS = (0, 2, 4, 8, 16, 32)
 # start once it is RESTART times as long as at the last.
 STREAM_SWEEPS, GROWTH = 1, 0.5
 RESTART_SWEEPS, RESTART = 6, 2
+# While levels have fewer rows on average, it depends on the start what sweeps find: then all is
+# fitted anew, as by `fit`, once the stream is RESTART_FEW times as long.
+FEW_ROWS, RESTART_FEW = 10, 1.5
 # Sweeps from each start, of which the one of the highest bound goes on.
 TRIAL_SWEEPS = 20
 
@@ -200,8 +203,11 @@ class FactorizationLearner(FactorizationReader):
 
     def _revisit(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
         """What sweeps over all rows make of it, if they are due."""
-        if len(posterior.y) >= RESTART * posterior.begun:  # few rows had no use for factors
+        n = len(posterior.y)
+        if n >= _grow_until_restart(posterior):  # few rows had no use for factors
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
+            if n < FEW_ROWS * sum(posterior.sizes):
+                return self._fit(rows, posterior.sizes, posterior.sides.rank)
             begun = self._start(rows, posterior.sizes, posterior.sides.rank, BOLD)
             begun.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
             return begun
@@ -247,13 +253,19 @@ class FactorizationLearner(FactorizationReader):
 def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
     """Whether all rows are to be swept again, once so many more have come."""
     n = len(posterior.y) + more
-    return n >= (1.0 + GROWTH) * posterior.swept or n >= RESTART * posterior.begun
+    return n >= (1.0 + GROWTH) * posterior.swept or n >= _grow_until_restart(posterior)
 
 
 def _count_until_due(posterior: FactorizationPosterior) -> int:
     """How many rows more are learned before all are swept again."""
-    due = min((1.0 + GROWTH) * posterior.swept, RESTART * posterior.begun)
+    due = min((1.0 + GROWTH) * posterior.swept, _grow_until_restart(posterior))
     return max(1, math.ceil(due) - len(posterior.y))
+
+
+def _grow_until_restart(posterior: FactorizationPosterior) -> float:
+    """How many rows there are when the sweeps begin anew."""
+    few = posterior.begun < FEW_ROWS * sum(posterior.sizes)
+    return (RESTART_FEW if few else RESTART) * posterior.begun
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:
