@@ -35,7 +35,7 @@ class Service:
         store = Store(self.database)
         self.engine = Engine(store, self.clock or time.time, learns=self.learns)
         self.app = create_app(self.engine, say=self._keep)
-        self._life = self.app.pages.router.lifespan_context(self.app)
+        self._life = self.app.live()
         await self._life.__aenter__()
         self.client = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.app), base_url="http://posterity"

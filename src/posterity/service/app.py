@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -101,6 +101,10 @@ class App:
             for endpoint in ENDPOINTS
             if endpoint.body is not None
         }
+
+    def live(self) -> AbstractAsyncContextManager[None]:
+        """What starts the engine, and stops it, where no server of ASGI is asked to do so."""
+        return self.pages.router.lifespan_context(self.pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """As ASGI has it."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from posterity.off_policy.dsjson import arm_order, decisions_in, flatten_features
+from posterity.service.databases import explain_failures
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
@@ -53,7 +54,8 @@ def import_dsjson(
     """
     with lock_folder(folder):
         store = open_store(folder, database)
-        return asyncio.run(_import(path, experiment, Engine(store)))
+        with explain_failures(store.engine.url):
+            return asyncio.run(_import(path, experiment, Engine(store)))
 
 
 async def _import(path: str, name: str, engine: Engine) -> dict[str, Any]:

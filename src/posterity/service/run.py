@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import ipaddress
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import uvicorn
 
 from posterity.service.app import create_app
+from posterity.service.databases import explain_failures, read_url
 from posterity.service.demo import demo_traffic
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
@@ -42,39 +45,65 @@ def serve(
     Raises
     ------
     ValueError
-        The address can be reached from elsewhere and ``public`` was not said, or another server
-        has the folder.
+        The address can be reached from elsewhere and ``public`` was not said, the port is in use,
+        the database can't be opened or read, or another server has it.
     """
     refuse_public(host, public)
-    if decide_only and not (database or "").startswith("postgresql"):
+    url = read_url(folder, database)
+    if decide_only and url.get_backend_name() != "postgresql":
         raise ValueError("a server that only decides needs --database postgresql://...")
-    with lock_folder(folder):
+    with lock_folder(folder), bind(host, port) as listener, explain_failures(url):
         store = open_store(folder, database)
-        if not decide_only:
-            store.claim()
+        try:
+            _run(store, listener, host, demo=demo, learns=not decide_only)
+        finally:
+            store.close()
 
-        async def begun(engine: Engine) -> None:
-            _leave_to_collector()
-            _say(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}/")
-            if demo:
-                await demo_traffic(engine)
 
-        engine = Engine(store, learns=not decide_only)
-        app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
-        config = uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=10,
-            server_header=False,
-        )
-        server = _Server(config, engine)
-        server.run()
-        if not server.started:
-            sys.exit(3)
+def _run(store: Store, listener: socket.socket, host: str, *, demo: bool, learns: bool) -> None:
+    if learns:
+        store.claim()
+
+    async def begun(engine: Engine) -> None:
+        _leave_to_collector()
+        if demo:
+            await demo_traffic(engine)
+
+    engine = Engine(store, learns=learns)
+    app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=10,
+        server_header=False,
+    )
+    port = listener.getsockname()[1]
+    place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    _Server(config, engine, app.live(), place).run(sockets=[listener])
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket of that address, which is nobody else's.
+
+    Raises
+    ------
+    ValueError
+        The port is in use, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"port {port} of {host} is in use: stop what uses it, or give another --port"
+        elif error.errno == errno.EACCES:
+            message = f"port {port} may not be used by you: give a --port from 1024 up"
+        else:
+            message = f"can't listen on {host} ({error.strerror}): give an address of this machine"
+        raise ValueError(message) from error
 
 
 @contextmanager
@@ -104,11 +133,32 @@ def _leave_to_collector() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's, which ends the streams of events before it waits for all answers."""
+    """Uvicorn's, which says that it listens once it does, and lets errors of its start through.
 
-    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
+    It ends the streams of events before it waits for all answers.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        engine: Engine,
+        life: AbstractAsyncContextManager[None],
+        place: str,
+    ) -> None:
         super().__init__(config)
-        self._engine = engine
+        self._engine, self._life, self._place = engine, life, place
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the engine, then listen."""
+        await self._life.__aenter__()
+        await super().startup(sockets)
+        _say(f"listening on {self._place}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what waits, then stop the engine."""
+        await super().shutdown(sockets)
+        if not self.force_exit:
+            await self._life.__aexit__(None, None, None)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Told to stop."""
@@ -117,8 +167,16 @@ class _Server(uvicorn.Server):
 
 
 def open_store(folder: str, database: str | None) -> Store:
-    """The database of a folder, or the one that is named."""
-    return Store(database or f"sqlite:///{(Path(folder) / 'posterity.db').resolve()}")
+    """The database of a folder, or the one that is named.
+
+    Raises
+    ------
+    ValueError
+        It can't be opened.
+    """
+    url = read_url(folder, database)
+    with explain_failures(url):
+        return Store(url.render_as_string(hide_password=False))
 
 
 def refuse_public(host: str, public: bool) -> None:
@@ -153,23 +211,27 @@ def audit(folder: str, experiment: str, id: str, database: str | None = None) ->
     """
     store = open_store(folder, database)
     try:
-        kept = {one["name"]: one for one in store.read_models()}.get(experiment)
-        made = store.find([(experiment, id)], []).decisions.get((experiment, id))
-        if kept is None or made is None:
-            raise ValueError(f"{folder} has no decision {id!r} of an experiment {experiment!r}")
-        engine = Engine(store)
-        served = engine.restore_at(kept, made)
-        if made["context"] is None or not isinstance(served, Experiment):
-            raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
-        if np.isnan(np.frombuffer(made["context"])).any():
-            raise ValueError(f"a feature of decision {id!r} has expired: nothing can be computed")
-        if np.isnan(np.frombuffer(made["means"])).all():
-            raise ValueError(f"decision {id!r} was imported: another service made it")
-        return _compare(served, made)
+        with explain_failures(store.engine.url):
+            return _audit(store, folder, experiment, id)
     except RefusedError as error:
         raise ValueError(f"decision {id!r} can't be computed again: {error}") from error
     finally:
         store.close()
+
+
+def _audit(store: Store, folder: str, experiment: str, id: str) -> dict[str, Any]:
+    kept = {one["name"]: one for one in store.read_models()}.get(experiment)
+    made = store.find([(experiment, id)], []).decisions.get((experiment, id))
+    if kept is None or made is None:
+        raise ValueError(f"{folder} has no decision {id!r} of an experiment {experiment!r}")
+    served = Engine(store).restore_at(kept, made)
+    if made["context"] is None or not isinstance(served, Experiment):
+        raise ValueError(f"decision {id!r} was deleted: there is nothing to audit")
+    if np.isnan(np.frombuffer(made["context"])).any():
+        raise ValueError(f"a feature of decision {id!r} has expired: nothing can be computed")
+    if np.isnan(np.frombuffer(made["means"])).all():
+        raise ValueError(f"decision {id!r} was imported: another service made it")
+    return _compare(served, made)
 
 
 def _compare(served: Experiment, made: dict[str, Any]) -> dict[str, Any]:
