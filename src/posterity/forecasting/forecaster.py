@@ -154,8 +154,10 @@ class Forecaster(BaseEstimator):
             (n,) array: one series. (n, k) array, or a mapping of names to arrays: several. Frame
             (pandas, Polars or Arrow) with a column ``y``: a long one, with ``ds`` (times: dates or
             whole numbers), ``unique_id`` (which series; optional) and exogenous columns. Any other
-            frame: a series each column, but for ``ds``. NaN was not observed: it is not learned,
-            and lags bridge it. The order of a frame's rows does not matter.
+            frame: a series each column, but for ``ds``. Times may be in a pandas index instead of
+            ``ds``: dates, or whole numbers that have a name or are not 0, 1, ... in this order. NaN
+            was not observed: it is not learned, and lags bridge it. Where rows have times, their
+            order does not matter.
         X : (n, m) array or data frame, optional
             Exogenous columns of a single series. What they are in the next steps, too, must be
             known then.
@@ -230,7 +232,7 @@ class Forecaster(BaseEstimator):
     def merge(self, other: Self) -> Self:
         """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
-        if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
+        if mine.calendar != theirs.calendar:
             theirs = _align_to_calendar(theirs, mine)
         return self._copy_from(mine.then(theirs))
 
@@ -507,5 +509,11 @@ def _find_ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
 
 
 def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:
-    ends = reference.calendar.index(panel.calendar.times(panel.ends))
-    return replace(panel, ends=ends, calendar=reference.calendar)
+    """The rows of a panel on the grid of another."""
+    begun = np.arange(panel.length) >= panel.length - panel.lengths[:, None]
+    which, column = np.nonzero(begun)
+    back = panel.length - 1 - column
+    index = reference.calendar.index(panel.calendar.times(panel.ends[which] - back))
+    rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)[begun]
+    aligned = Panel.of_rows(panel.ids, which, index, rows, reference.calendar, panel.names)
+    return replace(aligned, single=panel.single)

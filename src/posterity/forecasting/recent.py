@@ -18,7 +18,7 @@ NAMED = 5
 
 def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
     """New rows, as users give them, on the grid of those that are known."""
-    timed = reading.columns_of(y) is not None or reading.has_times(y)
+    timed = reading.has_times(y, history.calendar)
     panel = reading.read(y, X, history.calendar if timed else None)
     if timed:
         return replace(panel, ids=history.ids) if history.single and panel.single else panel
