@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -194,15 +194,17 @@ class Forecaster(BaseEstimator):
         return self._copy_from(panel)
 
     @all_or_nothing
-    def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
-        """Learn the next value of one series; ``x`` (m,) are its exogenous columns.
+    def learn_one(
+        self, y: float, x: ArrayLike | Mapping[str, float] | None = None, *, series: Any = None
+    ) -> Self:
+        """Learn the next value of one series; ``x`` are its exogenous columns.
 
         Parameters
         ----------
         y : float
             The value; NaN was not observed.
-        x : (m,) array, optional
-            Exogenous columns, where there are any.
+        x : (m,) array or mapping, optional
+            Exogenous columns, where there are any: in the order of ``exogenous_``, or by name.
         series : optional
             Its name, where several were learned.
 
@@ -218,10 +220,14 @@ class Forecaster(BaseEstimator):
         >>> Forecaster().fit([1.0, 3.0, 2.0, 4.0]).learn_one(3.0).n_observations_
         5
         """
-        if self._panel is None or (series is None and self._panel.single):
-            columns = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
-            return self.partial_fit(np.array([y], dtype=np.float64), columns)
+        if self._panel is None:
+            raise NotFittedError(
+                "This Forecaster has learned nothing yet, and one value is too little to begin "
+                "with: call fit first"
+            )
         row = read_next_row(self._panel, self._recent, series, y, x)
+        if self._panel.single and series is None:
+            return self._copy_from(self._panel.then(row))
         recent = row if self._recent is None else self._recent.then(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
             return self._copy_from(self._panel.then(recent))
