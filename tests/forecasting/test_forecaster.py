@@ -401,7 +401,30 @@ def test_exogenous_columns_one_by_one() -> None:
     refused(lambda: model.learn_one(1.0, [1.0]), "series is missing: name the one of the 2")
     refused(lambda: model.learn_one(1.0, [1.0], series="c"), "'c' is unknown")
     refused(lambda: model.learn_one(np.inf, [1.0], series="b"), "infinite")
+    refused(lambda: model.learn_one(1.0, {"cost": 1.0}, series="b"), r"columns \['price'\]")
+    refused(lambda: model.learn_one(1.0, {"price": 1.0, "cost": 1.0}, series="b"), "a finite")
     assert model.n_observations_ == 121
+    model.learn_one(5.0, {"price": 1.0}, series="b")
+    np.testing.assert_array_equal(model._fitted_panel.columns[1, -2:], [[1.0], [1.0]])
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_named_exogenous_columns_of_one_series_one_by_one(named: bool) -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    days = pandas.date_range("2026-01-01", periods=60)
+    frame = pandas.DataFrame({"ds": days, "cost": rng.random(60), "sale": rng.random(60)})
+    frame["y"] = frame["cost"] - 5.0 * frame["sale"] + 0.1 * rng.normal(size=60)
+    whole = Forecaster(forms=SIMPLE[:1]).fit(frame)
+    parts = Forecaster(forms=SIMPLE[:1]).fit(frame[:57])
+    for row in frame[57:].to_dict("records"):
+        x = {"sale": row["sale"], "cost": row["cost"]} if named else [row["cost"], row["sale"]]
+        parts.learn_one(row["y"], x)
+    np.testing.assert_array_equal(parts.predict(2, np.eye(2)), whole.predict(2, np.eye(2)))
+    refused(lambda: parts.learn_one(1.0), "a finite number for each of the exogenous columns")
+    refused(lambda: parts.learn_one(1.0, {"cost": 1.0}), r"\['cost', 'sale'\]")
+    with pytest.raises(NotFittedError, match="call fit first"):
+        Forecaster().learn_one(1.0)
 
 
 # ---- messages ------------------------------------------------------------------------------------

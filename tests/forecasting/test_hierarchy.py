@@ -76,6 +76,23 @@ def test_signals_that_depend_on_each_other_are_conditioned_with_their_covariance
     assert np.allclose(covariance[:, 2, 2], both)
 
 
+def test_totals_are_those_of_paths_and_of_parts() -> None:
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=(80, 2)), axis=0)
+    model = VectorAutoregression(lags=1).fit({"a": y[:, 0], "b": y[:, 1]})
+    base = model.forecast(5)
+    predictive = reconcile(base, {"sum": ["a", "b"]})
+    total = predictive.total(3)
+    assert np.allclose(total.mean()[:, 0], predictive.mean()[:, :3].sum(axis=1))
+    assert np.allclose(total.mean()[2], total.mean()[:2].sum())
+    assert np.allclose(total.std()[:2], base.total(3).std(), rtol=0.05)
+    paths = predictive.rvs(20_000, random_state=1)[:, :, :3].sum(axis=2)
+    assert np.allclose(total.std()[:, 0], paths.std(axis=0), rtol=0.05)
+    assert np.array_equal(total.std(), predictive.total(slice(0, 3)).std())
+    with pytest.raises(ValueError, match="5 were forecast"):
+        predictive.total(6)
+
+
 def test_what_is_refused() -> None:
     forecast = gaussian(np.zeros(5), np.ones(5))
     with pytest.raises(ValueError, match="'c', a part of 'all', was not forecast"):
@@ -84,5 +101,12 @@ def test_what_is_refused() -> None:
         reconcile(forecast, {"x": ["y"], "y": ["x"]})
     with pytest.raises(ValueError, match="has no parts"):
         reconcile(forecast, {"x": []})
+    y = np.random.default_rng(0).normal(size=60)
+    uneven = Forecaster(forms=[Form()]).fit({"a": y, "b": y[:50], "c": y}).forecast(2)
+    with pytest.raises(ValueError, match=r"different times: 'a' for 60 to 61 and 'b' for 50 to 51"):
+        reconcile(uneven, {"all": ["a", "b"]})
+    with pytest.raises(ValueError, match="the sum 'b' would add up different times"):
+        reconcile(uneven, {"b": ["a", "c"]})
+    assert reconcile(uneven, {"all": ["a", "c"]}).ids == ("a", "b", "c", "all")
     with pytest.raises(ValueError, match="there is a single series"):
         reconcile(Forecaster().fit(np.arange(20.0) % 3).forecast(2), {"x": ["y"]})

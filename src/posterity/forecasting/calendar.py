@@ -67,7 +67,15 @@ class Calendar:
         return cls(kind, _find_step(distances), int(numbers[0]) if len(numbers) else 0, dtype=dtype)
 
     def index(self, times: NDArray[Any]) -> Index:
-        """Number of steps (n,) since the phase; raises ``ValueError`` for a time between steps."""
+        """Number of steps (n,) since the phase.
+
+        Raises ``ValueError`` for a time between steps, and dates where numbers are known.
+        """
+        if (times.dtype.kind == "M") != (self.kind != "numbers"):
+            given, known = ("dates", "whole numbers")[:: 1 if times.dtype.kind == "M" else -1]
+            raise ValueError(
+                f"times are {given}, but those of the learned rows are {known}: give {known}"
+            )
         numbers = as_numbers(times, self.kind) - self.phase
         index, rest = np.divmod(numbers, self.step)
         between = np.flatnonzero(rest)

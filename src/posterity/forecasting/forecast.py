@@ -293,15 +293,7 @@ class Forecast(StepsAhead):
     def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
         assert self.marginals.bound is not None
-        rng, size = np.random.default_rng(0), max(1, BLOCK // (len(reached) * self.horizon))
-        drawn = np.concatenate(
-            [
-                self.rvs(min(size, SUMS - start), rng=rng)
-                .reshape(-1, len(reached), self.horizon)[:, :, steps]
-                .sum(axis=2)
-                for start in range(0, SUMS, size)
-            ]
-        ).T[:, :, None]
+        drawn = draw_sums(self, steps)[:, :, None]
         # The mean of a sum is the sum of means: exactly, not only within what draws are apart.
         count = len(range(self.horizon)[steps])
         bound = np.where(reached, count * self.marginals.bound, -np.inf)
@@ -413,6 +405,17 @@ def choose_steps(steps: slice | int | None, horizon: int) -> slice:
     if not len(range(horizon)[chosen]):
         raise ValueError(f"there is no step in {steps}: give steps of the horizon, 1 to {horizon}")
     return chosen
+
+
+def draw_sums(forecast: Any, steps: slice) -> Array:
+    """(S, SUMS) sums over steps of sample paths, always the same."""
+    series, h = np.atleast_2d(forecast.times).shape
+    rng, size = np.random.default_rng(0), max(1, BLOCK // (series * h))
+    drawn = [
+        forecast.rvs(min(size, SUMS - start), rng=rng).reshape(-1, series, h)[:, :, steps]
+        for start in range(0, SUMS, size)
+    ]
+    return np.concatenate([some.sum(axis=2) for some in drawn]).T
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -154,8 +154,10 @@ class Forecaster(BaseEstimator):
             (n,) array: one series. (n, k) array, or a mapping of names to arrays: several. Frame
             (pandas, Polars or Arrow) with a column ``y``: a long one, with ``ds`` (times: dates or
             whole numbers), ``unique_id`` (which series; optional) and exogenous columns. Any other
-            frame: a series each column, but for ``ds``. NaN was not observed: it is not learned,
-            and lags bridge it. The order of a frame's rows does not matter.
+            frame: a series each column, but for ``ds``. Times may be in a pandas index instead of
+            ``ds``: dates, or whole numbers that have a name or are not 0, 1, ... in this order. NaN
+            was not observed: it is not learned, and lags bridge it. Where rows have times, their
+            order does not matter.
         X : (n, m) array or data frame, optional
             Exogenous columns of a single series. What they are in the next steps, too, must be
             known then.
@@ -192,15 +194,17 @@ class Forecaster(BaseEstimator):
         return self._copy_from(panel)
 
     @all_or_nothing
-    def learn_one(self, y: float, x: ArrayLike | None = None, *, series: Any = None) -> Self:
-        """Learn the next value of one series; ``x`` (m,) are its exogenous columns.
+    def learn_one(
+        self, y: float, x: ArrayLike | Mapping[str, float] | None = None, *, series: Any = None
+    ) -> Self:
+        """Learn the next value of one series; ``x`` are its exogenous columns.
 
         Parameters
         ----------
         y : float
             The value; NaN was not observed.
-        x : (m,) array, optional
-            Exogenous columns, where there are any.
+        x : (m,) array or mapping, optional
+            Exogenous columns, where there are any: in the order of ``exogenous_``, or by name.
         series : optional
             Its name, where several were learned.
 
@@ -216,10 +220,14 @@ class Forecaster(BaseEstimator):
         >>> Forecaster().fit([1.0, 3.0, 2.0, 4.0]).learn_one(3.0).n_observations_
         5
         """
-        if self._panel is None or (series is None and self._panel.single):
-            columns = None if x is None else np.asarray(x, dtype=np.float64).reshape(1, -1)
-            return self.partial_fit(np.array([y], dtype=np.float64), columns)
+        if self._panel is None:
+            raise NotFittedError(
+                "This Forecaster has learned nothing yet, and one value is too little to begin "
+                "with: call fit first"
+            )
         row = read_next_row(self._panel, self._recent, series, y, x)
+        if self._panel.single and series is None:
+            return self._copy_from(self._panel.then(row))
         recent = row if self._recent is None else self._recent.then(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
             return self._copy_from(self._panel.then(recent))
@@ -230,7 +238,7 @@ class Forecaster(BaseEstimator):
     def merge(self, other: Self) -> Self:
         """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
-        if mine.calendar != theirs.calendar and mine.calendar.kind != "numbers":
+        if mine.calendar != theirs.calendar:
             theirs = _align_to_calendar(theirs, mine)
         return self._copy_from(mine.then(theirs))
 
@@ -507,5 +515,11 @@ def _find_ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
 
 
 def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:
-    ends = reference.calendar.index(panel.calendar.times(panel.ends))
-    return replace(panel, ends=ends, calendar=reference.calendar)
+    """The rows of a panel on the grid of another."""
+    begun = np.arange(panel.length) >= panel.length - panel.lengths[:, None]
+    which, column = np.nonzero(begun)
+    back = panel.length - 1 - column
+    index = reference.calendar.index(panel.calendar.times(panel.ends[which] - back))
+    rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)[begun]
+    aligned = Panel.of_rows(panel.ids, which, index, rows, reference.calendar, panel.names)
+    return replace(aligned, single=panel.single)

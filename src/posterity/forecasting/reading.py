@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 ID, TIME, TARGET = "unique_id", "ds", "y"
 # Gaps that a warning names.
 NAMED = 3
+# A nameless index of so many times more numbers than rows may well be what a selection left over.
+SPARSE = 2
 
 
 class GapWarning(UserWarning):
@@ -33,7 +35,8 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     data
         (n,) array; (n, k) array, a series each column; mapping of names to arrays; a long frame
         with columns unique_id (optional), ds and y, all others exogenous; any other frame is a wide
-        one, a series each column, by its column ds or its index where that has times.
+        one, a series each column. Times are in the column ds or in a pandas index: dates, or whole
+        numbers that have a name or are not 0, 1, ... in this order.
     X
         (n, m) exogenous columns, array or frame, of a single series.
     calendar
@@ -46,7 +49,10 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     """
     names = columns_of(data)
     if names is None:
-        return _add_columns(_read_values(data, calendar), X)
+        times = _read_index_times(data, calendar)
+        if times is not None:
+            return _read_series(data, times, X, calendar)
+        return _add_columns(_read_values(data), X)
     if X is not None:
         raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
     if TARGET in names:
@@ -62,9 +68,9 @@ def columns_of(data: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def has_times(data: Any) -> bool:
-    """Whether rows come with a pandas index of times."""
-    return _read_index_times(data) is not None
+def has_times(data: Any, calendar: Calendar | None = None) -> bool:
+    """Whether rows come with times, in the column ds or in a pandas index."""
+    return TIME in (columns_of(data) or ()) or _read_index_times(data, calendar) is not None
 
 
 def future(data: Any, panel: Panel, h: int) -> Array:
@@ -105,15 +111,24 @@ def future(data: Any, panel: Panel, h: int) -> Array:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _read_values(data: Any, calendar: Calendar | None) -> Panel:
+def _read_series(data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None) -> Panel:
+    """A series with an index of times."""
+    y = convert_to_values(data, "the series")
+    table, names = _read_columns(X, len(y))
+    theirs = _read_index_times(X, calendar)
+    if theirs is not None and not np.array_equal(theirs, times):
+        raise ValueError(
+            "the index of X is not that of y: give X the same index, with its rows in the same "
+            "order, as X.loc[y.index] does"
+        )
+    rows, which = np.column_stack([y, table]), np.zeros(len(y), dtype=np.int64)
+    return _mark_single(_place_on_grid((TARGET,), which, times, rows, names, calendar))
+
+
+def _read_values(data: Any) -> Panel:
     if isinstance(data, Mapping):
         panel = Panel.of_arrays(dict(data))
     else:
-        times = _read_index_times(data, calendar)
-        if times is not None:
-            rows = convert_to_values(data, "the series")[:, None]
-            which = np.zeros(len(rows), dtype=np.int64)
-            return _mark_single(_place_on_grid((TARGET,), which, times, rows, (), calendar))
         refuse_times(data, "the series")
         try:
             array = np.asarray(data, dtype=np.float64)
@@ -228,17 +243,25 @@ def _add_columns(panel: Panel, X: Any) -> Panel:
         return panel
     if len(panel) != 1:
         raise ValueError("X is for a single series: for several, give a frame with the columns")
+    table, names = _read_columns(X, panel.length)
+    return replace(panel, columns=table[None], names=names)
+
+
+def _read_columns(X: Any, n: int) -> tuple[Array, tuple[str, ...]]:
+    """Exogenous columns (n, m) of a single series, and their names."""
+    if X is None:
+        return np.zeros((n, 0)), ()
     names = columns_of(X)
     if names is None:
         table = _read_table(X, "X")
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
         table = np.column_stack([_read_exogenous(X, name) for name in names])
-    if len(table) != panel.length:
-        raise ValueError(f"X has {len(table)} rows and y has {panel.length}: give one for each")
+    if len(table) != n:
+        raise ValueError(f"X has {len(table)} rows and y has {n}: give one for each")
     for column, name in enumerate(names):
         check_finite(table[:, column], f"exogenous column {name!r}")
-    return replace(panel, columns=table[None], names=tuple(names))
+    return table, tuple(names)
 
 
 def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
@@ -304,7 +327,10 @@ def _read_times(frame: Any, names: list[str], calendar: Calendar | None) -> NDAr
     """Times of a frame's rows, where it has some."""
     if TIME in names:
         return as_times(_get_column(frame, TIME), calendar)
-    return _read_index_times(frame, calendar)
+    times = _read_index_times(frame, calendar)
+    # Where series are below each other, whole numbers without a name count all rows.
+    counts = times is not None and times.dtype.kind in "iu" and frame.index.name is None
+    return None if counts and ID in names else times
 
 
 def _read_index_times(data: Any, calendar: Calendar | None = None) -> NDArray[Any] | None:
@@ -312,6 +338,24 @@ def _read_index_times(data: Any, calendar: Calendar | None = None) -> NDArray[An
     index: Any = getattr(data, "index", None)
     if hasattr(index, "to_timestamp"):  # periods stand for their first moments
         index = index.to_timestamp()
-    if getattr(getattr(index, "dtype", None), "kind", "O") != "M":
+    kind = getattr(getattr(index, "dtype", None), "kind", "O")
+    if kind in "iu" and (calendar is None or calendar.kind == "numbers"):
+        return _read_index_numbers(index)
+    return as_times(index, calendar) if kind == "M" else None
+
+
+def _read_index_numbers(index: Any) -> NDArray[Any] | None:
+    """Whole numbers of a pandas index; None for 0, 1, ... without a name, which pandas makes up."""
+    numbers = np.asarray(index, dtype=np.int64)
+    if index.name is not None:
+        return numbers
+    if np.array_equal(numbers, np.arange(len(numbers))):
         return None
-    return as_times(index, calendar)
+    apart = np.diff(np.unique(numbers))
+    if len(apart) and apart.sum() // np.gcd.reduce(apart) > SPARSE * len(numbers):
+        raise ValueError(
+            f"the {len(numbers)} rows have whole numbers from {numbers.min()} to {numbers.max()} "
+            "in their index, and most between are missing: if rows follow each other, use "
+            "reset_index(drop=True); if the numbers are times, name the index 'ds'"
+        )
+    return numbers

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
 from posterity.forecasting.panel import Panel, convert_to_values
@@ -18,7 +18,7 @@ NAMED = 5
 
 def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
     """New rows, as users give them, on the grid of those that are known."""
-    timed = reading.columns_of(y) is not None or reading.has_times(y)
+    timed = reading.has_times(y, history.calendar)
     panel = reading.read(y, X, history.calendar if timed else None)
     if timed:
         return replace(panel, ids=history.ids) if history.single and panel.single else panel
@@ -37,9 +37,15 @@ def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
 
 
 def read_next_row(
-    panel: Panel, recent: Panel | None, name: Any, y: float, x: ArrayLike | None
+    panel: Panel,
+    recent: Panel | None,
+    name: Any,
+    y: float,
+    x: ArrayLike | Mapping[str, float] | None,
 ) -> Panel:
-    """The row after the last one of a series: ``y`` and its exogenous columns ``x`` (m,).
+    """The row after the last one of a series: ``y`` and its exogenous columns ``x``.
+
+    These are an array (m,), or a mapping of their names.
 
     Raises ``ValueError`` for a name that is not known, and numbers that are none.
     """
@@ -52,7 +58,7 @@ def read_next_row(
     end = int(panel.ends[find_number(panel, name)])
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
-    columns = np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
+    columns = _read_columns(x, panel.names)
     if columns.shape != (len(panel.names),) or not np.isfinite(columns).all():
         raise ValueError(
             f"x is {x!r}: it must have a finite number for each of the exogenous columns "
@@ -65,6 +71,14 @@ def read_next_row(
         ends=np.array([end + 1]),
         columns=columns[None, None],
     )
+
+
+def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Exogenous columns of one row, in the order of their names."""
+    if isinstance(x, Mapping):
+        # Columns that are not known are one too many.
+        x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
+    return np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
