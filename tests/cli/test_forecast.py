@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("click", reason="needs click (posterity[cli])")
 pytest.importorskip("rich", reason="needs rich (posterity[cli])")
 pytest.importorskip("pyarrow", reason="needs PyArrow (posterity[cli])")
+import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
@@ -133,6 +134,43 @@ def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:
     result = invoke(table, *options)
     assert result.stderr.startswith("note: times are 1 day apart, and there are gaps: after 2026")
     assert len(rows_of(result)) == 6
+
+
+@pytest.mark.parametrize(
+    "time_type",
+    [
+        pa.timestamp("ns"),
+        pa.timestamp("us", tz="UTC"),
+        pa.date32(),
+        pa.int32(),
+    ],
+    ids=str,
+)
+def test_times_keep_their_type(tmp_path: Path, time_type: pa.DataType) -> None:
+    times = (
+        np.arange(N) if pa.types.is_integer(time_type) else np.datetime64("2026-01-01") + range(N)
+    )
+    column = pa.array(times).cast(time_type)
+    pq.write_table(pa.table({"day": column, "sold": sold()["Bern"]}), tmp_path / "in.parquet")
+    options = ("--target", "sold", "--time", "day", "--horizon", 3)
+    result = invoke(tmp_path / "in.parquet", *options, "--output", tmp_path / "out.parquet")
+    assert result.exit_code == 0, result.stderr
+    ahead = pq.read_table(tmp_path / "out.parquet")["day"]
+    assert ahead.type == time_type
+    assert ahead.to_pylist() == pa.array(times[-1] + np.arange(1, 4)).cast(time_type).to_pylist()
+    assert rows_of(invoke(tmp_path / "in.parquet", *options))[0]["day"] in ("2026-03-12", "70")
+
+
+@pytest.mark.parametrize(
+    ("options", "both"),
+    [
+        (("--target", "day", "--time", "day"), "--target and --time both name the column 'day'"),
+        (("--series", "day", "--time", "day"), "--time and --series both"),
+        (("--time", "day", "--features", "day", "--future", "f.csv"), "--time and --features both"),
+    ],
+)
+def test_options_name_different_columns(table: Path, options: tuple[str, ...], both: str) -> None:
+    assert both in complaint(table, "--target", "sold", *options, "--horizon", 3)
 
 
 def test_what_is_refused(table: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
-from posterity.cli.series import Columns, without_hours
+from posterity.cli.series import Columns, as_typed, without_hours
 from posterity.cli.tables import called, table_path
 from posterity.forecasting import Forecast, Forecaster
 from posterity.report import About, forecast_report
@@ -47,14 +47,14 @@ def run(settings: Settings) -> None:
         raise ValueError(
             "--features needs --future FILE, with the values of these columns in the next steps"
         )
-    opened = open_writer(settings.output)
-    page = None if settings.report is None else check_page(settings.report)
     columns = Columns(
         target=settings.target,
         time=settings.time,
         series=settings.series,
         features=settings.features or (),
     )
+    opened = open_writer(settings.output)
+    page = None if settings.report is None else check_page(settings.report)
     with _collect_warnings() as notes:
         with table_path(settings.file) as path:
             frame = columns.read(path)
@@ -64,7 +64,7 @@ def run(settings: Settings) -> None:
         model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
     with opened() as write:
-        write(_make_batch(settings, forecast))
+        write(_make_batch(settings, forecast, frame.time_type))
     if page is not None:
         write_text(forecast_report(model, forecast, _describe_forecast(settings, notes)), page)
         if not settings.quiet:
@@ -73,14 +73,15 @@ def run(settings: Settings) -> None:
         warnings.warn(note, UserWarning, stacklevel=1)
 
 
-def _make_batch(settings: Settings, forecast: Forecast) -> pa.RecordBatch:
-    """A row for each series and step."""
+def _make_batch(settings: Settings, forecast: Forecast, time_type: Any) -> pa.RecordBatch:
+    """A row for each series and step; times are of the type they were read as, or text."""
     h = forecast.horizon
     columns: dict[str, Any] = {}
     if settings.series is not None:
         columns[settings.series] = np.repeat(np.array(forecast.ids), h)
     times = np.asarray(forecast.times).reshape(-1)
-    columns[settings.time or "row"] = without_hours(times)
+    text = settings.output is None or settings.output.lower().endswith(".csv")
+    columns[settings.time or "row"] = without_hours(times) if text else as_typed(times, time_type)
     low, high = forecast.interval(settings.level)
     numbers = {
         "median": forecast.median(), "mean": forecast.mean(), "std": forecast.std(),

@@ -26,6 +26,16 @@ class Columns:
     series: str | None
     features: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where two options name one column."""
+        options = [("--target", self.target), ("--time", self.time), ("--series", self.series)]
+        seen: dict[str, str] = {}
+        for option, name in [*options, *(("--features", name) for name in self.features)]:
+            if name is not None and seen.setdefault(name, option) != option:
+                raise ValueError(
+                    f"{seen[name]} and {option} both name the column {name!r}: name different ones"
+                )
+
     def read(self, path: str, *, future: bool = False) -> Any:
         """The table as a long frame that :class:`Forecaster` reads; of the future without target.
 
@@ -47,14 +57,15 @@ class Columns:
         numbers = self.features if future else (self.target, *self.features)
         for name in numbers:
             columns[TARGET if name == self.target else name] = _numbers(table[name], name)
-        return Frame(columns)
+        return Frame(columns, None if self.time is None else table[self.time].type)
 
 
 class Frame:
-    """Columns (n,) by name, as a data frame has them."""
+    """Columns (n,) by name, as a data frame has them; and of what type times were, if any."""
 
-    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, columns: dict[str, NDArray[Any]], time_type: Any = None) -> None:
         self._columns = columns
+        self.time_type = time_type
 
     @property
     def columns(self) -> Sequence[str]:
@@ -63,6 +74,15 @@ class Frame:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
+
+
+def as_typed(times: NDArray[Any], time_type: Any) -> Any:
+    """Times as an Arrow column of the type they were read as, for tables to be joined by."""
+    if time_type is not None and (
+        pa.types.is_temporal(time_type) or pa.types.is_integer(time_type)
+    ):
+        return pa.array(times).cast(time_type)
+    return pa.array(without_hours(times))
 
 
 def without_hours(times: NDArray[Any]) -> NDArray[Any]:
@@ -106,4 +126,4 @@ def _number_rows(names: NDArray[Any]) -> NDArray[np.int64]:
     return numbers
 
 
-__all__ = ["Columns", "Frame", "without_hours"]
+__all__ = ["Columns", "Frame", "as_typed", "without_hours"]
