@@ -140,3 +140,27 @@ def test_a_database_file_has_one_server_that_learns(tmp_path: Path) -> None:
     third = Store(f"sqlite:///{tmp_path / 'posterity.db'}")
     third.claim()
     third.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [
+        ("linear", {"prior_precision": -1}),
+        ("linear", {"basis": "os.system"}),
+        ("linear", {"noise": "wild"}),
+        ("quantile", {"quantile": 1.9}),
+    ],
+    ids=str,
+)
+def test_parameters_that_can_never_work_are_refused_at_once(
+    tmp_path: Path, model: str, parameters: dict[str, object]
+) -> None:
+    async def do(service: Service) -> None:
+        settings = {"features": ["a", "b"], "model": model, "parameters": parameters}
+        answer = await service.ask("PUT", PREDICTOR, settings)
+        assert answer.status_code == 422
+        assert answer.json()["field"] == "parameters"
+        assert next(iter(parameters)) in answer.text
+        await service.put(PREDICTOR, {**settings, "parameters": {}})
+
+    with_service(tmp_path, do)

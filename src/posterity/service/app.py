@@ -102,7 +102,7 @@ class App:
             if endpoint.body is not None
         }
 
-    def live(self) -> AbstractAsyncContextManager[None]:
+    def live(self) -> AbstractAsyncContextManager[Any]:
         """What starts the engine, and stops it, where no server of ASGI is asked to do so."""
         return self.pages.router.lifespan_context(self.pages)
 

@@ -250,7 +250,7 @@ class Engine:
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
-                served.check_forgetting()
+                served.check_settings()
             written = msgspec.json.encode(settings).decode()
             now = self.clock()
             group.add(

@@ -33,6 +33,8 @@ _CLASSES: dict[str, Any] = {
 }
 # Rows whose errors count as recent.
 RECENT_ROWS = 100
+# What a model raises for parameters, rows or ways to learn that it does not know.
+FAILURES = (ValueError, TypeError, NotImplementedError, AttributeError, ImportError)
 _NOTHING = Predicted(None, None, None, None, 0.0)
 
 
@@ -117,24 +119,27 @@ class Predictor:
         self.scores = Scores(**(notes or {}))
         self.learned_through = learned_through
 
-    def check_forgetting(self) -> None:
-        """Refuse ``forget_after`` where the model can't unlearn a row.
+    def check_settings(self) -> None:
+        """Refuse parameters that no row could be learned with, and ``forget_after`` without use.
 
         Raises
         ------
         RefusedError
             422, with what the model says.
         """
-        if self.settings.forget_after is None:
-            return
         # As many rows as a model may keep from its start: those it can always unlearn.
         n, trial = len(self.settings.features), self._build_model()
-        X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1, n))
+        forgets = self.settings.forget_after is not None
+        X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
         y = (X[:, 0] > 0.0).astype(np.float64)
         try:
             trial.predict_then_learn(X, y)
-            trial.unlearn(X[:1], y[:1])
-        except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+        except FAILURES as error:
+            raise RefusedError(422, f"no row could be learned: {error}", "parameters") from error
+        try:
+            if forgets:
+                trial.unlearn(X[:1], y[:1])
+        except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
@@ -260,7 +265,7 @@ class Predictor:
                 self.model.learn_one(x, made["y"])
             else:
                 self.model.unlearn(x[None], [made["y"]])
-        except (ValueError, TypeError, NotImplementedError, AttributeError) as error:
+        except FAILURES as error:
             raise RefusedError(422, str(error), "y") from error
         self.scores.add(made)
         self.learned_through = made["seq"]
