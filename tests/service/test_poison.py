@@ -115,6 +115,31 @@ def test_a_model_that_can_not_be_restored_leaves_the_others(
     with_service(tmp_path, do)
 
 
+def test_the_same_id_with_other_arms_is_another_decision(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        asked = {"id": "0", "context": [1.0], "arms": ["red"]}
+        first = await service.post(f"{URL}/decide", asked)
+        assert await service.post(f"{URL}/decide", asked) == first
+        answer = await service.ask("POST", f"{URL}/decide", {**asked, "arms": ["blue"]})
+        assert answer.status_code == 409
+        assert "other arms allowed" in answer.text
+
+    with_service(tmp_path, do)
+
+
+def test_models_that_are_too_large_are_refused(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        names = [f"x{j}" for j in range(3000)]
+        arms = [f"arm {k}" for k in range(1000)]
+        answer = await service.ask("PUT", URL, {"arms": arms, "features": names})
+        assert answer.status_code == 422
+        assert "256 MB is the most" in answer.text
+        await service.put(URL, {"arms": arms, "features": names[:30]})
+
+    with_service(tmp_path, do)
+
+
 def test_what_was_all_unlearned_predicts_nothing(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         await service.put(PREDICTOR, {"features": ["a"]})

@@ -255,6 +255,7 @@ LATER: dict[str, dict[str, object]] = {
     "GeneralizedPosterior": {"keeps_start": False},
     "HeteroscedasticPosterior": {"keeps_start": False},
     "NoiseAccount": {"start": None},
+    "StartRows": {"closed": True},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
     "EvidencePosterior": {"alone": False, "rests": False},

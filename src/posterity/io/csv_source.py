@@ -225,7 +225,9 @@ class CsvSource:
         values = words.column(name)
         if not pa.types.is_dictionary(values.type):
             return False
-        known = [word for word in values.dictionary.to_pylist() if word]
+        # Arrow's dictionary may hold words of blocks that it has read ahead.
+        used = values.dictionary.take(values.indices.unique().drop_null())
+        known = [word for word in used.to_pylist() if word]
         return bool(known) and all(self._text.grouped.fullmatch(word) for word in known)
 
     def _remove_thousands_marks(self, batch: Any, done: int) -> Any:

@@ -8,7 +8,7 @@ again whenever half as many more have come, as if they had come at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ SURE, MOST_ROWS, MOST_NUMBERS = 0.3, 4096, 2**17
 class StartRows:
     """Rows as they came: features (n, m), targets, weights > 0 and offsets (n,).
 
-    They are fitted together again once there are ``due`` of them.
+    They are fitted together again once there are ``due`` of them: those of a stream once directions
+    that are still open are ``closed``, those of a fit as they were.
     """
 
     X: NDArray[np.float64]
@@ -36,12 +37,13 @@ class StartRows:
     weights: NDArray[np.float64]
     offsets: NDArray[np.float64]
     due: int
+    closed: bool = True
 
     @classmethod
-    def of(cls, rows: SiteRows) -> StartRows:
+    def of(cls, rows: SiteRows, *, closed: bool = True) -> StartRows:
         """The first rows, which were learned together."""
         some = rows[rows.weights > 0.0]
-        return cls(some.X, some.y, some.weights, some.offsets, _make_room(len(some)))
+        return cls(some.X, some.y, some.weights, some.offsets, _make_room(len(some)), closed)
 
     def join(self, rows: SiteRows) -> StartRows:
         """These and more."""
@@ -52,6 +54,7 @@ class StartRows:
             np.concatenate([self.weights, some.weights]),
             np.concatenate([self.offsets, some.offsets]),
             self.due,
+            self.closed,
         )
 
     def with_row(self, x: NDArray[np.float64], y: float, weight: float) -> StartRows:
@@ -62,6 +65,7 @@ class StartRows:
             np.append(self.weights, weight),
             np.append(self.offsets, 0.0),
             self.due,
+            self.closed,
         )
 
     def without(self, rows: SiteRows) -> StartRows:
@@ -75,11 +79,17 @@ class StartRows:
                 raise ValueError(explain_never_learned(f"row {i}"))
             weights[there[-1]] -= rows.weights[i]
         some = weights > 1e-12 * self.weights
-        return StartRows(self.X[some], self.y[some], weights[some], self.offsets[some], self.due)
+        return replace(
+            self,
+            X=self.X[some],
+            y=self.y[some],
+            weights=weights[some],
+            offsets=self.offsets[some],
+        )
 
     def fitted(self) -> StartRows:
         """The same, once they were fitted together."""
-        return StartRows(self.X, self.y, self.weights, self.offsets, _make_room(len(self)))
+        return replace(self, due=_make_room(len(self)))
 
     def count_missing(self) -> int:
         """How many more rows come before they are fitted together again."""

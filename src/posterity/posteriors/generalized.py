@@ -185,7 +185,7 @@ class GeneralizedPosterior(LinearPosterior):
             return
         rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.starts
         self._together(rows)
-        start = StartRows.of(rows)
+        start = StartRows.of(rows, closed=False)
         if starts and 0 < len(start) < start.n_enough:
             self.statistics.start = start
 
@@ -261,7 +261,7 @@ class GeneralizedPosterior(LinearPosterior):
             return
         if statistics.start is not None:
             trial, kept = self.copy(), statistics.start.without(rows)
-            trial._fit_again(kept.rows)
+            trial._fit_again(kept)
             trial.statistics.start = kept.fitted()
             self.copy_from(trial)
             return
@@ -488,19 +488,20 @@ class GeneralizedPosterior(LinearPosterior):
         start = StartRows.of(rows) if before is None else before.join(rows)
         due = now or start.count_missing() <= 0
         if due:
-            self._fit_again(start.rows)
+            self._fit_again(start)
             start = start.fitted()
         if due or before is None:
             over = start.suffices(self.inner.linear_moments(start.X)[1])
         statistics.start = None if over or not len(start) else start
 
-    def _fit_again(self, rows: SiteRows) -> None:
-        statistics = self.statistics
+    def _fit_again(self, start: StartRows) -> None:
+        statistics, rows = self.statistics, start.rows
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(SiteStatistics())
         way = self.near_the_mean() if self.approximation == "moments" else self
-        way._close(rows)
+        if start.closed:
+            way._close(rows)
         way._together(rows)
         statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does

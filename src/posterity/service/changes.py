@@ -7,6 +7,9 @@ from typing import Any
 from posterity.service.errors import RefusedError
 from posterity.service.messages import LONGEST_NAME, ExperimentSettings
 
+# Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
+LARGEST_MODEL = 256_000_000
+
 
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
     """Refuse settings that a model which is there can't take over."""
@@ -33,9 +36,18 @@ def check_name(name: str) -> None:
 
 
 def check_features(settings: Any) -> None:
-    """Refuse two features of one name."""
+    """Refuse two features of one name, and models that are too large."""
     if len(set(settings.features)) < len(settings.features):
         raise RefusedError(422, "two features have the same name: rename one", "features")
+    columns, models = len(settings.features) + 1, len(getattr(settings, "arms", ())) or 1
+    size = 8 * models * columns**2
+    if size > LARGEST_MODEL:
+        what = f"{models:,} arms with " if models > 1 else ""
+        message = (
+            f"{what}{columns - 1:,} features take {size / 1e6:,.0f} MB, and "
+            f"{LARGEST_MODEL / 1e6:,.0f} MB is the most: leave features out, or combine them"
+        )
+        raise RefusedError(422, message, "features")
 
 
 def check_ranges(settings: ExperimentSettings) -> None:

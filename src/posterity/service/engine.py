@@ -283,8 +283,10 @@ class Engine:
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
                 gone = one["context"] is None
-                if gone or not experiment.matches_context(one, given[2]):
-                    message = "was deleted" if gone else "was made in another context"
+                same = gone or experiment.matches_context(one, given[2])
+                if gone or not (same and experiment.matches_arms(one, given[0], given[3])):
+                    other = "with other arms allowed" if same else "in another context"
+                    message = "was deleted" if gone else f"was made {other}"
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     raise RefusedError(
                         410 if gone else 409, f"decision {one['id']!r} {message}", field

@@ -176,6 +176,10 @@ class Experiment:
         known = np.frombuffer(made["context"])
         return bool(np.all((known == context) | np.isnan(known)))
 
+    def matches_arms(self, made: Record, asked: Decide, allowed: NDArray[np.bool_]) -> bool:
+        """Whether a decision could pick from these arms, where they are named."""
+        return asked.arms is None or made["allowed"] == allowed.tobytes()
+
     def erase_features(self, made: Record, now: float) -> Record:
         """A decision's context without the features whose time has passed."""
         context = np.frombuffer(made["context"]).copy()
