@@ -284,7 +284,7 @@ def test_rows_that_say_little_are_kept_for_longer(kind: type[Model]) -> None:
         np.testing.assert_array_equal(model._posterior.statistics.start.X, X)
         model.unlearn(X[100:], y[100:])
         few = begun(kind, X, y).partial_fit(X[1:100], y[1:100])
-        few._posterior._fit_again(few._posterior.statistics.start.rows)
+        few._posterior._fit_again(few._posterior.statistics.start)
         assert np.allclose(model.coef_, few.coef_, rtol=1e-9, atol=1e-9)
 
 
