@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from guarantees.check import Check
 from posterity.calibration import ConformalForecaster
-from posterity.forecasting import Forecaster, ForecastWarning, Form
+from posterity.forecasting import Forecaster, ForecastWarning, Form, reconcile
 
 Array = NDArray[np.float64]
 HORIZON = 12
@@ -81,6 +81,27 @@ def flawed(rng: np.random.Generator) -> tuple[int, int]:
     return int(np.sum((low <= y[n:]) & (y[n:] <= high))), HORIZON
 
 
+def counts(rng: np.random.Generator, *, rate: float) -> tuple[int, int]:
+    """Intervals of the next twelve counts, a negative binomial of this mean and dispersion 1."""
+    n = 120
+    y = rng.negative_binomial(1.0, 1.0 / (1.0 + rate), size=n + HORIZON).astype(float)
+    low, high = Forecaster(seasonality=()).fit(y[:n]).forecast(HORIZON).interval(0.95)
+    return int(np.sum((low <= y[n:]) & (y[n:] <= high))), HORIZON
+
+
+def reconciled(rng: np.random.Generator, *, common: float) -> tuple[int, int]:
+    """Intervals of the sum of four random walks, from forecasts of all five that are made agree."""
+    n, h = 100, 6
+    noise = rng.normal(size=(4, n + h)) + common * rng.normal(size=n + h)
+    walks = np.cumsum(noise, axis=1)
+    parts = dict(zip("abcd", walks[:, :n], strict=True))
+    forecast = Forecaster(seasonality=()).fit(parts | {"all": walks[:, :n].sum(axis=0)}).forecast(h)
+    agreed = reconcile(forecast, {"all": list("abcd")})
+    row, true = agreed.ids.index("all"), walks[:, n:].sum(axis=0)
+    low, high = (end[row] for end in agreed.interval(0.95))
+    return int(np.sum((low <= true) & (true <= high))), h
+
+
 def moved(rng: np.random.Generator) -> tuple[int, int]:
     """Intervals of three steps of a walk whose noise trebles, moved by what was missed."""
     y = np.cumsum(np.where(np.arange(330) < 80, 1.0, 3.0) * rng.normal(size=330))
@@ -143,6 +164,20 @@ def checks() -> list[Check]:
         for setting, task in (
             ("season of 12, 120 values, sales on a tenth of the days", with_sales),
             ("season of 12, 120 values, a glitch and a value missing a season back", flawed),
+            ("counts of mean 0.3, 120 values", partial(counts, rate=0.3)),
+            ("counts of mean 3, 120 values", partial(counts, rate=3.0)),
         )
     ]
-    return [*each, *others, whole, conformal]
+    sums = [
+        Check(
+            "Reconciled forecasts of the sum of four random walks",
+            f"100 values, {name}",
+            0.95,
+            partial(reconciled, common=common),
+            replicates=100,
+            lowest=0.90,
+            highest=0.98,
+        )
+        for name, common in (("independent", 0.0), ("with a common factor", 1.0))
+    ]
+    return [*each, *others, whole, *sums, conformal]

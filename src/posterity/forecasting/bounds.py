@@ -1,13 +1,29 @@
-"""Where values end below: counts and amounts that have no negative ones."""
+"""Where values end below: counts and amounts that have no negative ones.
+
+A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies below counts as
+being at the bound. Censoring a normal raises its mean. But the mean of a linear forecast is right
+whatever the distribution of the values, so the normal is chosen whose *censored* mean and variance
+are those of the forecast.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfcx, ndtr
 
 Array = NDArray[np.float64]
+
+ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
+# Means, in standard deviations above the bound: beyond FAR the bound does not matter. Below NEAR a
+# linear forecast is not believed: the mean stays there until that of the normal censored as it is
+# comes down to it, at BEYOND.
+FAR, NEAR, BEYOND = 5.0, 0.2, -0.4921
+# The table by which normals are found.
+LOWEST, POINTS = -4.0, 4096
 
 
 def check_lower_bound(bound: Any) -> None:
@@ -37,3 +53,43 @@ def find_lower_bounds(values: Array, bound: float | str | None) -> Array:
     bounds = np.full((series, length + 1), -np.inf)
     bounds[:, 1:] = np.where(bounded, limit, -np.inf)
     return bounds
+
+
+def move_to_moments(z: Array) -> tuple[Array, Array]:
+    """Mean and sd of the normals whose moments, censored at 0, are those of a forecast.
+
+    ``z`` are means of forecasts with a standard deviation of 1.
+    """
+    share = np.clip((z - BEYOND) / (NEAR - BEYOND), 0.0, 1.0)
+    mean = np.maximum(z, NEAR)
+    variance = share + (1.0 - share) * (_compute_moments(np.array(BEYOND))[1] - NEAR**2)
+    ratios, places = _make_table()
+    found = np.interp(np.log(variance / np.square(mean)), ratios, places)
+    sd = mean / _compute_moments(found)[0]
+    moved = (z > BEYOND) & (z < FAR)
+    return np.where(moved, found * sd, z), np.where(moved, sd, 1.0)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _compute_moments(z: Array) -> tuple[Array, Array]:
+    """Mean and mean square of max(x, 0), x ~ Normal(z, 1)."""
+    # Of small numbers, their digits: by the ratio of the tail to the density.
+    density, tail = np.exp(-0.5 * z * z) / ROOT_2_PI, np.sqrt(0.5 * np.pi) * erfcx(-z / np.sqrt(2))
+    small = np.minimum(z, 0.0)
+    mean = np.where(z < 0.0, density * (1.0 + small * tail), z * ndtr(z) + density)
+    square = np.where(
+        z < 0.0,
+        density * ((1.0 + small * small) * tail + small),
+        (1.0 + z * z) * ndtr(z) + z * density,
+    )
+    return mean, square
+
+
+@lru_cache(maxsize=1)
+def _make_table() -> tuple[Array, Array]:
+    """Increasing logs of variance over squared mean of censored normals, and their means."""
+    places = np.linspace(FAR + 1.0, LOWEST, POINTS)
+    mean, square = _compute_moments(places)
+    return np.log(square / np.square(mean) - 1.0), places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import one_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.factor.parallel import run_in_parallel
-from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
+from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
-from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.trials import TrialScores
-from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
 
 Array = NDArray[np.float64]
 
@@ -179,7 +175,8 @@ class Forecast(StepsAhead):
     """The joint distribution of the next h steps of S series.
 
     A mixture over forms, by ``weights`` (S, F), and over draws of each form's coefficients and
-    noise, of Gaussian paths: what is uncertain is the noise, the parameters and the form.
+    noise, of Gaussian paths: what is uncertain is the noise, the parameters and the form. The noise
+    of several series is correlated as their residuals were.
 
     Attributes
     ----------
@@ -191,6 +188,8 @@ class Forecast(StepsAhead):
         Forms that were averaged.
     weights : (S, F) array
         How much each counts.
+    shocks : ShockCorrelation
+        Correlations (S, S) of the series' noise at one time: ``shocks.correlation()``.
 
     Examples
     --------
@@ -207,6 +206,7 @@ class Forecast(StepsAhead):
 
     forms: tuple[Form, ...]
     paths: tuple[Paths, ...]
+    shocks: ShockCorrelation
 
     @classmethod
     def of(
@@ -219,10 +219,15 @@ class Forecast(StepsAhead):
         *,
         single: bool,
         bound: Array | None = None,
+        shocks: ShockCorrelation | None = None,
     ) -> Forecast:
-        """From the paths of each form, their weights (S, F), and lower bounds of values (S,)."""
-        marginals = Marginals([some.steps for some in paths], weights, bound)
-        return cls(ids, marginals, single, times, tuple(forms), tuple(paths))
+        """From the paths of each form, their weights (S, F), and lower bounds of values (S,).
+
+        Series are independent unless the correlation of their ``shocks`` is given.
+        """
+        marginals = Marginals([some.steps for some in paths], weights).above(bound)
+        shocks = shocks or ShockCorrelation.none(len(weights))
+        return cls(ids, marginals, single, times, tuple(forms), tuple(paths), shocks)
 
     @property
     def weights(self) -> Array:
@@ -235,7 +240,7 @@ class Forecast(StepsAhead):
         return self.paths[0].mean.shape[2]
 
     def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
-        """Sample paths (size, S, h), (size, h) of a single series: steps are jointly drawn."""
+        """Sample paths (size, S, h), (size, h) of a single series: series and steps are joint."""
         rng = np.random.default_rng(random_state if rng is None else rng)
         weights = self.marginals.weights
         series, h = len(weights), self.horizon
@@ -243,25 +248,35 @@ class Forecast(StepsAhead):
         below /= below[:, -1:]
         which = (rng.random((size, series, 1)) > below).sum(axis=2)
         draw = rng.integers(self.paths[0].noise.shape[1], size=(size, series))
-        shocks = rng.standard_normal((size, series, h))
+        shocks = self.shocks.draw(rng, size, h)
         drawn = np.empty((size, series, h))
-        for number, path in enumerate(self.paths):
+        for number, (path, moved) in enumerate(
+            zip(self.paths, self.marginals.components, strict=True)
+        ):
             at, of = np.nonzero(which == number)
             k = draw[at, of]
             errors = _filter_shocks(path.responses[of, k], shocks[at, of])
             if path.early is not None:
                 before = rng.standard_normal((len(of), path.early.shape[3], 1))
                 errors += (path.early[of, k] @ before)[:, :, 0]
-            values = path.mean[of, k] + path.noise[of, k, None] * errors
+            errors *= path.noise[of, k, None]
+            if moved.mean is not path.mean:  # towards a bound
+                errors *= moved.sd[of, k] / np.where(path.sd > 0.0, path.sd, 1.0)[of, k]
+            values = moved.mean[of, k] + errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
         if self.marginals.bound is not None:
             np.maximum(drawn, self.marginals.bound[:, None], out=drawn)
         return drawn[:, 0] if self.single else drawn
 
     def covariance(self) -> Array:
-        """(h, S, S) covariances of the series, step by step: each has noise of its own."""
-        variances = self.marginals.variance().T
-        return np.asarray(variances[:, :, None] * np.eye(variances.shape[1]))
+        """(h, S, S) covariances of the series, step by step.
+
+        Those of forms in logarithms are to first order in the shocks.
+        """
+        covariance = self._sum_products() * self.shocks.correlation()
+        series = np.arange(covariance.shape[1])
+        covariance[:, series, series] = self.marginals.variance().T
+        return covariance
 
     def total(self, steps: slice | int | None = None) -> StepDistribution:
         """Distribution of the sum over all steps, or the first ``steps``.
@@ -280,6 +295,20 @@ class Forecast(StepsAhead):
         return StepDistribution(self.ids, sums, self.single)
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _sum_products(self) -> Array:
+        """(h, S, S) products of two series' mean effects of shocks, summed over shocks so far."""
+        h, weights = self.horizon, self.marginals.weights
+        effects = np.zeros((len(weights), h, h))
+        for weight, path in zip(weights.T, self.paths, strict=True):
+            some = weight > 0.0
+            effects[some] += weight[some, None, None] * path.shock_effects()[some]
+        # An effect at a step of the shock so many steps before: later ones are not there yet.
+        products = np.empty((h, len(weights), len(weights)))
+        for step in range(h):
+            some = effects[:, step, : step + 1]
+            products[step] = some @ some.T
+        return products
 
     def _find_reached(self, steps: slice) -> NDArray[np.bool_]:
         """(S,) whether a lower bound has more than a negligible probability at one of the steps."""
@@ -311,87 +340,6 @@ class Forecast(StepsAhead):
         return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
 
 
-def make_forecast(
-    panel: Panel,
-    learners: list[Learner],
-    levels: FormLevels,
-    scores: TrialScores,
-    future: Array,
-    h: int,
-    size: int,
-    common: CommonScores | None = None,
-    bound: Array | None = None,
-) -> Forecast:
-    """The forecast of learners that know the whole panel, weighed by their scores before.
-
-    ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
-    lower bounds.
-    """
-    found: dict[int, Paths] = {}
-
-    def draw(number: int) -> None:
-        learner = learners[number]
-        found[number] = join_paths(learner.paths(levels[learner.form], future, size))
-
-    work = len(panel) * h * size * sum(learner.form.length for learner in learners)
-    run_in_parallel(draw, range(len(learners)), work)
-    each = [found[number] for number in range(len(learners))]
-    usable = find_usable(
-        [learner.has_enough_rows for learner in learners], [[path] for path in each]
-    )
-    common = common or CommonScores.of(scores, usable)
-    shares = weights(scores, usable, common.usual)
-    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [each[number].scale_spread(common.factor) for number in counted]
-    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
-    return Forecast.of(
-        panel.ids,
-        times[0] if panel.single else times,
-        [learners[number].form for number in counted],
-        paths,
-        shares[:, counted],
-        single=panel.single,
-        bound=bound,
-    )
-
-
-def compute_common_scores(
-    learners: list[Learner],
-    levels: FormLevels,
-    scores: TrialScores,
-    future: Array,
-    size: int,
-) -> CommonScores:
-    """What all series say together, from their paths, some at a time."""
-    each = [learner.paths(levels[learner.form], future, size) for learner in learners]
-    return CommonScores.of(
-        scores, find_usable([learner.has_enough_rows for learner in learners], each)
-    )
-
-
-def find_usable(
-    known: Sequence[NDArray[np.bool_]], each: Sequence[Iterable[Paths]]
-) -> NDArray[np.bool_]:
-    """(F, S) whether a form says something of a series, and in logarithms something narrow.
-
-    Of series that each form has rows enough of, ``known`` (S,), and of its paths.
-    """
-    usable, narrow = [], []
-    for enough, parts in zip(known, each, strict=True):
-        found = [
-            (
-                np.isfinite(path.mean).all(axis=(1, 2)),
-                ~path.log | (_find_widest_step(path) <= WIDEST_LOG),
-            )
-            for path in parts
-        ]
-        some = enough & np.concatenate([one for one, _ in found])
-        usable.append(some)
-        narrow.append(some & np.concatenate([one for _, one in found]))
-    best = np.array(narrow)
-    return np.where(best.any(axis=0), best, np.array(usable))
-
-
 def choose_steps(steps: slice | int | None, horizon: int) -> slice:
     """The steps of a horizon that are asked for; raises ``ValueError`` where there are none."""
     if steps is None or isinstance(steps, slice):
@@ -419,13 +367,6 @@ def draw_sums(forecast: Any, steps: slice) -> Array:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
-
-
-def _find_widest_step(path: Paths) -> Array:
-    """(S,) the largest standard deviation at a step, within draws or between them."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        between = path.mean.std(axis=1).max(axis=1)
-    return np.maximum(path.sd.max(axis=(1, 2)), between)
 
 
 def _filter_shocks(responses: Array, shocks: Array) -> Array:

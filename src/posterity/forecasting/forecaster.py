@@ -25,8 +25,9 @@ from posterity.forecasting.checks import (
     warn_of_outliers,
     warn_of_short,
 )
+from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
-from posterity.forecasting.forecast import Forecast, compute_common_scores, make_forecast
+from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form, add_memories, choose_forms
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel

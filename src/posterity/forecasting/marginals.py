@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from posterity import kernel
+from posterity.forecasting.bounds import move_to_moments
 
 Array = NDArray[np.float64]
 
@@ -40,18 +41,41 @@ class Component:
         """Some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
 
+    def means(self) -> Array:
+        """(S, K, h) means of the values."""
+        if not self.log:
+            return self.mean
+        variance = np.square(np.minimum(self.sd, LARGEST_SD))
+        return np.asarray(np.exp(np.minimum(self.mean + 0.5 * variance, LARGEST_LOG)))
+
     def moments(self) -> tuple[Array, Array]:
         """(S, h) mean and variance of the values."""
-        if not self.log:
-            mean = self.mean.mean(axis=1)
-            variance = np.square(self.sd).mean(axis=1) + self.mean.var(axis=1)
-            return mean, variance
-        variance = np.square(np.minimum(self.sd, LARGEST_SD))
-        each = np.exp(np.minimum(self.mean + 0.5 * variance, LARGEST_LOG))
+        each = self.means()
         mean = each.mean(axis=1)
+        if not self.log:
+            return mean, np.square(self.sd).mean(axis=1) + each.var(axis=1)
+        variance = np.square(np.minimum(self.sd, LARGEST_SD))
         with np.errstate(over="ignore"):
             within = (np.square(each) * np.expm1(variance)).mean(axis=1)
         return mean, within + each.var(axis=1)
+
+    def above(self, bound: Array) -> Component:
+        """The same, moved so that its mean and variance stay when ``bound`` (S,) censors it.
+
+        Those of the one normal that is nearest: draws that differ keep them nearly.
+        """
+        if self.log or not np.isfinite(bound).any():
+            return self
+        least = np.where(np.isfinite(bound), bound, 0.0)[:, None]
+        mean, sd = self.matched()
+        unit = np.where(sd > 0.0, sd, 1.0)
+        centre, factor = move_to_moments((mean - least) / unit)
+        moved = (np.isfinite(bound)[:, None] & (sd > 0.0) & (factor != 1.0))[:, None]
+        if not moved.any():
+            return self
+        factor, centre = factor[:, None], (least + unit * centre)[:, None]
+        means = np.where(moved, centre + factor * (self.mean - mean[:, None]), self.mean)
+        return Component(means, np.where(moved, factor * self.sd, self.sd), log=False)
 
     def censored_moments(self, bound: Array) -> tuple[Array, Array]:
         """(S, h) mean and variance where values below ``bound`` (S,) count as that (Tobin 1958)."""
@@ -93,6 +117,12 @@ class Marginals:
     components: Sequence[Component]
     weights: Array
     bound: Array | None = None
+
+    def above(self, bound: Array | None) -> Marginals:
+        """The same with a lower bound (S,), and the moments they have without."""
+        if bound is None:
+            return self
+        return Marginals([part.above(bound) for part in self.components], self.weights, bound)
 
     def mean(self) -> Array:
         """(S, h) means."""

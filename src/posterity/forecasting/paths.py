@@ -89,6 +89,16 @@ class Paths:
             squares += self.early @ np.swapaxes(self.early, 2, 3)
         return np.asarray(np.square(self.noise)[:, :, None, None] * squares)
 
+    def shock_effects(self) -> Array:
+        """(S, h, h) mean change of the value at a step per standard shock so many steps before.
+
+        Of logarithms to first order: by the slope of the exponential at the mean.
+        """
+        effects = self.noise[:, :, None] * self.responses
+        if not self.log:
+            return np.repeat(effects.mean(axis=1)[:, None], effects.shape[2], axis=1)
+        return np.einsum("skt,skl->stl", self.steps.means(), effects) / effects.shape[1]
+
     def root(self) -> Array:
         """(S, K, h, h) lower triangular: errors of the steps' shocks are noise * root @ eps."""
         h = self.responses.shape[2]

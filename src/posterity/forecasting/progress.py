@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.bounds import find_lower_bounds
+from posterity.forecasting.combining import find_usable
 from posterity.forecasting.ensemble import (
     ForecastOrigin,
     FormLevels,
@@ -18,7 +19,6 @@ from posterity.forecasting.ensemble import (
     join_paths,
     make_levels,
 )
-from posterity.forecasting.forecast import find_usable
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import Panel
@@ -128,7 +128,7 @@ def compute_progress(
     ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
     bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
-        marginals = replace(unbounded, bound=bounds[:, columns.start : columns.stop].T.reshape(-1))
+        marginals = unbounded.above(bounds[:, columns.start : columns.stop].T.reshape(-1))
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)

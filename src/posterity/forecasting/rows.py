@@ -152,6 +152,22 @@ def learn_each(
             yield bank
 
 
+def compute_residuals(
+    levels: Levels, form: Form, coefficients: Array, which: NDArray[np.intp], first: int
+) -> Array:
+    """(s, T - first) targets of the series ``which`` (s,), less what coefficients (s, p) expect.
+
+    NaN where there is no target.
+    """
+    residuals = np.full((len(which), levels.observed.shape[1] - first), np.nan)
+    stop, begin = levels.observed.shape[1], max(first, form.length)
+    if stop > begin:
+        rows, series, at = _build_rows(levels, form, begin, stop, which)
+        expected = np.einsum("np,np->n", rows[:, :-1], coefficients[series])
+        residuals[series, begin - first + at] = rows[:, -1] - expected
+    return residuals
+
+
 def n_columns(form: Form, levels: Levels) -> int:
     """p, the coefficients of a form: of lags, exogenous columns, and the drift."""
     return form.window.shape[1] + levels.columns.shape[2] + int(form.drift)
@@ -227,7 +243,7 @@ def _learn(
 
 
 def _build_rows(
-    levels: Levels, form: Form, first: int, stop: int, which: slice
+    levels: Levels, form: Form, first: int, stop: int, which: slice | NDArray[np.intp]
 ) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
     """Rows [features, exogenous, 1, target] (n, p + 1), and of which series and column each is."""
     length, back = form.length, form.difference

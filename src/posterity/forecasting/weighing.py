@@ -12,8 +12,8 @@ from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
 
-# Weights are CRPS to minus this power.
-POWER = 3.0
+# Weights are CRPS to minus this power, and a larger one where more windows say it more precisely.
+POWER, USUAL_WINDOWS = 3.0, 3
 # Logarithms whose sd at the horizon is beyond this say nothing that the values do not say better.
 WIDEST_LOG = 1.0
 # Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
@@ -42,15 +42,17 @@ class CommonScores:
 def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
-    Proportional to CRPS^-3 over the windows. A form that could not be tried on a series is taken
-    for as good, relative to the best, as it is ``usual`` (F,): for the other series on average.
+    Proportional to CRPS^-3 over three windows, and to CRPS^-(3 sqrt(W / 3)) over W, if more. A form
+    that could not be tried on a series is taken for as good, relative to the best, as it is
+    ``usual`` (F,): for the other series on average.
     """
     score = _compute_scores(tried, usable)
     usual = _average_scores(score) if usual is None else usual
     score = np.where(np.isnan(score), usual[:, None], score)
     score = np.where(usable, score, np.inf)
     score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
-    each = np.where(usable, np.exp(-POWER * score), 0.0)
+    power = POWER * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
+    each = np.where(usable, np.exp(-power * score), 0.0)
     return np.asarray((each / each.sum(axis=0)).T)
 
 

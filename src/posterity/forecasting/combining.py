@@ -1,0 +1,111 @@
+"""Forms together: the forecast of all of them, by how each has forecast before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.parallel import run_in_parallel
+from posterity.forecasting.dependence import find_correlation
+from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
+from posterity.forecasting.forecast import Forecast
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths
+from posterity.forecasting.trials import TrialScores
+from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
+
+Array = NDArray[np.float64]
+
+
+def make_forecast(
+    panel: Panel,
+    learners: list[Learner],
+    levels: FormLevels,
+    scores: TrialScores,
+    future: Array,
+    h: int,
+    size: int,
+    common: CommonScores | None = None,
+    bound: Array | None = None,
+) -> Forecast:
+    """The forecast of learners that know the whole panel, weighed by their scores before.
+
+    ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
+    lower bounds.
+    """
+    found: dict[int, Paths] = {}
+
+    def draw(number: int) -> None:
+        learner = learners[number]
+        found[number] = join_paths(learner.paths(levels[learner.form], future, size))
+
+    work = len(panel) * h * size * sum(learner.form.length for learner in learners)
+    run_in_parallel(draw, range(len(learners)), work)
+    each = [found[number] for number in range(len(learners))]
+    usable = find_usable(
+        [learner.has_enough_rows for learner in learners], [[path] for path in each]
+    )
+    common = common or CommonScores.of(scores, usable)
+    shares = weights(scores, usable, common.usual)
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    paths = [each[number].scale_spread(common.factor) for number in counted]
+    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
+    return Forecast.of(
+        panel.ids,
+        times[0] if panel.single else times,
+        [learners[number].form for number in counted],
+        paths,
+        shares[:, counted],
+        single=panel.single,
+        bound=bound,
+        shocks=find_correlation(learners, levels, shares, panel.ends),
+    )
+
+
+def compute_common_scores(
+    learners: list[Learner],
+    levels: FormLevels,
+    scores: TrialScores,
+    future: Array,
+    size: int,
+) -> CommonScores:
+    """What all series say together, from their paths, some at a time."""
+    each = [learner.paths(levels[learner.form], future, size) for learner in learners]
+    return CommonScores.of(
+        scores, find_usable([learner.has_enough_rows for learner in learners], each)
+    )
+
+
+def find_usable(
+    known: Sequence[NDArray[np.bool_]], each: Sequence[Iterable[Paths]]
+) -> NDArray[np.bool_]:
+    """(F, S) whether a form says something of a series, and in logarithms something narrow.
+
+    Of series that each form has rows enough of, ``known`` (S,), and of its paths.
+    """
+    usable, narrow = [], []
+    for enough, parts in zip(known, each, strict=True):
+        found = [
+            (
+                np.isfinite(path.mean).all(axis=(1, 2)),
+                ~path.log | (_find_widest_step(path) <= WIDEST_LOG),
+            )
+            for path in parts
+        ]
+        some = enough & np.concatenate([one for one, _ in found])
+        usable.append(some)
+        narrow.append(some & np.concatenate([one for _, one in found]))
+    best = np.array(narrow)
+    return np.where(best.any(axis=0), best, np.array(usable))
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _find_widest_step(path: Paths) -> Array:
+    """(S,) the largest standard deviation at a step, within draws or between them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = path.mean.std(axis=1).max(axis=1)
+    return np.maximum(path.sd.max(axis=(1, 2)), between)

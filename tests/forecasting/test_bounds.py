@@ -1,0 +1,57 @@
+"""Forecasts that end at a lower bound keep their means and variances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from posterity.forecasting import Forecaster, Form
+from posterity.forecasting.bounds import BEYOND, FAR, NEAR, move_to_moments
+
+
+def censored(mean: float, sd: float) -> tuple[float, float]:
+    """Mean and variance of max(x, 0) by quadrature."""
+
+    def moment(power: int) -> float:
+        def part(x: float) -> float:
+            return float(x**power * norm.pdf(x, mean, sd))
+
+        return float(quad(part, 0.0, max(mean, 0.0) + 12.0 * sd, epsabs=1e-13, limit=500)[0])
+
+    return moment(1), moment(2) - moment(1) ** 2
+
+
+@pytest.mark.parametrize("z", [0.2, 0.25, 0.5, 1.0, 2.0, 4.0, 4.99])
+def test_censored_moments_are_those_of_the_forecast(z: float) -> None:
+    mean, sd = move_to_moments(np.array([z]))
+    assert censored(float(mean[0]), float(sd[0])) == pytest.approx((z, 1.0), abs=1e-5)
+
+
+def test_means_far_from_the_bound_stay() -> None:
+    z = np.array([BEYOND, -3.0, FAR, 100.0])
+    mean, sd = move_to_moments(z)
+    np.testing.assert_array_equal(mean, z)
+    np.testing.assert_array_equal(sd, np.ones(4))
+
+
+def test_means_grow_with_the_forecast_without_jumps() -> None:
+    z = np.linspace(-1.0, 6.0, 1401)
+    centre, sd = move_to_moments(z)
+    mean, variance = np.array([censored(*pair) for pair in zip(centre, sd, strict=True)]).T
+    assert (np.diff(mean) > -1e-6).all()
+    assert np.abs(np.diff(mean)).max() < 0.0055
+    assert np.abs(np.diff(variance)).max() < 0.011
+    assert mean[(z > BEYOND) & (z < NEAR)] == pytest.approx(NEAR, abs=1e-4)
+
+
+@pytest.mark.parametrize(("rate", "off"), [(0.3, 0.3), (4.0, 0.1)])
+def test_means_and_totals_of_counts_are_those_of_the_series(rate: float, off: float) -> None:
+    counts = np.random.default_rng(0).poisson(rate, size=(9, 120)).astype(np.float64)
+    forms = [Form(1, tuple(range(1, 14))), Form(1, (), (1.0, 3.0))]
+    forecast = Forecaster(forms=forms).fit(dict(enumerate(counts))).forecast(7)
+    assert forecast.mean().mean() == pytest.approx(counts.mean(), rel=off)
+    assert forecast.total().mean().mean() == pytest.approx(7.0 * counts.mean(), rel=off)
+    free = Forecaster(forms=forms, lower_bound=None).fit(dict(enumerate(counts))).forecast(7)
+    assert forecast.std().mean() == pytest.approx(free.std().mean(), rel=0.1)
