@@ -2,12 +2,13 @@
 
 A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies below counts as
 being at the bound. Censoring a normal raises its mean. But the mean of a linear forecast is right
-whatever the distribution of the values, so the normal is chosen whose *censored* mean and variance
-are those of the forecast.
+whatever the distribution of the values. So of series that are often at their bound the normal is
+chosen whose *censored* mean and variance are those of the forecast.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,12 +19,27 @@ from scipy.special import erfcx, ndtr
 Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
+# A series is often at its bound where this share of its values is.
+OFTEN = 0.05
 # Means, in standard deviations above the bound: beyond FAR the bound does not matter. Below NEAR a
 # linear forecast is not believed: the mean stays there until that of the normal censored as it is
 # comes down to it, at BEYOND.
 FAR, NEAR, BEYOND = 5.0, 0.2, -0.4921
 # The table by which normals are found.
 LOWEST, POINTS = -4.0, 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LowerBounds:
+    """Lower bounds, minus infinity where there is none, and which of them are ``often`` reached."""
+
+    values: Array
+    often: NDArray[np.bool_]
+
+    def before(self, columns: slice | int) -> LowerBounds:
+        """Those known before some columns: one after the other, of all series each (n S,)."""
+        values, often = self.values[:, columns], self.often[:, columns]
+        return LowerBounds(values.T.reshape(-1), often.T.reshape(-1))
 
 
 def check_lower_bound(bound: Any) -> None:
@@ -36,8 +52,8 @@ def check_lower_bound(bound: Any) -> None:
         )
 
 
-def find_lower_bounds(values: Array, bound: float | str | None) -> Array:
-    """(S, T + 1) bounds known before each column of ``values`` (S, T), and after the last.
+def find_lower_bounds(values: Array, bound: float | str | None) -> LowerBounds:
+    """Bounds (S, T + 1) known before each column of ``values`` (S, T), and after the last.
 
     "auto": 0 where no value so far is negative, and all are whole numbers or some are 0. No bound
     is minus infinity. A value below a bound that was given ends it for its series.
@@ -50,9 +66,12 @@ def find_lower_bounds(values: Array, bound: float | str | None) -> Array:
             whole = np.isnan(values) | (values == np.round(values))
             touched = np.logical_or.accumulate(values == 0.0, axis=1)
             bounded &= np.logical_and.accumulate(whole, axis=1) | touched
+        there = np.cumsum(values <= limit, axis=1)
     bounds = np.full((series, length + 1), -np.inf)
     bounds[:, 1:] = np.where(bounded, limit, -np.inf)
-    return bounds
+    often = np.zeros(bounds.shape, dtype=bool)
+    often[:, 1:] = bounded & (there > OFTEN * np.cumsum(np.isfinite(values), axis=1))
+    return LowerBounds(bounds, often)
 
 
 def move_to_moments(z: Array) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
+from posterity.forecasting.bounds import LowerBounds
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forecast import Forecast
@@ -28,12 +29,12 @@ def make_forecast(
     h: int,
     size: int,
     common: CommonScores | None = None,
-    bound: Array | None = None,
+    bounds: LowerBounds | None = None,
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by their scores before.
 
-    ``common`` is what all series say, where these are some of them; ``bound`` (S,) their
-    lower bounds.
+    ``common`` is what all series say, where these are some of them; ``bounds`` (S,)
+    are their lower bounds.
     """
     found: dict[int, Paths] = {}
 
@@ -59,7 +60,7 @@ def make_forecast(
         paths,
         shares[:, counted],
         single=panel.single,
-        bound=bound,
+        bounds=bounds,
         shocks=find_correlation(learners, levels, shares, panel.ends),
     )
 

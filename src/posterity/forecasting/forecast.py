@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import one_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.forecasting.bounds import LowerBounds
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
@@ -218,14 +219,14 @@ class Forecast(StepsAhead):
         weights: Array,
         *,
         single: bool,
-        bound: Array | None = None,
+        bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
     ) -> Forecast:
         """From the paths of each form, their weights (S, F), and lower bounds of values (S,).
 
         Series are independent unless the correlation of their ``shocks`` is given.
         """
-        marginals = Marginals([some.steps for some in paths], weights).above(bound)
+        marginals = Marginals([some.steps for some in paths], weights).above(bounds)
         shocks = shocks or ShockCorrelation.none(len(weights))
         return cls(ids, marginals, single, times, tuple(forms), tuple(paths), shocks)
 

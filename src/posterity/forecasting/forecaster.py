@@ -276,15 +276,15 @@ class Forecaster(BaseEstimator):
         )
         panel = leave_out_outliers(panel, self.outliers)
         future = reading.future(X_future, panel, h)
-        bound = find_lower_bounds(panel.values, self.lower_bound)[:, -1]
+        bounds = find_lower_bounds(panel.values, self.lower_bound).before(-1)
         numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
         check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
         if whole:
-            return make_forecast(panel, *self._run_trials(h), future, h, size, bound=bound)
+            return make_forecast(panel, *self._run_trials(h), future, h, size, bounds=bounds)
         forms, priors, common = self._get_common_scores(h)
         learners, levels = begin_learners(forms, panel, priors)
         scores = run_trials(learners, levels, panel, h, size, len(self.ids_))
-        return make_forecast(panel, learners, levels, scores, future, h, size, common, bound)
+        return make_forecast(panel, learners, levels, scores, future, h, size, common, bounds)
 
     def predict(
         self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None

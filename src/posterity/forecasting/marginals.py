@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from posterity import kernel
-from posterity.forecasting.bounds import move_to_moments
+from posterity.forecasting.bounds import LowerBounds, move_to_moments
 
 Array = NDArray[np.float64]
 
@@ -59,18 +59,19 @@ class Component:
             within = (np.square(each) * np.expm1(variance)).mean(axis=1)
         return mean, within + each.var(axis=1)
 
-    def above(self, bound: Array) -> Component:
-        """The same, moved so that its mean and variance stay when ``bound`` (S,) censors it.
+    def above(self, bounds: LowerBounds) -> Component:
+        """The same, moved so that mean and variance stay when ``bounds`` (S,) censor it.
 
-        Those of the one normal that is nearest: draws that differ keep them nearly.
+        Only where bounds are often reached. The mean and the variance are those of the one normal
+        that is nearest: draws that differ keep them nearly.
         """
-        if self.log or not np.isfinite(bound).any():
+        if self.log or not bounds.often.any():
             return self
-        least = np.where(np.isfinite(bound), bound, 0.0)[:, None]
+        least = np.where(bounds.often, bounds.values, 0.0)[:, None]
         mean, sd = self.matched()
         unit = np.where(sd > 0.0, sd, 1.0)
         centre, factor = move_to_moments((mean - least) / unit)
-        moved = (np.isfinite(bound)[:, None] & (sd > 0.0) & (factor != 1.0))[:, None]
+        moved = (bounds.often[:, None] & (sd > 0.0) & (factor != 1.0))[:, None]
         if not moved.any():
             return self
         factor, centre = factor[:, None], (least + unit * centre)[:, None]
@@ -118,11 +119,12 @@ class Marginals:
     weights: Array
     bound: Array | None = None
 
-    def above(self, bound: Array | None) -> Marginals:
-        """The same with a lower bound (S,), and the moments they have without."""
-        if bound is None:
+    def above(self, bounds: LowerBounds | None) -> Marginals:
+        """The same with lower bounds (S,), and where these are often reached the same moments."""
+        if bounds is None:
             return self
-        return Marginals([part.above(bound) for part in self.components], self.weights, bound)
+        parts = [part.above(bounds) for part in self.components]
+        return Marginals(parts, self.weights, bounds.values)
 
     def mean(self) -> Array:
         """(S, h) means."""

@@ -128,7 +128,7 @@ def compute_progress(
     ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
     bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
-        marginals = unbounded.above(bounds[:, columns.start : columns.stop].T.reshape(-1))
+        marginals = unbounded.above(bounds.before(slice(columns.start, columns.stop)))
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)
