@@ -32,6 +32,8 @@ SHARED_POINTS, SHARED_SPREAD = 25, 2.0
 NOISE_ROWS = 2.0
 # Root mean square of a lag, in units of the naive errors, below which it has hardly moved.
 STILL = 0.01
+# Shares whose product is far from underflow.
+TOGETHER = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +95,10 @@ class Posterior:
         squares = np.square(values)
         signal = None if prior else np.maximum(np.count_nonzero(root.any(axis=1), axis=1), 1)
         ratios, log_prior = _make_grid(len(root), p, signal)
-        shares = ratios[:, :, None] / (ratios[:, :, None] + squares[:, None, :])
-        residuals = (shares @ np.square(projections)[:, :, None])[:, :, 0]
+        log_shares, residuals = _sum_over_directions(ratios, squares, np.square(projections))
         residuals += (np.square(triangles[:, p, p]) + NOISE_ROWS * naive)[:, None]
         rows = count + NOISE_ROWS
-        log_weights = 0.5 * np.log(shares).sum(axis=2) + log_prior
+        log_weights = 0.5 * log_shares + log_prior
         log_weights -= 0.5 * rows[:, None] * np.log(np.maximum(residuals, 1e-300))
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
@@ -140,6 +141,23 @@ def make_sobol_points(size: int, dimensions: int) -> Array:
     points = np.clip(points, 1e-9, 1.0 - 1e-9)
     points.setflags(write=False)
     return points
+
+
+def _sum_over_directions(ratios: Array, squares: Array, weights: Array) -> tuple[Array, Array]:
+    """(S, G) sums over directions of log shares, and of shares with ``weights`` (S, p).
+
+    The share of a direction is ratio / (ratio + its square). Direction by direction, and a
+    logarithm for several: an axis that is short is slow to sum over.
+    """
+    logs, total, product = np.zeros(ratios.shape), np.zeros(ratios.shape), np.ones(ratios.shape)
+    for number in range(squares.shape[1]):
+        share = ratios / (ratios + squares[:, number, None])
+        total += weights[:, number, None] * share
+        product *= share
+        if number % TOGETHER == TOGETHER - 1:
+            logs += np.log(product)
+            product[:] = 1.0
+    return logs + np.log(product), total
 
 
 def _make_grid(n_series: int, p: int, signal: Array | None) -> tuple[Array, Array]:

@@ -42,6 +42,16 @@ class TrialScores:
         """W."""
         return self.crps.shape[2]
 
+    def of_series(self, some: slice) -> TrialScores:
+        """What was predicted of some series."""
+        return TrialScores(
+            self.mean[:, some],
+            self.sd[:, some],
+            self.crps[:, some],
+            self.outcomes[some],
+            self.log,
+        )
+
     def without(self, window: int) -> TrialScores:
         """What was predicted of the other windows."""
         some = np.arange(self.n_windows) != window

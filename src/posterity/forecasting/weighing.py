@@ -21,6 +21,8 @@ FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
 # Of the variance within forms at least so much is left to begin with.
 LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
+# So many series say how wide all are.
+MOST_SERIES = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,10 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
     to that in the windows, all series together; it starts from where widths and errors agree
     (:func:`_sharpen`), and few windows move it little.
-    In each window the forms are weighed by the others.
+    In each window the forms are weighed by the others. Of very many series some say it.
     """
+    some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
+    tried, usable = tried.of_series(some), usable[:, some]
     others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
     if not others:
         return 1.0
