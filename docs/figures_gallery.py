@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import sys
 from collections.abc import Callable
@@ -189,6 +191,36 @@ def next_week() -> Figure:
     return figure
 
 
+def read_series(file: str, row: int) -> np.ndarray:
+    """The numbers in a row of a table of series."""
+    with gzip.open(Path(os.environ["POSTERITY_DATA"]) / "forecasting" / file, "rt") as table:
+        words = list(csv.reader(table))[row][1:]
+    words = words[-1].split() if words[0] in {"train", "test"} else words
+    return np.array([word for word in words if word not in {"", "NA"}], dtype=np.float64)
+
+
+def competitions() -> Figure:
+    """A series of each of three competitions, drawn at random, its fan, and what came."""
+    rng, figure = np.random.default_rng(2026), Figure(figsize=(8.0, 9.0), layout="constrained")
+    hourly, weekly, monthly = (int(rng.integers(1, n + 1)) for n in (414, 359, 1428))
+    panels = [
+        (f"M4 hourly, H{hourly}", "m4_hourly_{}.csv.gz", (hourly, hourly), (24, 168), 120),
+        (f"M4 weekly, W{weekly}", "m4_weekly_{}.csv.gz", (weekly, weekly), (52,), 104),
+        ("M3 monthly", "m3_monthly.csv.gz", (2 * monthly - 1, 2 * monthly), (12,), 60),
+    ]
+    for panel, (name, file, rows, periods, n) in zip(figure.subplots(3, 1), panels, strict=True):
+        known, came = (
+            read_series(file.format(part), row)
+            for part, row in zip(("train", "test"), rows, strict=True)
+        )
+        forecast = Forecaster(seasonality=periods).fit(known).forecast(len(came))
+        axes = plot_forecast(forecast, panel, history=known[-n:], outcomes=came)
+        axes.set(xlabel="", ylabel="")
+        axes.set_title(f"{name}, {len(came)} steps", loc="left", fontsize=10)
+        axes.legend(loc="lower left", ncols=3, fontsize=8)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "row_by_row": row_by_row,
     "maximised": maximised,
@@ -199,12 +231,14 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "residuals": residuals,
     "validated": validated,
     "next_week": next_week,
+    "competitions": competitions,
 }
+NEED_DATA = {"california", "competitions"}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or FIGURES:
-        if name == "california" and not os.environ.get("POSTERITY_DATA"):
-            print("_static/california.png: left as it is, POSTERITY_DATA is unset")
+        if name in NEED_DATA and not os.environ.get("POSTERITY_DATA"):
+            print(f"_static/{name}.png: left as it is, POSTERITY_DATA is unset")
             continue
         path = FOLDER / f"{name}.png"
         # Without the version of Matplotlib in it the file is the same until the figure changes.

@@ -9,7 +9,12 @@ pytest.importorskip("matplotlib", reason="needs Matplotlib (posterity[plots])")
 from matplotlib.figure import Figure
 
 from posterity.forecasting import Forecaster, Form
-from posterity.plots import plot_forecast
+from posterity.plots import (
+    plot_autocorrelation,
+    plot_coverage_by_step,
+    plot_forecast,
+    plot_forms,
+)
 
 FORMS = [Form(1, (1, 2))]
 
@@ -37,3 +42,35 @@ def test_of_several_series_one_is_named() -> None:
         plot_forecast(forecast, Figure().subplots())
     with pytest.raises(ValueError, match="no series 'c'"):
         plot_forecast(forecast, Figure().subplots(), series="c")
+
+
+def test_coverage_by_step_is_that_of_the_progress() -> None:
+    y = np.cumsum(np.random.default_rng(0).normal(size=80))
+    progress = Forecaster(forms=FORMS).fit(y[:50]).forecast_then_learn(y[50:], h=4)
+    ax = plot_coverage_by_step(progress, Figure().subplots())
+    by_label = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_allclose(by_label["held"].get_ydata(), progress.by_step()["coverage"])
+    assert by_label["should be 95%"].get_ydata()[0] == 0.95
+
+
+def test_autocorrelation_shows_what_a_model_leaves_out() -> None:
+    """The errors of a naive forecast of white noise go back and forth."""
+    y = np.random.default_rng(0).normal(size=200)
+    naive = Forecaster(forms=[Form(drift=False)], outliers="learn").fit(y[:50])
+    y[120] = np.nan
+    ax = plot_autocorrelation(naive.forecast_then_learn(y[50:], h=1), Figure().subplots(), n_lags=8)
+    bars = [bar.get_height() for bar in ax.patches]
+    assert len(bars) == 8
+    assert bars[0] == pytest.approx(-0.5, abs=0.15)
+    assert np.abs(bars[1:]).max() < 0.25
+
+
+def test_forms_are_drawn_by_weight() -> None:
+    y = np.cumsum(np.random.default_rng(0).normal(size=(2, 60)), axis=1)
+    forecast = Forecaster(forms=[*FORMS, Form()]).fit({"a": y[0], "b": y[1]}).forecast(2)
+    ax = plot_forms(forecast, Figure().subplots(), series="b")
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in ax.patches], np.sort(forecast.weights[1])
+    )
+    with pytest.raises(ValueError, match="name one of the 2"):
+        plot_forms(forecast, Figure().subplots())

@@ -15,22 +15,30 @@ from posterity.plots.checks import (
 )
 from posterity.plots.differences import plot_differences
 from posterity.plots.effects import plot_groups, plot_partial_effect
+from posterity.plots.forecast_checks import (
+    plot_autocorrelation,
+    plot_coverage_by_step,
+    plot_forms,
+)
 from posterity.plots.forecasts import plot_forecast
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
 from posterity.plots.predictions import plot_predictions, plot_sampled_lines
 
 __all__ = [
+    "plot_autocorrelation",
     "plot_calibration",
     "plot_changepoints",
     "plot_coefficients",
     "plot_coefficients_along_time",
     "plot_coverage_along_time",
     "plot_coverage_by_slice",
+    "plot_coverage_by_step",
     "plot_differences",
     "plot_error_along_time",
     "plot_evidence",
     "plot_forecast",
+    "plot_forms",
     "plot_groups",
     "plot_partial_effect",
     "plot_pit",

@@ -70,7 +70,7 @@ def plot_forecast(
     ax = axes_of(ax)
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    of = _find_series(forecast, series)
+    of = find_series(forecast, series)
     times = np.asarray(forecast.times).reshape(len(forecast.ids), -1)[of]
     for level in sorted(levels, reverse=True):
         low, high = (np.reshape(end, (-1, len(times)))[of] for end in forecast.interval(level))
@@ -96,8 +96,8 @@ def plot_forecast(
     return finish(ax, "Forecast", x="time", y=f"y ({unit})")
 
 
-def _find_series(forecast: Any, series: Any) -> int:
-    """Number of the series."""
+def find_series(forecast: Any, series: Any) -> int:
+    """Number of a series among ``ids``; raises ``ValueError`` if none is named or known."""
     names = list(forecast.ids)
     if series is None:
         if len(names) > 1:
