@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, Form, GapWarning, VectorAutoregression
 
 Array = NDArray[np.float64]
@@ -137,3 +139,29 @@ def test_merged_whole_numbers_are_the_whole(first: int) -> None:
     dates = pd.Series(y[:, 0], pd.date_range("2026", periods=150))
     with pytest.raises(ValueError, match=r"times are dates, but .* are whole numbers"):
         thin.merge(Forecaster().fit(dates))
+
+
+@pytest.mark.parametrize(
+    ("freq", "following"),
+    [
+        ("BME", ["2023-06-30", "2023-07-31", "2023-08-31", "2023-09-29"]),
+        ("BMS", ["2023-06-01", "2023-07-03", "2023-08-01", "2023-09-01"]),
+        ("BQE-DEC", ["2023-06-30", "2023-09-29", "2023-12-29", "2024-03-29"]),
+    ],
+)
+def test_working_days_at_ends_of_months_are_months(freq: str, following: list[str]) -> None:
+    days = pd.date_range("2015-01-01", "2023-05-31", freq=freq)
+    y = np.cumsum(np.random.default_rng(0).normal(size=len(days)))
+    # The working day before stands for a holiday.
+    holiday = days.to_numpy().copy()
+    holiday[1] -= np.timedelta64(int(freq == "BME"), "D")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GapWarning)
+        forecaster = Forecaster().fit(pd.DataFrame({"ds": holiday, "y": y}))
+    forecast = forecaster.forecast(4)
+    assert forecaster.periods_ == ((4,) if freq.startswith("BQ") else (12,))
+    assert [str(time)[:10] for time in np.ravel(forecast.times)] == following
+    later = forecaster.partial_fit(pd.DataFrame({"ds": forecast.times[:1], "y": [0.0]}))
+    assert str(np.ravel(later.forecast(1).times)[0])[:10] == following[1]
+    again = loads(dumps(later))
+    assert np.array_equal(again.forecast(2).times, later.forecast(2).times)

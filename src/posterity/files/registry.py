@@ -249,6 +249,7 @@ LATER: dict[str, dict[str, object]] = {
         "labels": False,
     },
     "ForecastForm": {"rows": None},
+    "SeriesCalendar": {"business": False},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "start": None},

@@ -18,6 +18,8 @@ Kind = Literal["numbers", "seconds", "months", "business days"]
 DAY = 86_400
 # Shortest distance, in days, that is taken for a month: February has 28.
 MONTH = 28
+# The first and the last working day of a month, holidays included, are so many days from its ends.
+NEAR_END = 5
 # Periods of a series by the seconds, or months, of its step.
 OF_MONTHS = {1: (12,), 3: (4,)}
 # Units that seconds are written in, the longest that divides them.
@@ -29,6 +31,9 @@ ENOUGH = 100_000
 @dataclass(frozen=True)
 class Calendar:
     """Times are ``step`` apart, in units of ``kind``; ``phase`` is the number of any one of them.
+
+    Of months the times are on a ``day`` or at the ``month_end``, and where they are ``business``
+    on the first or the last working day.
 
     Examples
     --------
@@ -46,6 +51,7 @@ class Calendar:
     month_end: bool = False
     day: int = 0
     dtype: str = "int64"
+    business: bool = False
 
     @classmethod
     def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
@@ -56,10 +62,12 @@ class Calendar:
         dtype = str(times.dtype)
         if distances is not None and _is_monthly(times, days):
             numbers = as_numbers(times, "months")
-            ends = (days + 1).astype("datetime64[M]") != days.astype("datetime64[M]")
-            since = (days - days.astype("datetime64[M]")).astype(np.int64)
-            step = _find_step(distances)
-            return cls("months", step, int(numbers[0]), bool(ends.all()), int(since.max()), dtype)
+            since, left = _count_days_to_ends(days)
+            step, at_end = _find_step(distances), bool((left <= NEAR_END).all())
+            business = not (np.unique(since).size == 1 or not left.any())
+            day = 0 if business else int(since.max())
+            month_end = at_end if business else not left.any()
+            return cls("months", step, int(numbers[0]), month_end, day, dtype, business)
         kind: Kind = "seconds"
         if _is_business(times, days):
             kind = "business days"
@@ -102,6 +110,8 @@ class Calendar:
         days = (
             last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
         )
+        if self.business:
+            days = np.busday_offset(days, 0, roll="backward" if self.month_end else "forward")
         return np.asarray(days.astype(self.dtype))
 
     @property
@@ -229,15 +239,30 @@ def _find_step(distances: Index | None) -> int:
 
 
 def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
-    """Whether no two times share a month, and all are at the same day of it or at its end."""
+    """Whether no two times share a month, and all are at the same day of it or at one of its ends.
+
+    Working days count as its ends if they are near.
+    """
     if (times != days).any():
         return False
     distinct = np.unique(days)
-    if len(distinct) < 2 or int(np.diff(distinct).min().astype(np.int64)) < MONTH:
+    if len(distinct) < 2:
         return False
-    within = np.unique((days - days.astype("datetime64[M]")).astype(np.int64))
-    ends = (days + 1).astype("datetime64[M]") != days.astype("datetime64[M]")
-    return len(within) == 1 or bool(ends.all())
+    apart = int(np.diff(distinct).min().astype(np.int64))
+    since, left = _count_days_to_ends(distinct)
+    if np.unique(since).size == 1 or not left.any():
+        return apart >= MONTH
+    if len(distinct) < 3 or apart < MONTH - NEAR_END or not np.is_busday(distinct).all():
+        return False
+    return bool((since <= NEAR_END).all() or (left <= NEAR_END).all())
+
+
+def _count_days_to_ends(days: NDArray[Any]) -> tuple[Index, Index]:
+    """Days (n,) since the first of their month, and until its last."""
+    months = days.astype("datetime64[M]")
+    since = (days - months.astype("datetime64[D]")).astype(np.int64)
+    left = ((months + 1).astype("datetime64[D]") - 1 - days).astype(np.int64)
+    return since, left
 
 
 def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
