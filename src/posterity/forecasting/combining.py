@@ -44,14 +44,16 @@ def make_forecast(
 
     work = len(panel) * h * size * sum(learner.form.length for learner in learners)
     run_in_parallel(draw, range(len(learners)), work)
-    each = [found[number] for number in range(len(learners))]
+    numbers = range(len(learners))
     usable = find_usable(
-        [learner.has_enough_rows for learner in learners], [[path] for path in each]
+        [learner.has_enough_rows for learner in learners], ([found[number]] for number in numbers)
     )
     common = common or CommonScores.of(scores, usable)
     shares = weights(scores, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    paths = [each[number].scale_spread(common.factor) for number in counted]
+    # Each is let go as soon as its spread is another one: of many series they are large.
+    paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
+    found.clear()
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
@@ -80,7 +82,7 @@ def compute_common_scores(
 
 
 def find_usable(
-    known: Sequence[NDArray[np.bool_]], each: Sequence[Iterable[Paths]]
+    known: Sequence[NDArray[np.bool_]], each: Iterable[Iterable[Paths]]
 ) -> NDArray[np.bool_]:
     """(F, S) whether a form says something of a series, and in logarithms something narrow.
 
