@@ -17,7 +17,7 @@ from posterity.evidence import Maximized
 from posterity.factor import Factor
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
-from posterity.kernel import MemberNoise, MembersPath
+from posterity.kernel import MemberNoises, MembersPath
 from posterity.posteriors.averaged import TwoLevelWeights
 
 SHORT = Adaptive(discounts=(1.0, 0.97, 0.8))
@@ -181,4 +181,4 @@ def test_what_does_not_fit_is_refused() -> None:
         path(large).predict_mean([1.0])
     assert path(small).predict_mean([1.0]) == 0.0
     with pytest.raises(ValueError, match="1 to 8 memories"):
-        MemberNoise(np.zeros((4, 2)), np.ones(3), np.ones(3), 1.0, 1.0, (0.0, 0.0))
+        MemberNoises([np.zeros((4, 2))], np.ones(3), np.ones(3), 1.0, 1.0, (0.0, 0.0))
