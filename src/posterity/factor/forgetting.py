@@ -42,6 +42,35 @@ def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array
     return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
 
 
+def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
+    """What :func:`learn_stabilized` makes of the factor, at once: nobody asks for predictions."""
+    check_usable(rows.X, rows.y)
+    discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
+    triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
+    targets = np.ascontiguousarray(prior.triangle[:, p:q])
+    ones = factor.lacks_ones(rows.X, rows.intercept)
+    age, first = -np.cumsum(np.log(discounts)), 0
+    while first < len(rows):
+        # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
+        before = age[first - 1] if first else 0.0
+        stop = max(int(np.searchsorted(age, before - math.log(SMALLEST_DISCOUNT))), first + 1)
+        faded = float(age[stop - 1] - before)
+        if faded > 0.0:
+            triangle *= math.exp(-0.5 * faded)
+            refreshed = np.full(q, -math.expm1(-faded))
+            kernel.append_block(
+                triangle, factor.n_targets, prior.triangle[:, :p], targets, refreshed, False
+            )
+        some = rows[first:stop]
+        weights = np.exp(age[first:stop] - age[stop - 1])
+        weights = weights if some.weights is None else weights * some.weights
+        kernel.append_block(triangle, factor.n_targets, some.X, some.y, weights, ones)
+        first = stop
+    factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
+    counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
+    factor.commit(triangle, counts[-1], factor.seen + rows.total)
+
+
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
     """Discount, before each row, what is known beyond the prior of the row's own direction.
 
