@@ -25,6 +25,8 @@ Told = tuple[Array, Array, Array]
 
 # Data that fade by more than this between two rows leave no digit of theirs beside the prior.
 SMALLEST_DISCOUNT = 1e-12
+# Rows at a time that are learned at once: sums of logarithms of more would lose digits.
+BLOCK_ROWS = 512
 
 
 def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
@@ -49,23 +51,22 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
     targets = np.ascontiguousarray(prior.triangle[:, p:q])
     ones = factor.lacks_ones(rows.X, rows.intercept)
-    age, first = -np.cumsum(np.log(discounts)), 0
+    first = 0
     while first < len(rows):
         # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
-        before = age[first - 1] if first else 0.0
-        stop = max(int(np.searchsorted(age, before - math.log(SMALLEST_DISCOUNT))), first + 1)
-        faded = float(age[stop - 1] - before)
+        age = -np.cumsum(np.log(discounts[first : first + BLOCK_ROWS]))
+        size = max(int(np.searchsorted(age, -math.log(SMALLEST_DISCOUNT))), 1)
+        some, faded = rows[first : first + size], float(age[size - 1])
         if faded > 0.0:
             triangle *= math.exp(-0.5 * faded)
             refreshed = np.full(q, -math.expm1(-faded))
             kernel.append_block(
                 triangle, factor.n_targets, prior.triangle[:, :p], targets, refreshed, False
             )
-        some = rows[first:stop]
-        weights = np.exp(age[first:stop] - age[stop - 1])
+        weights = np.exp(age[:size] - faded)
         weights = weights if some.weights is None else weights * some.weights
         kernel.append_block(triangle, factor.n_targets, some.X, some.y, weights, ones)
-        first = stop
+        first += size
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.commit(triangle, counts[-1], factor.seen + rows.total)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import (
+    absorb_stabilized,
     directional_path,
     fading_path,
-    absorb_stabilized,
     learn_directional,
     learn_fading,
     learn_random_walk,

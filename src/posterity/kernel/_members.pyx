@@ -140,6 +140,7 @@ cdef class MemberNoises:
     """
 
     cdef list states
+    cdef Py_ssize_t[::1] addresses
     cdef double[:, ::1] lanes
     cdef pk_noises noises
 
@@ -148,7 +149,7 @@ cdef class MemberNoises:
         cdef Py_ssize_t m = rates.shape[0], l
         if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or not states or any(state.shape != (4, m) for state in states):
             raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
-        self.states = states
+        self.states, self.addresses = states, np.array([_address(state) for state in states], dtype=np.intp)
         self.noises.memories, self.noises.lanes = m, (len(states) + PK_LINE - 1) // PK_LINE * PK_LINE
         self.lanes = _aligned((3 * m + 1) * self.noises.lanes).reshape(3 * m + 1, self.noises.lanes)
         self.noises.state = &self.lanes[0, 0]
@@ -179,28 +180,23 @@ cdef class MemberNoises:
             self.take()
         return np.asarray(df), np.asarray(densities), np.asarray(ranks)
 
-    cdef int load(self) except -1:
+    cdef void load(self) noexcept nogil:
         """Have the states in lanes."""
-        cdef double[:, ::1] state
-        cdef Py_ssize_t k, part, l, m = self.noises.memories
-        for k in range(len(self.states)):
-            state = self.states[k]
-            for part in range(3):
-                for l in range(m):
-                    self.lanes[part * m + l, k] = state[part, l]
-            self.lanes[3 * m, k] = state[3, 0]
-        return 0
+        cdef Py_ssize_t k, i, m = self.noises.memories
+        for k in range(self.addresses.shape[0]):
+            for i in range(3 * m + 1):
+                self.lanes[i, k] = (<double *> self.addresses[k])[i]
 
-    cdef int take(self) except -1:
+    cdef void take(self) noexcept nogil:
         """Let the states be what is in lanes."""
-        cdef double[:, ::1] state
-        cdef Py_ssize_t k, part, l, m = self.noises.memories
-        for k in range(len(self.states)):
-            state = self.states[k]
-            for part in range(4):
-                for l in range(m):
-                    state[part, l] = self.lanes[3 * m if part == 3 else part * m + l, k]
-        return 0
+        cdef Py_ssize_t k, i, m = self.noises.memories
+        for k in range(self.addresses.shape[0]):
+            for i in range(4 * m):
+                (<double *> self.addresses[k])[i] = self.lanes[min(i, 3 * m), k]
+
+
+cdef Py_ssize_t _address(double[:, ::1] state):
+    return <Py_ssize_t> &state[0, 0]
 
 
 cdef class MembersPath:

@@ -34,14 +34,19 @@ PK_INLINE pk_vector pk_log_t_constants(pk_vector v)
     return told - 0.91893853320467274178; /* log(2 pi) / 2 */
 }
 
+PK_INLINE pk_vector pk_log_1p(pk_vector q)
+{
+    pk_vector above = 1.0 + q, rounded = above - 1.0;
+    return pk_choose(pk_log(above) * (q / rounded), q, rounded > 0.0);
+}
+
 /* Log density of an error under a t distribution with v degrees of freedom, infinitely many being the normal's; 0 where
  * nothing is known, and within what may be told. */
 PK_INLINE pk_vector pk_log_ts(pk_vector error, pk_vector v, pk_vector scale)
 {
     const pk_vector zero = {0}, most = zero + PK_MOST_TELLING;
-    pk_vector df = pk_smaller(v, zero + 1e18), z = error / scale, q = z * z / df, above = 1.0 + q, rounded = above - 1.0;
-    pk_vector surprise = pk_choose(pk_log(above) * (q / rounded), q, rounded > 0.0); /* log1p(q) */
-    pk_vector told = pk_log_t_constants(df) - 0.5 * (df + 1.0) * surprise - pk_log(scale);
+    pk_vector df = pk_smaller(v, zero + 1e18), z = error / scale;
+    pk_vector told = pk_log_t_constants(df) - 0.5 * (df + 1.0) * pk_log_1p(z * z / df) - pk_log(scale);
     told = pk_smaller(pk_larger(told, -most), most); /* NaN is told as -most */
     told = pk_choose(told, -most, (z < 1e150) & (z > -1e150));
     told = pk_choose(pk_choose(most, -most, error == zero), told, scale == zero);
