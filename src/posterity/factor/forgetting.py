@@ -26,7 +26,7 @@ Told = tuple[Array, Array, Array]
 # Data that fade by more than this between two rows leave no digit of theirs beside the prior.
 SMALLEST_DISCOUNT = 1e-12
 # Rows at a time that are learned at once: sums of logarithms of more would lose digits.
-BLOCK_ROWS = 512
+BLOCK_ROWS = 1024
 
 
 def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
@@ -56,16 +56,17 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
         # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
         age = -np.cumsum(np.log(discounts[first : first + BLOCK_ROWS]))
         size = max(int(np.searchsorted(age, -math.log(SMALLEST_DISCOUNT))), 1)
-        some, faded = rows[first : first + size], float(age[size - 1])
-        if faded > 0.0:
-            triangle *= math.exp(-0.5 * faded)
+        part, faded = slice(first, first + size), float(age[size - 1])
+        triangle *= math.exp(-0.5 * faded)
+        if faded > 0.0 and prior.rank:
             refreshed = np.full(q, -math.expm1(-faded))
             kernel.append_block(
                 triangle, factor.n_targets, prior.triangle[:, :p], targets, refreshed, False
             )
         weights = np.exp(age[:size] - faded)
-        weights = weights if some.weights is None else weights * some.weights
-        kernel.append_block(triangle, factor.n_targets, some.X, some.y, weights, ones)
+        if rows.weights is not None:
+            weights *= rows.weights[part]
+        kernel.append_block(triangle, factor.n_targets, rows.X[part], rows.y[part], weights, ones)
         first += size
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)

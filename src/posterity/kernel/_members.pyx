@@ -231,6 +231,8 @@ cdef class MembersPath:
         lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
         if standing.members.shape != (len(persistence), lanes) or not 1 <= len(persistence) <= 64:
             raise ValueError("standing is not that of so many members and rates")
+        if noises is not None and len(noises.states) != count:
+            raise ValueError("noises are not those of so many members")
         self.scores, self.outer = _aligned(standing.members.size), _aligned(standing.rates.size)
         self.work = _aligned((len(persistence) + 4) * lanes)
         self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
