@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "posterity_kernel.h"
+#include "posterity_members.h"
 #include "posterity_one_site.h"
 #include "posterity_working_rows.h"
 
@@ -102,26 +103,27 @@ static void sites(ptrdiff_t p, const double *X, int code, int moments)
 /* Noises and members at several memories. */
 static void memories(const double *errors)
 {
-    pk_noise noise = {5, {0}, {0}, {0}, {0}, {0}, 0.0, 20.0, 0.99, 1.0, 1.0};
-    double spread[ROWS], df[ROWS], variance[ROWS], densities[5 * ROWS], weights[5 * ROWS];
+    pk_noises noises = {5, PK_LINE, filled(16 * PK_LINE), {0}, {0}, 20.0, 0.99, 1.0, 1.0};
+    double loc[5 * ROWS], scale[5 * ROWS], df[5 * ROWS], densities[5 * ROWS], weights[5 * ROWS];
     double persistence[3] = {1.0, 0.99, 0.9}, *scores = filled(3 * PK_LINE), *outer = filled(PK_MOST_RATES);
     double *work = filled(7 * PK_LINE);
     unsigned char ranks[5 * ROWS];
     pk_expert_weights standing = {3, 5, PK_LINE, persistence, 0.99, scores, outer, work};
     memset(scores, 0, 3 * PK_LINE * sizeof(double));
     memset(outer, 0, PK_MOST_RATES * sizeof(double));
-    memset(ranks, 1, sizeof ranks);
+    memset(noises.state, 0, 16 * PK_LINE * sizeof(double));
     for (int l = 0; l < PK_MEMORIES; l++) {
-        noise.rates[l] = 1.0 - 0.5 / (1 << (l % 5));
-        noise.caps[l] = 9.0;
+        noises.rates[l] = 1.0 - 0.5 / (1 << (l % 5));
+        noises.caps[l] = 9.0;
     }
     for (int i = 0; i < 5 * ROWS; i++) {
-        spread[i % ROWS] = 1.5;
-        densities[i] = -1.0 - errors[i] * errors[i];
+        loc[i] = 0.1 * errors[i];
+        scale[i] = 1.2 + 0.1 * (i / ROWS);
     }
-    pk_track_noise(&noise, ROWS, errors, spread, NULL, df, variance);
-    say("df", df, ROWS);
-    say("variance", variance, ROWS);
+    pk_score_members(&noises, 5, ROWS, errors, NULL, loc, scale, df, densities, ranks);
+    say("df", df, 5 * ROWS);
+    say("scale", scale, 5 * ROWS);
+    say("densities", densities, 5 * ROWS);
     double evidence = pk_average(&standing, ROWS, densities, ranks, weights);
     say("weights", weights, 5 * ROWS);
     say("evidence", &evidence, 1);

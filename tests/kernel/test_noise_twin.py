@@ -1,4 +1,4 @@
-"""The noise that is followed at several memories: the kernel and its obvious twin."""
+"""The noises that are followed at several memories: the kernel and its obvious twin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posterity.kernel import track_noise
+from posterity.distributions import StudentT
+from posterity.kernel import MemberNoises
+from posterity.posteriors.ensemble import clip_log_densities, rank_predictions
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -63,56 +65,83 @@ def plainly(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 80),
     m=st.integers(1, 8),
+    k=st.integers(1, 10),
     prior=st.sampled_from([(0.0, 0.0), (3.0, 2.0)]),
     weighted=st.booleans(),
     size=st.sampled_from([1e-60, 1.0, 1e60]),
 )
 def test_as_the_twin_in_any_pieces(
-    seed: int, n: int, m: int, prior: tuple[float, float], weighted: bool, size: float
+    seed: int, n: int, m: int, k: int, prior: tuple[float, float], weighted: bool, size: float
 ) -> None:
     rng = np.random.default_rng(seed)
     rates = 1.0 - 1.0 / np.geomspace(4.0, 1000.0, m)
     caps = np.where(np.arange(m) == 0, 1e150, 25.0)
-    error = size * rng.standard_t(2.0, size=n)
-    spread = 1.0 + rng.gamma(1.0, size=n)
-    spread[rng.random(n) < 0.1] = np.inf
-    weights = rng.integers(0, 3, size=n) * 0.75 if weighted else np.ones(n)
+    y, loc = size * rng.standard_t(2.0, size=n), 0.1 * size * rng.normal(size=(k, n))
+    spread = 1.0 + rng.gamma(1.0, size=(k, n))
+    spread[rng.random((k, n)) < 0.1] = np.inf
+    weights = rng.integers(0, 3, size=n) * 0.75 if weighted else None
     prior = (prior[0], prior[1] * size**2)
-    states = np.zeros((4, m)), np.zeros((4, m))
-    expected = plainly(states[0], rates, caps, 9.0, 0.98, prior, (error, spread, weights))
-    half = n // 2
-    parts = [
-        track_noise(
-            states[1],
-            rates,
-            caps,
-            9.0,
-            0.98,
-            prior,
-            error[part],
-            spread[part],
-            weights[part] if weighted else None,
-        )
-        for part in (slice(0, half), slice(half, n))
-    ]
-    for ours, theirs in zip(zip(*parts, strict=True), expected, strict=True):
-        assert np.allclose(np.concatenate(ours), theirs, rtol=1e-7, atol=0.0)
-    assert np.allclose(states[1][:2], states[0][:2], rtol=1e-9)
+    ours, theirs = ([np.zeros((4, m)) for _ in range(k)] for _ in range(2))
+    noises = MemberNoises(ours, rates, caps, 9.0, 0.98, prior)
+    scale, half = np.sqrt(spread), n // 2
+    pieces = []
+    for part in (slice(0, half), slice(half, n)):
+        scales, some = scale[:, part].copy(), None if weights is None else weights[part]
+        pieces.append((scales, *noises.score(y[part], loc[:, part].copy(), scales, some)))
+    scales, freed, densities, ranks = (
+        np.concatenate(each, axis=1) for each in zip(*pieces, strict=True)
+    )
+    weights = np.ones(n) if weights is None else weights
+    for i in range(k):
+        rows = y - loc[i], spread[i], weights
+        df, variance = plainly(theirs[i], rates, caps, 9.0, 0.98, prior, rows)
+        with np.errstate(invalid="ignore"):
+            expected = scale[i] * np.sqrt(variance)
+        expected[np.isnan(expected)] = np.inf
+        assert np.allclose(freed[i], df, rtol=1e-7, atol=0.0)
+        assert np.allclose(scales[i], expected, rtol=1e-7, atol=0.0)
+        assert np.allclose(ours[i][:2], theirs[i][:2], rtol=1e-9)
+        predictive = StudentT(freed[i], loc[i], scales[i])
+        density = weights * clip_log_densities(predictive.logpdf(y))
+        assert np.allclose(densities[i], density, rtol=1e-12, atol=1e-11)
+        assert np.array_equal(ranks[i], rank_predictions(predictive))
+
+
+@pytest.mark.parametrize("df", [1e-3, 0.7, 5.0, 63.9, 64.0, 1e3, 1e8])
+@pytest.mark.parametrize("error", [0.0, 1e-9, 1.0, 1e3])
+def test_densities_of_few_and_many_degrees_of_freedom(df: float, error: float) -> None:
+    """The noise is known to this many, at which none of its rows is learned."""
+    nothing, scale = np.zeros(1), np.full((1, 1), 2.0)
+    noises = MemberNoises([np.zeros((4, 1))], np.array([0.9]), np.ones(1), 1.0, 1.0, (df, df))
+    freed, density, _ = noises.score(np.array([error]), nothing[None], scale, np.ones(1))
+    assert freed[0, 0] == pytest.approx(df, rel=1e-12)
+    expected = clip_log_densities(StudentT(df, 0.0, 2.0).logpdf([error]))[0]
+    assert density[0, 0] == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
 def test_a_row_of_weight_two_is_two_rows() -> None:
     """The same error twice, where the prediction's own variance is nothing."""
-    ones, rates, caps = np.ones(1), np.array([0.9, 0.99]), np.full(2, 1e300)
+    one, rates, caps = np.ones(1), np.array([0.9, 0.99]), np.full(2, 1e300)
     twice, double = np.zeros((4, 2)), np.zeros((4, 2))
-    for _ in range(2):
-        track_noise(twice, rates, caps, 0.0, 1.0, (0.0, 0.0), 3.0 * ones, ones, None)
-    track_noise(double, rates, caps, 0.0, 1.0, (0.0, 0.0), 3.0 * ones, ones, 2.0 * ones)
+
+    def learn(state: np.ndarray, weights: np.ndarray | None) -> None:
+        noises = MemberNoises([state], rates, caps, 0.0, 1.0, (0.0, 0.0))
+        noises.score(3.0 * one, np.zeros((1, 1)), np.ones((1, 1)), weights)
+
+    learn(twice, None)
+    learn(twice, None)
+    learn(double, 2.0 * one)
     assert double[[0, 1, 3]] == pytest.approx(twice[[0, 1, 3]])
 
 
 def test_arguments_that_do_not_fit() -> None:
-    ones, state = np.ones(3), np.zeros((4, 2))
+    ones, state, settings = np.ones(3), np.zeros((4, 2)), (0.0, 1.0, (0.0, 0.0))
     with pytest.raises(ValueError, match="1 to 8 memories"):
-        track_noise(state, ones, ones, 0.0, 1.0, (0.0, 0.0), ones, ones, None)
-    with pytest.raises(ValueError, match="same rows"):
-        track_noise(state, ones[:2] / 2, ones[:2], 0.0, 1.0, (0.0, 0.0), ones, np.ones(2), None)
+        MemberNoises([state], ones, ones, *settings)
+    with pytest.raises(ValueError, match="1 to 8 memories"):
+        MemberNoises([state, state[:, :1]], ones[:2], ones[:2], *settings)
+    noises = MemberNoises([state], ones[:2] / 2, ones[:2], *settings)
+    with pytest.raises(ValueError, match="so many members and rows"):
+        noises.score(ones, np.ones((1, 3)), np.ones((2, 3)), None)
+    with pytest.raises(ValueError, match="weights has length 2: expected 3"):
+        noises.score(ones, np.ones((1, 3)), np.ones((1, 3)), np.ones(2))

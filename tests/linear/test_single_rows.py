@@ -17,7 +17,7 @@ from posterity.evidence import Maximized
 from posterity.factor import Factor
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
-from posterity.kernel import MemberNoise, MembersPath
+from posterity.kernel import MemberNoises, MembersPath
 from posterity.posteriors.averaged import TwoLevelWeights
 
 SHORT = Adaptive(discounts=(1.0, 0.97, 0.8))
@@ -170,15 +170,20 @@ def test_what_does_not_fit_is_refused() -> None:
         small.fading(large, 0.9)
     standing = TwoLevelWeights(np.zeros((1, 8)), np.zeros(8))
 
-    def path(member: Factor, rates: tuple[float, ...] = (1.0,)) -> MembersPath:
+    def path(
+        member: Factor, rates: tuple[float, ...] = (1.0,), noises: MemberNoises | None = None
+    ) -> MembersPath:
         members = [member.fading(member, 0.9)]
         reader = Factor(1).row_path(False)
-        return MembersPath(reader, 2, True, 1, lambda: members, None, 1.0, standing, rates, 0.9)
+        return MembersPath(reader, 2, True, 1, lambda: members, noises, 1.0, standing, rates, 0.9)
 
     with pytest.raises(ValueError, match="so many members and rates"):
         path(small, (1.0, 0.9))
+    two = MemberNoises([np.zeros((4, 1)) for _ in range(2)], *np.ones((2, 1)), 1.0, 1.0, (0.0, 0.0))
+    with pytest.raises(ValueError, match="noises are not those of so many members"):
+        path(small, noises=two)
     with pytest.raises(ValueError, match="not that of so many features"):
         path(large).predict_mean([1.0])
     assert path(small).predict_mean([1.0]) == 0.0
     with pytest.raises(ValueError, match="1 to 8 memories"):
-        MemberNoise(np.zeros((4, 2)), np.ones(3), np.ones(3), 1.0, 1.0, (0.0, 0.0))
+        MemberNoises([np.zeros((4, 2))], np.ones(3), np.ones(3), 1.0, 1.0, (0.0, 0.0))

@@ -109,7 +109,10 @@ class Mixture(RowDistribution):
         array([0.25, 0.25, 0.5 ])
         """
         weights = as_floats(weights)
-        components: list[LocationScale] = []
+        components = [part for part in parts if not isinstance(part, Mixture)]
+        if len(components) == len(parts):
+            return cls(components, weights)
+        components = []
         columns: list[FloatArray] = []
         for k, part in enumerate(parts):
             column = weights[..., k : k + 1]

@@ -141,9 +141,10 @@ class RunningScales:
         count = float(len(X)) if weights is None else float(np.sum(weights))
         if count == 0.0:
             return
-        mean = np.average(X, axis=0, weights=weights)
-        centred = np.square(X - mean)
-        squares = np.sum(centred if weights is None else weights[:, None] * centred, axis=0)
+        weights = np.ones(len(X)) if weights is None else weights
+        mean = weights @ X / count
+        off = X - mean
+        squares = weights @ np.square(off, out=off)
         self.merge(RunningScales(count, mean, squares))
 
     def merge(self, other: RunningScales) -> None:

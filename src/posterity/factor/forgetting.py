@@ -25,6 +25,8 @@ Told = tuple[Array, Array, Array]
 
 # Data that fade by more than this between two rows leave no digit of theirs beside the prior.
 SMALLEST_DISCOUNT = 1e-12
+# Rows at a time that are learned at once: sums of logarithms of more would lose digits.
+BLOCK_ROWS = 1024
 
 
 def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
@@ -40,6 +42,35 @@ def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array
     """Discount everything but the prior, which is in the factor, before each row."""
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
+
+
+def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
+    """What :func:`learn_stabilized` makes of the factor, at once: nobody asks for predictions."""
+    check_usable(rows.X, rows.y)
+    discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
+    triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
+    targets = np.ascontiguousarray(prior.triangle[:, p:q])
+    ones = factor.lacks_ones(rows.X, rows.intercept)
+    first = 0
+    while first < len(rows):
+        # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
+        age = -np.cumsum(np.log(discounts[first : first + BLOCK_ROWS]))
+        size = max(int(np.searchsorted(age, -math.log(SMALLEST_DISCOUNT))), 1)
+        part, faded = slice(first, first + size), float(age[size - 1])
+        triangle *= math.exp(-0.5 * faded)
+        if faded > 0.0 and prior.rank:
+            refreshed = np.full(q, -math.expm1(-faded))
+            kernel.append_block(
+                triangle, factor.n_targets, prior.triangle[:, :p], targets, refreshed, False
+            )
+        weights = np.exp(age[:size] - faded)
+        if rows.weights is not None:
+            weights *= rows.weights[part]
+        kernel.append_block(triangle, factor.n_targets, rows.X[part], rows.y[part], weights, ones)
+        first += size
+    factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
+    counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
+    factor.commit(triangle, counts[-1], factor.seen + rows.total)
 
 
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:

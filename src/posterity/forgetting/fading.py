@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import (
+    absorb_stabilized,
     directional_path,
     fading_path,
     learn_directional,
@@ -74,6 +75,10 @@ class _Discounted:
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         raise NotImplementedError  # each kind says how
+
+    def absorb(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> None:
+        """Learn them where nobody asks how they were predicted."""
+        self.learn(factor, prior, rows, elapsed)
 
     def row_path(
         self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
@@ -149,6 +154,10 @@ class Stabilized(_Discounted):
     def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_stabilized(factor, prior, rows, self.discounts(elapsed))
+
+    def absorb(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> None:
+        """Learn them where nobody asks how they were predicted."""
+        absorb_stabilized(factor, prior, rows, self.discounts(elapsed))
 
 
 @dataclass(frozen=True)

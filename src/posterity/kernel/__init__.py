@@ -39,13 +39,12 @@ from posterity.kernel._kernel import (
     predict_rows,
     remove_rows,
     slide,
-    track_noise,
 )
 from posterity.kernel._machine import MachineRows
 from posterity.kernel._members import (
     FadingMember,
     LearnedPrior,
-    MemberNoise,
+    MemberNoises,
     MembersPath,
     RunsKernel,
 )
@@ -94,7 +93,7 @@ __all__ = [
     "KeyTable",
     "LearnedPrior",
     "MachineRows",
-    "MemberNoise",
+    "MemberNoises",
     "MembersPath",
     "NodesPath",
     "RowPath",
@@ -153,7 +152,6 @@ __all__ = [
     "targets_at",
     "total_density",
     "track",
-    "track_noise",
     "whiten_groups",
     "working_rows",
 ]

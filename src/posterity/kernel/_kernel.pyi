@@ -94,15 +94,4 @@ def average_members(
     persistence: Array,
     outer_persistence: float,
 ) -> tuple[Array, float]: ...
-def track_noise(
-    state: Array,
-    rates: Array,
-    caps: Array,
-    grace: float,
-    persistence: float,
-    prior: tuple[float, float],
-    error: Array,
-    spread: Array,
-    weights: Array | None,
-) -> tuple[Array, Array]: ...
 def fading_counts(count: float, n: int, weights: Array | None, discounts: Array) -> Array: ...

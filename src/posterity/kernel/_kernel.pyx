@@ -406,38 +406,6 @@ def average_members(const double[:, ::1] densities, const unsigned char[:, ::1] 
     return np.asarray(weights), evidence
 
 
-def track_noise(double[:, ::1] state, const double[::1] rates, const double[::1] caps, double grace,
-                double persistence, tuple prior, const double[::1] error, const double[::1] spread,
-                const double[::1] weights):
-    """Degrees of freedom and variance (n,) of a noise before each row, followed at m <= 8 memories.
-
-    ``state`` (4, m), updated in place, holds sums of squared errors, sums of weights and scores for each
-    memory, and in its last row what weight was seen (m times). What a memory holds is multiplied by its
-    ``rates`` (m,) at every row; a squared error counts for at most ``caps`` (m,) variances once more weight
-    than ``grace`` was seen. ``prior`` is (count, sum of squares). Row i has ``error`` (n,), of variance
-    ``spread`` (n,) times the noise's.
-    """
-    cdef Py_ssize_t m = rates.shape[0], n = error.shape[0], l, of
-    cdef double[::1] df = np.empty(n), variance = np.empty(n)
-    cdef pk_noise noise
-    if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
-        raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
-    if spread.shape[0] != n or (weights is not None and weights.shape[0] != n):
-        raise ValueError("error, spread and weights do not have the same rows")
-    for l in range(PK_MEMORIES):
-        of = l if l < m else 0
-        noise.rates[l], noise.caps[l] = rates[of], caps[of]
-        noise.sums[l], noise.counts[l], noise.scores[l] = state[0, of], state[1, of], state[2, of]
-    noise.memories, noise.seen, noise.grace, noise.persistence = m, state[3, 0], grace, persistence
-    noise.prior_count, noise.prior_sum = prior
-    if n > 0:
-        with nogil:
-            pk_track_noise(&noise, n, &error[0], &spread[0], NULL if weights is None else &weights[0], &df[0], &variance[0])
-    for l in range(m):
-        state[0, l], state[1, l], state[2, l], state[3, l] = noise.sums[l], noise.counts[l], noise.scores[l], noise.seen
-    return np.asarray(df), np.asarray(variance)
-
-
 def fading_counts(double count, Py_ssize_t n, const double[::1] weights, const double[::1] discounts):
     """Sums of weights (n + 1,): before each row, after all before it was discounted, and at the end."""
     cdef double[::1] counts = np.empty(n + 1)

@@ -22,16 +22,19 @@ class LearnedPrior:
     ) -> None: ...
     def before(self, node: FadingMember) -> FadingMember: ...
 
-class MemberNoise:
+class MemberNoises:
     def __init__(
         self,
-        state: Array,
+        states: list[Array],
         rates: Array,
         caps: Array,
         grace: float,
         persistence: float,
         prior: tuple[float, float],
     ) -> None: ...
+    def score(
+        self, y: Array, loc: Array, scale: Array, weights: Array | None
+    ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 
 class MembersPath:
     names: tuple[str, ...] | None
@@ -43,7 +46,7 @@ class MembersPath:
         intercept: bool,
         count: int,
         open_members: Callable[[], list[FadingMember]],
-        noises: list[MemberNoise] | None,
+        noises: MemberNoises | None,
         precision: float,
         standing: Any,
         persistence: Sequence[float],

@@ -4,7 +4,7 @@
 import numpy as np
 
 cimport numpy as cnp
-from libc.math cimport INFINITY, fabs, fmax, isfinite, isnan, sqrt
+from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.string cimport memcpy
 
 cnp.import_array()
@@ -14,8 +14,14 @@ include "_structures.pxi"
 cdef extern from "posterity_members.h" nogil:
     int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
     double pk_predict_row(const double *T, double *row, pk_shape shape)
-    double pk_log_t(double error, double v, double scale)
-    unsigned char pk_rank(double v, double scale)
+    enum: PK_MEMORIES
+    ctypedef struct pk_noises:
+        Py_ssize_t memories, lanes
+        double *state
+        double rates[PK_MEMORIES]
+        double caps[PK_MEMORIES]
+        double grace, persistence, prior_count, prior_sum
+    void pk_score_members(const pk_noises *noises, Py_ssize_t members, Py_ssize_t n, const double *y, const double *weights, const double *loc, double *scale, double *df, double *densities, unsigned char *ranks)
 
 cdef double LARGEST = 1e150
 
@@ -124,60 +130,96 @@ cdef class LearnedPrior:
         return 0
 
 
-cdef class MemberNoise:
-    """What is followed of a member's noise: ``state`` (4, m) and settings, as ``track_noise`` has them."""
+cdef class MemberNoises:
+    """What is followed of members' noises, each at m <= 8 memories.
 
-    cdef double[:, ::1] state
-    cdef pk_noise before, after
+    The ``states`` (4, m), one a member, hold sums of squared errors, each relative to what its variance would be if the
+    noise's were 1, sums of weights and scores for each memory, and in the last row what weight was seen (m times). What a
+    memory holds is multiplied by its ``rates`` (m,) at every row; a squared error counts for at most ``caps`` (m,)
+    variances once more weight than ``grace`` was seen. ``prior`` is (count, sum of squares).
+    """
 
-    def __init__(self, double[:, ::1] state not None, const double[::1] rates, const double[::1] caps, double grace,
-                 double persistence, prior):
-        cdef Py_ssize_t m = rates.shape[0], l, of
-        if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or state.shape[0] != 4 or state.shape[1] != m:
+    cdef list states
+    cdef Py_ssize_t[::1] addresses
+    cdef double[:, ::1] lanes
+    cdef pk_noises noises
+
+    def __init__(self, list states not None, const double[::1] rates, const double[::1] caps, double grace, double persistence,
+                 prior):
+        cdef Py_ssize_t m = rates.shape[0], l
+        if not 1 <= m <= PK_MEMORIES or caps.shape[0] != m or not states or any(state.shape != (4, m) for state in states):
             raise ValueError(f"there must be 1 to {PK_MEMORIES} memories, as many in each argument")
-        self.state = state
-        for l in range(PK_MEMORIES):
-            of = l if l < m else 0
-            self.before.rates[l], self.before.caps[l] = rates[of], caps[of]
-        self.before.memories, self.before.grace, self.before.persistence = m, grace, persistence
-        self.before.prior_count, self.before.prior_sum = prior
+        self.states, self.addresses = states, np.array([_address(state) for state in states], dtype=np.intp)
+        self.noises.memories, self.noises.lanes = m, (len(states) + PK_LINE - 1) // PK_LINE * PK_LINE
+        self.lanes = _aligned((3 * m + 1) * self.noises.lanes).reshape(3 * m + 1, self.noises.lanes)
+        self.noises.state = &self.lanes[0, 0]
+        for l in range(m):
+            self.noises.rates[l], self.noises.caps[l] = rates[l], caps[l]
+        self.noises.grace, self.noises.persistence = grace, persistence
+        self.noises.prior_count, self.noises.prior_sum = prior
 
-    cdef void try_row(self, double error, double spread, double weight, double *df, double *variance) noexcept:
-        cdef pk_noise noise = self.before
-        cdef Py_ssize_t l, of
-        for l in range(PK_MEMORIES):
-            of = l if l < noise.memories else 0
-            noise.sums[l], noise.counts[l], noise.scores[l] = self.state[0, of], self.state[1, of], self.state[2, of]
-        noise.seen = self.state[3, 0]
-        pk_track_noise(&noise, 1, &error, &spread, &weight, df, variance)
-        self.after = noise
+    def score(self, const double[::1] y not None, const double[:, ::1] loc not None, double[:, ::1] scale not None,
+              const double[::1] weights):
+        """What k members tell of rows by ``loc`` and ``scale`` (k, n), as long as the noise is 1, before they learn ``y`` (n,).
 
-    cdef void take(self) noexcept:
-        cdef Py_ssize_t l
-        for l in range(self.after.memories):
-            self.state[0, l], self.state[1, l] = self.after.sums[l], self.after.counts[l]
-            self.state[2, l], self.state[3, l] = self.after.scores[l], self.after.seen
+        Scales become those with their noises, in place. Returns degrees of freedom and log densities times ``weights``
+        (k, n), and ranks (k, n).
+        """
+        cdef Py_ssize_t k = loc.shape[0], n = y.shape[0]
+        cdef double[:, ::1] df = np.empty((k, n)), densities = np.empty((k, n))
+        cdef unsigned char[:, ::1] ranks = np.empty((k, n), dtype=np.uint8)
+        if k != len(self.states) or scale.shape[0] != k or loc.shape[1] != n or scale.shape[1] != n:
+            raise ValueError("loc and scale are not those of so many members and rows")
+        if weights is not None and weights.shape[0] != n:
+            raise ValueError(f"weights has length {weights.shape[0]}: expected {n}")
+        if n > 0:
+            self.load()
+            with nogil:
+                pk_score_members(&self.noises, k, n, &y[0], NULL if weights is None else &weights[0], &loc[0, 0],
+                                 &scale[0, 0], &df[0, 0], &densities[0, 0], &ranks[0, 0])
+            self.take()
+        return np.asarray(df), np.asarray(densities), np.asarray(ranks)
+
+    cdef void load(self) noexcept nogil:
+        """Have the states in lanes."""
+        cdef Py_ssize_t k, i, m = self.noises.memories
+        for k in range(self.addresses.shape[0]):
+            for i in range(3 * m + 1):
+                self.lanes[i, k] = (<double *> self.addresses[k])[i]
+
+    cdef void take(self) noexcept nogil:
+        """Let the states be what is in lanes."""
+        cdef Py_ssize_t k, i, m = self.noises.memories
+        for k in range(self.addresses.shape[0]):
+            for i in range(4 * m):
+                (<double *> self.addresses[k])[i] = self.lanes[min(i, 3 * m), k]
+
+
+cdef Py_ssize_t _address(double[:, ::1] state):
+    return <Py_ssize_t> &state[0, 0]
 
 
 cdef class MembersPath:
     """Learns and predicts rows by members, weighed as ``average_members`` does; ``reader`` reads rows of features.
 
-    ``open_members()`` tells these, :class:`FadingMember`; ``noises`` are one :class:`MemberNoise` each, or None where
+    ``open_members()`` tells these, :class:`FadingMember`; ``noises`` are theirs, :class:`MemberNoises`, or None where
     ``precision`` is that of a known noise.
     ``standing`` has ``members`` (a, lanes) and ``rates``, the discounted scores, and the sum ``log_evidence``.
     """
 
     cdef readonly object reader
     cdef object standing, open_members
-    cdef list members, noises
+    cdef list members
+    cdef MemberNoises noises
+    cdef pk_noises known
     cdef bint closed, intercept
     cdef double precision, outer_persistence
-    cdef double[::1] persistence, scores, outer, work, buffer, flight, row, densities, weights
+    cdef double[::1] persistence, scores, outer, work, buffer, flight, row, loc, scale, df, densities, weights
     cdef unsigned char[::1] ranks
     cdef pk_shape shape
 
-    def __init__(self, reader, Py_ssize_t n_coefficients, bint intercept, Py_ssize_t count, open_members, noises, double precision, standing,
-                 persistence, double outer_persistence):
+    def __init__(self, reader, Py_ssize_t n_coefficients, bint intercept, Py_ssize_t count, open_members, MemberNoises noises,
+                 double precision, standing, persistence, double outer_persistence):
         cdef Py_ssize_t lanes
         self.reader, self.intercept, self.open_members = reader, intercept, open_members
         self.noises, self.precision = noises, precision
@@ -189,10 +231,13 @@ cdef class MembersPath:
         lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
         if standing.members.shape != (len(persistence), lanes) or not 1 <= len(persistence) <= 64:
             raise ValueError("standing is not that of so many members and rates")
+        if noises is not None and len(noises.states) != count:
+            raise ValueError("noises are not those of so many members")
         self.scores, self.outer = _aligned(standing.members.size), _aligned(standing.rates.size)
         self.work = _aligned((len(persistence) + 4) * lanes)
         self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
-        self.row, self.densities, self.weights = _aligned(self.shape.ld), np.empty(count), np.empty(count)
+        self.row = _aligned(self.shape.ld)
+        self.loc, self.scale, self.df, self.densities, self.weights = np.empty((5, count))
         self.ranks = np.empty(count, dtype=np.uint8)
 
     @property
@@ -215,8 +260,8 @@ cdef class MembersPath:
         cdef double mean = 0.0
         self._open()
         for k in range(self.densities.shape[0]):
-            self.densities[k] = 0.0
-            self.ranks[k] = self._rank_ahead(k)
+            self._predict_origin(k)
+        self._score(0.0, 0.0)
         self._average()
         for k in range(self.weights.shape[0]):
             if self.weights[k] > 0.0:
@@ -243,6 +288,7 @@ cdef class MembersPath:
         for k in range(len(self.members)):
             if not self._try_member(k, values, y, weight):
                 return False
+        self._score(y, weight)
         evidence = self._average()
         if not isfinite(evidence):
             return False
@@ -278,41 +324,34 @@ cdef class MembersPath:
 
     cdef bint _try_member(self, Py_ssize_t k, const double[:, ::1] values, double y, double weight) except -1:
         cdef FadingMember member = self.members[k]
-        cdef MemberNoise noise
         cdef pk_rows row
-        cdef double df = INFINITY, variance = 1.0, scale
         row.X, row.Y, row.weights, row.held = &values[0, 0] if values.shape[1] else NULL, &y, &weight, NULL
         row.n, row.columns, row.x_stride, row.x_step = 1, values.shape[1], values.shape[1], 1
         row.intercept = self.intercept
         if not member.try_row(&row, self.buffer, self.flight, self.shape):
             return False
-        if self.noises is None:
-            variance = 1.0 / self.precision
-        else:
-            noise = self.noises[k]
-            noise.try_row(member.error, 1.0 + member.leverage, weight, &df, &variance)
-        scale = sqrt(1.0 + member.leverage) * sqrt(variance)
-        scale = INFINITY if isnan(scale) else scale
-        self.densities[k] = weight * pk_log_t(member.error, df, scale)
-        self.ranks[k] = pk_rank(df, scale)
+        self.loc[k], self.scale[k] = y - member.error, sqrt((1.0 + member.leverage) / self.precision)
         return True
 
-    cdef unsigned char _rank_ahead(self, Py_ssize_t k) except 255:
-        """How much a member knows of a row at the origin."""
+    cdef int _predict_origin(self, Py_ssize_t k) except -1:
+        """What a member tells of a row at the origin, of which only the scale is looked at."""
         cdef FadingMember member = self.members[k]
-        cdef MemberNoise noise
-        cdef double df = INFINITY, variance = 1.0, scale, leverage
         cdef Py_ssize_t i
         for i in range(self.shape.ld):
             self.row[i] = 0.0
         if self.intercept:
             self.row[0] = 1.0
-        leverage = pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
+        self.loc[k] = 0.0
+        self.scale[k] = sqrt((1.0 + pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)) / self.precision)
+        return 0
+
+    cdef int _score(self, double y, double weight) except -1:
+        """Log densities and ranks of what the members tell; the noises learn it, in lanes."""
         if self.noises is not None:
-            noise = self.noises[k]
-            noise.try_row(0.0, 1.0, 0.0, &df, &variance)
-        scale = sqrt(1.0 + leverage) * sqrt(variance)
-        return pk_rank(df, INFINITY if isnan(scale) else scale)
+            self.noises.load()
+        pk_score_members(&self.known if self.noises is None else &self.noises.noises, self.densities.shape[0], 1, &y, &weight,
+                         &self.loc[0], &self.scale[0], &self.df[0], &self.densities[0], &self.ranks[0])
+        return 0
 
     cdef double _predict(self, Py_ssize_t k, const double[:, ::1] values) noexcept:
         """Minus the mean of a member."""
@@ -342,12 +381,10 @@ cdef class MembersPath:
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
         cdef FadingMember member
-        cdef MemberNoise noise
         for member in self.members:
             member.take(values, weight)
         if self.noises is not None:
-            for noise in self.noises:
-                noise.take()
+            self.noises.take()
         memcpy(&scores[0, 0], &self.scores[0], self.scores.shape[0] * sizeof(double))
         memcpy(&outer[0], &self.outer[0], self.outer.shape[0] * sizeof(double))
         self.standing.log_evidence += evidence

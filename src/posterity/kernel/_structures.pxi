@@ -46,19 +46,6 @@ cdef extern from "posterity_average.h" nogil:
         double *work
     double pk_average(pk_expert_weights *standing, Py_ssize_t n, const double *densities, const unsigned char *ranks, double *weights)
 
-cdef extern from "posterity_noise.h" nogil:
-    enum: PK_MEMORIES
-    ctypedef struct pk_noise:
-        Py_ssize_t memories
-        double rates[PK_MEMORIES]
-        double caps[PK_MEMORIES]
-        double sums[PK_MEMORIES]
-        double counts[PK_MEMORIES]
-        double scores[PK_MEMORIES]
-        double seen, grace, persistence, prior_count, prior_sum
-    void pk_track_noise(pk_noise *noise, Py_ssize_t n, const double *error, const double *spread, const double *weights, double *df, double *variance)
-
-
 cdef _aligned(Py_ssize_t size):
     cdef cnp.ndarray storage = np.zeros(size + 7)
     cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7

@@ -1,139 +1,148 @@
-/* The noise of one member, followed at several memories at once. */
+/* The noises of members, each followed at several memories at once: a lane of every vector is a member. */
 #ifndef POSTERITY_NOISE_H
 #define POSTERITY_NOISE_H
 
 #include "posterity_average.h"
 
-/* A noise is followed by up to PK_MEMORIES memories: memory l multiplies what it holds by rates[l] at every row. Those
- * beyond the memories are copies of the first, and do not count. */
-enum { PK_MEMORIES = 8, PK_PARTS = PK_MEMORIES / PK_LANES };
+enum { PK_MEMORIES = 8 };
 
+/* Memory l multiplies what it holds by rates[l] at every row. The state (3 memories + 1, lanes) has sums of squared errors
+ * of each memory, then sums of their weights, then discounted sums of log densities; last, what weight was ever seen. */
 typedef struct {
-    ptrdiff_t memories;
+    ptrdiff_t memories, lanes;    /* lanes: a multiple of PK_LINE; without memories the noise is 1 */
+    double *state;
     double rates[PK_MEMORIES];
     double caps[PK_MEMORIES];     /* a squared error counts for at most so many variances */
-    double sums[PK_MEMORIES];     /* of squared errors */
-    double counts[PK_MEMORIES];   /* of their weights */
-    double scores[PK_MEMORIES];   /* discounted sums of log densities */
-    double seen, grace;           /* sum of all weights; until it is above grace nothing is capped */
-    double persistence;           /* of the scores */
+    double grace, persistence;    /* until more weight than grace was seen nothing is capped; of the scores */
     double prior_count, prior_sum;
-} pk_noise;
+} pk_noises;
 
-PK_INLINE double pk_largest_of(const pk_vector *x)
+/* What each memory of a noise tells of it before a row: an inverse-gamma distribution of its variance. */
+typedef struct {
+    pk_vector variance[PK_MEMORIES], inverse_df[PK_MEMORIES], inverse_sum[PK_MEMORIES], log_variance[PK_MEMORIES];
+    pk_vector least, fewest;      /* variance, degrees of freedom */
+    pk_integers known;            /* whether all memories tell something */
+} pk_noise_now;
+
+PK_INLINE pk_vector pk_smaller(pk_vector a, pk_vector b)
 {
-    pk_vector most = x[0];
-    for (int v = 1; v < PK_PARTS; v++)
-        most = pk_larger(most, x[v]);
-    return pk_largest(most);
+    return -pk_larger(-a, -b);
 }
 
-PK_INLINE double pk_least_of(const pk_vector *x)
+PK_INLINE int pk_any(pk_integers condition)
 {
-    pk_vector most = -x[0];
-    for (int v = 1; v < PK_PARTS; v++)
-        most = pk_larger(most, -x[v]);
-    return -pk_largest(most);
+    long long any = condition[0];
+    for (int l = 1; l < PK_LANES; l++)
+        any |= condition[l];
+    return any != 0;
 }
 
-/* log density of t under each memory, but for what all have in common; errors are so many variances (q) times the
- * degrees of freedom. log Gamma(x + 1/2) - log Gamma(x) - log(x) / 2 by three terms of its series, x >= 1. */
-PK_INLINE pk_vector pk_noise_summary(pk_vector residual_df, pk_vector relative, pk_vector q)
+PK_INLINE pk_vector *pk_of_noise(const pk_noises *s, ptrdiff_t part, ptrdiff_t memory, ptrdiff_t v)
 {
-    pk_vector x = 0.5 * residual_df, inverse = 1.0 / x, square = inverse * inverse;
-    pk_vector gammas = inverse * (square * (1.0 / 192.0 - square * (1.0 / 640.0)) - 0.125);
-    pk_vector told = gammas - 0.5 * pk_log(relative) - (x + 0.5) * pk_log(1.0 + q);
-    return pk_larger(told, (pk_vector){0} - 1e4);
+    return (pk_vector *)(s->state + (part * s->memories + memory) * s->lanes + v);
+}
+
+PK_INLINE void pk_read_noise(const pk_noises *s, ptrdiff_t v, pk_noise_now *now)
+{
+    now->known = (pk_integers){0} - 1;
+    now->least = now->fewest = (pk_vector){0} + 1e300;
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        pk_vector sum = *pk_of_noise(s, 0, l, v) + s->prior_sum, df = *pk_of_noise(s, 1, l, v) + s->prior_count;
+        pk_vector inverse = 1.0 / (df * sum), variance = sum * (sum * inverse);
+        now->inverse_df[l] = sum * inverse;
+        now->inverse_sum[l] = df * inverse;
+        now->variance[l] = variance;
+        now->known &= (df > 0.0) & (variance > 1e-290) & (variance < 1e290);
+        now->least = pk_smaller(now->least, variance);
+        now->fewest = pk_smaller(now->fewest, df);
+    }
 }
 
 /* One inverse-gamma distribution for the memories' mixture, as degrees of freedom and variance: by the mean and variance
- * of the logarithm, which for residual_df degrees of freedom are log(variance) + 1 / residual_df and 2 / residual_df, but with no fewer
- * degrees of freedom than the shortest memory, `fewest`. least is the smallest of the variances. */
-PK_INLINE void pk_match_noise(const pk_vector *scores, const pk_vector *residual_df, const pk_vector *variances, double least,
-                              double fewest, double *df, double *variance)
+ * of the logarithm, which for v degrees of freedom are log(variance) + 1 / v and 2 / v, but with no fewer degrees of
+ * freedom than the shortest memory's. */
+PK_INLINE void pk_match_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_now *now, pk_vector *df, pk_vector *variance)
 {
-    pk_vector share[PK_PARTS], logs[PK_PARTS], total = {0}, mean = {0}, spread = {0}, bias = {0};
-    double most = pk_largest_of(scores);
-    for (int v = 0; v < PK_PARTS; v++) {
-        share[v] = pk_exp(scores[v] - most);
-        logs[v] = pk_log(variances[v] / least);
-        total += share[v];
-        mean += share[v] * logs[v];
-        bias += share[v] / residual_df[v];
+    pk_vector share[PK_MEMORIES], total = {0}, mean = {0}, bias = {0}, spread = {0}, most = total - 1e300;
+    for (ptrdiff_t l = 0; l < s->memories; l++)
+        most = pk_larger(most, *pk_of_noise(s, 2, l, v));
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        share[l] = pk_exp(*pk_of_noise(s, 2, l, v) - most);
+        total += share[l];
+        mean += share[l] * now->log_variance[l];
+        bias += share[l] * now->inverse_df[l];
     }
-    double whole = pk_sum(total), centre = pk_sum(mean) / whole;
-    for (int v = 0; v < PK_PARTS; v++)
-        spread += share[v] * ((logs[v] - centre) * (logs[v] - centre) + 2.0 / residual_df[v]);
-    double matched = 2.0 * whole / pk_sum(spread);
-    *df = matched > fewest ? matched : fewest;
-    *variance = least * exp(centre + pk_sum(bias) / whole - 1.0 / *df);
+    pk_vector inverse = 1.0 / total, centre = mean * inverse;
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        pk_vector off = now->log_variance[l] - centre;
+        spread += share[l] * (off * off + 2.0 * now->inverse_df[l]);
+    }
+    *df = pk_larger(2.0 * total / spread, now->fewest);
+    *variance = now->least * pk_exp(pk_smaller(centre + bias * inverse - 1.0 / *df, (pk_vector){0} + 700.0));
 }
 
-/* Scores after an error that is so many variances large (q, for each memory), in proportion to their largest. */
-PK_INLINE void pk_score_noise(const pk_noise *s, const pk_vector *residual_df, const pk_vector *variances, double least,
-                              double error, double weight, const pk_vector *beyond, pk_vector *scores)
+/* Scores after an error of which `surprise` has log(1 + square / (degrees of freedom variance)) under each memory, whose log
+ * density is, but for what all have in common, that of t; log Gamma(x + 1/2) - log Gamma(x) - log(x) / 2 is three terms of
+ * its series, x >= 1. */
+PK_INLINE void pk_score_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_now *now, const pk_vector *surprise,
+                              double weight, pk_integers judges)
 {
-    for (int v = 0; v < PK_PARTS; v++) {
-        pk_vector q = error / (residual_df[v] * variances[v]);
-        pk_vector told = pk_noise_summary(residual_df[v], variances[v] / least, -pk_larger(-q, (pk_vector){0} - 1e300));
-        scores[v] = s->persistence * scores[v] + weight * told + beyond[v];
+    pk_vector score[PK_MEMORIES], most = (pk_vector){0} - 1e300;
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        pk_vector inverse = 2.0 * now->inverse_df[l], square = inverse * inverse;
+        pk_vector gammas = inverse * (square * (1.0 / 192.0 - square * (1.0 / 640.0)) - 0.125);
+        pk_vector df = *pk_of_noise(s, 1, l, v) + s->prior_count;
+        pk_vector told = gammas - 0.5 * now->log_variance[l] - (0.5 * df + 0.5) * surprise[l];
+        score[l] = s->persistence * *pk_of_noise(s, 2, l, v) + weight * pk_larger(told, (pk_vector){0} - 1e4);
+        most = pk_larger(most, score[l]);
     }
-    double most = pk_largest_of(scores);
-    for (int v = 0; v < PK_PARTS; v++)
-        scores[v] += beyond[v] - most;
+    for (ptrdiff_t l = 0; l < s->memories; l++)
+        *pk_of_noise(s, 2, l, v) = pk_choose(score[l] - most, *pk_of_noise(s, 2, l, v), judges);
 }
 
 /* A squared error of this weight is learned by every memory, capped or not. */
-PK_INLINE void pk_learn_noise(const pk_noise *s, const pk_vector *variances, double square, double weight, int capped,
-                              pk_vector *counts, pk_vector *sums)
+PK_INLINE void pk_learn_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_now *now, pk_vector square, double weight,
+                              pk_integers learns)
 {
-    for (int v = 0; v < PK_PARTS; v++) {
-        pk_vector rates = ((const pk_vector *)s->rates)[v], kept = rates, gain = (pk_vector){0} + 1.0;
-        pk_vector squares = (pk_vector){0} + square;
-        if (capped)
-            squares = -pk_larger(-squares, -(((const pk_vector *)s->caps)[v] * variances[v]));
+    pk_vector *seen = pk_of_noise(s, 3, 0, v);
+    pk_integers capped = now->known & (*seen > s->grace);
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        pk_vector *sum = pk_of_noise(s, 0, l, v), *count = pk_of_noise(s, 1, l, v);
+        pk_vector squares = pk_choose(pk_smaller(square, s->caps[l] * now->variance[l]), square, capped);
+        double kept = s->rates[l], gain = 1.0;
         if (weight != 1.0) { /* as many copies of the row, of the same error each */
-            for (int l = 0; l < PK_LANES; l++)
-                kept[l] = pow(rates[l], weight);
-            gain = (1.0 - kept) / (1.0 - rates);
+            kept = pow(s->rates[l], weight);
+            gain = (1.0 - kept) / (1.0 - s->rates[l]);
         }
-        counts[v] = kept * counts[v] + gain;
-        sums[v] = kept * sums[v] + gain * squares;
+        *sum = pk_choose(kept * *sum + gain * squares, *sum, learns);
+        *count = pk_choose(kept * *count + gain, *count, learns);
     }
+    *seen = pk_choose(*seen + weight, *seen, learns);
 }
 
-/* Degrees of freedom and variance (n) of the noise before each row, whose errors (n) are predicted with variances
- * spread (n) times the noise's; weights (n) or NULL. Rows of weight 0 and of infinite spread teach nothing. */
-static void pk_track_noise(pk_noise *s, ptrdiff_t n, const double *error, const double *spread, const double *weights,
-                           double *df, double *variance)
+/* Degrees of freedom and variance of the noises of members v, v + 1, ... before a row of this weight, whose errors are
+ * predicted with variances spread times the noise's. Rows of weight 0 and of infinite spread teach nothing. */
+PK_INLINE void pk_track_noises(const pk_noises *s, ptrdiff_t v, pk_vector error, pk_vector spread, double weight,
+                               pk_vector *df, pk_vector *variance)
 {
-    pk_vector *sums = (pk_vector *)s->sums, *counts = (pk_vector *)s->counts, *scores = (pk_vector *)s->scores;
-    pk_vector beyond[PK_PARTS], residual_df[PK_PARTS], variances[PK_PARTS];
-    for (ptrdiff_t l = 0; l < PK_MEMORIES; l++)
-        beyond[l / PK_LANES][l % PK_LANES] = l < s->memories ? 0.0 : -1e300;
-    for (int v = 0; v < PK_PARTS; v++)
-        scores[v] += beyond[v];
-    for (ptrdiff_t i = 0; i < n; i++) {
-        for (int v = 0; v < PK_PARTS; v++) {
-            residual_df[v] = counts[v] + s->prior_count;
-            variances[v] = (sums[v] + s->prior_sum) / residual_df[v];
-        }
-        double least = pk_least_of(variances), fewest = pk_least_of(residual_df), weight = weights ? weights[i] : 1.0;
-        int known = fewest > 0.0 && least > 1e-290 && pk_largest_of(variances) < 1e290;
-        if (known) {
-            pk_match_noise(scores, residual_df, variances, least, fewest, df + i, variance + i);
-        } else {
-            df[i] = residual_df[0][0];
-            variance[i] = df[i] > 0.0 ? variances[0][0] : INFINITY;
-        }
-        if (!(weight > 0.0) || !(spread[i] < INFINITY))
-            continue;
-        double square = error[i] * error[i], surprise = square / (1.0 + weight * (spread[i] - 1.0));
-        if (known && fewest > 2.0)
-            pk_score_noise(s, residual_df, variances, least, square / spread[i], weight, beyond, scores);
-        pk_learn_noise(s, variances, surprise, weight, known && s->seen > s->grace, counts, sums);
-        s->seen += weight;
+    pk_noise_now now;
+    pk_vector surprise[PK_MEMORIES], square = error * error, relative = square / spread;
+    pk_read_noise(s, v, &now);
+    for (ptrdiff_t l = 0; l < s->memories; l++) {
+        now.log_variance[l] = pk_log(now.variance[l] / now.least);
+        surprise[l] = pk_log(1.0 + pk_smaller(relative * now.inverse_sum[l], (pk_vector){0} + 1e300));
     }
+    pk_match_noise(s, v, &now, df, variance);
+    if (pk_any(~now.known)) {
+        pk_vector first = *pk_of_noise(s, 1, 0, v) + s->prior_count, sum = *pk_of_noise(s, 0, 0, v) + s->prior_sum;
+        *df = pk_choose(*df, first, now.known);
+        *variance = pk_choose(*variance, pk_choose(sum / first, (pk_vector){0} + INFINITY, first > 0.0), now.known);
+    }
+    pk_integers learns = spread < INFINITY;
+    if (!(weight > 0.0))
+        return;
+    pk_score_noise(s, v, &now, surprise, weight, learns & now.known & (now.fewest > 2.0));
+    pk_learn_noise(s, v, &now, square / (1.0 + weight * (spread - 1.0)), weight, learns);
 }
 
 #endif

@@ -53,6 +53,34 @@ PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, dou
            - 0.5 * (weight * (log(twice_rate) + 1.1447298858494001741) + log(spread));
 }
 
+/* What lane l of a vector of runs, or the last run, has. */
+#define PK_RUN(l) (v + (l) < s->size ? v + (l) : s->size - 1)
+#define PK_RUN_ERROR(l) error[PK_RUN(l)]
+#define PK_RUN_LEVERAGE(l) leverage[PK_RUN(l)]
+#define PK_RUN_PROBABILITY(l) s->probability[PK_RUN(l)]
+#define PK_RUN_DF(l) s->residual_df[PK_RUN(l)]
+#define PK_RUN_RESIDUAL(l) s->bank[((PK_RUN(l) + 1) * shape.q + shape.p) * shape.ld + shape.p]
+
+/* Score (size) of each run, its log probability and pk_added_evidence, of a row of weight 1 where the noise is learned: side
+ * by side. 0 where only those can say. */
+static int pk_score_runs(const pk_runs *s, const pk_run_rules *rules, const double *error, const double *leverage,
+                         double *score, pk_shape shape)
+{
+    for (ptrdiff_t v = 0; v < s->size; v += PK_LANES) {
+        pk_vector e = {PK_EACH_LANE(PK_RUN_ERROR)}, spread = 1.0 + (pk_vector){PK_EACH_LANE(PK_RUN_LEVERAGE)};
+        pk_vector probability = {PK_EACH_LANE(PK_RUN_PROBABILITY)}, root = {PK_EACH_LANE(PK_RUN_RESIDUAL)};
+        pk_vector df = (pk_vector){PK_EACH_LANE(PK_RUN_DF)} + 2.0 * rules->shape;
+        pk_vector square = e * e, rate = spread * (root * root + 2.0 * rules->rate);
+        if (pk_any(~((df > 0.0) & (rate > 1e-280) & (rate < 1e280) & (square < 1e280) & (probability > 1e-300))))
+            return 0;
+        pk_vector told = pk_log(probability) + pk_log_t_constants(df) - (0.5 * df + 0.5) * pk_log_1p(square / rate)
+                         - 0.5 * pk_log(rate / df);
+        for (ptrdiff_t l = 0; l < PK_LANES && v + l < s->size; l++)
+            score[v + l] = told[l];
+    }
+    return 1;
+}
+
 /* 1 / the mean of the noise's precision. */
 PK_INLINE double pk_variance_of_runs(const pk_runs *s, const pk_run_rules *rules, pk_shape shape)
 {
@@ -153,13 +181,16 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
     pk_rows without_target = *rows;
     without_target.Y = NULL;
     for (ptrdiff_t b = 0; b < k; b++) {
-        const double *T = s->bank + (b + 1) * size;
-        double residual = T[shape.p * (shape.ld + 1)];
         pk_load_row(row, &without_target, i, 1.0, shape);
-        leverage[b] = pk_predict_row(T, row, shape);
+        leverage[b] = pk_predict_row(s->bank + (b + 1) * size, row, shape);
         error[b] = rows->Y[i] + row[shape.p];
-        score[b] = log(s->probability[b])
-                   + pk_added_evidence(rules, weight, error[b], leverage[b], s->residual_df[b], residual * residual, k == 1);
+    }
+    int scored = weight == 1.0 && rules->known_precision == 0.0 && pk_score_runs(s, rules, error, leverage, score, shape);
+    for (ptrdiff_t b = 0; b < k; b++) {
+        double residual = s->bank[((b + 1) * shape.q + shape.p) * shape.ld + shape.p];
+        if (!scored)
+            score[b] = log(s->probability[b])
+                       + pk_added_evidence(rules, weight, error[b], leverage[b], s->residual_df[b], residual * residual, k == 1);
         if (isnan(score[b]))
             return 0;
         best = score[b] > best ? score[b] : best;

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.kernel import MemberNoise, track_noise
+from posterity.kernel import MemberNoises
 from posterity.noise import LearnedNoise
 
 Array = NDArray[np.float64]
@@ -47,38 +48,22 @@ class NoiseMemories:
         """Take over what another one knows."""
         self.state[...] = other.state
 
-    def follow(
-        self,
-        noise: LearnedNoise,
-        n_coefficients: int,
-        error: Array,
-        spread: Array,
-        weights: Array | None,
-    ) -> tuple[Array, Array]:
-        """Learn the errors (n,) of predictions of variance ``spread`` (n,) in units of the noise's.
-
-        Returns degrees of freedom and variance (n,) of the noise before each of them.
-        """
-        return track_noise(
-            self.state,
-            RATES,
-            CAPS,
-            GRACE + n_coefficients,
-            PERSISTENCE,
-            (2.0 * noise.shape, 2.0 * noise.rate),
-            error,
-            spread,
-            weights,
-        )
-
-    def path(self, noise: LearnedNoise, n_coefficients: int) -> MemberNoise:
-        """What learns the errors of single rows in the same memory."""
-        prior = 2.0 * noise.shape, 2.0 * noise.rate
-        grace = GRACE + n_coefficients
-        return MemberNoise(self.state, RATES, CAPS, grace, PERSISTENCE, prior)
-
     def now(self, noise: LearnedNoise) -> tuple[float, float]:
         """Degrees of freedom and variance of the noise of the next row."""
-        nothing = np.zeros(1)
-        df, variance = self.copy().follow(noise, 0, nothing, np.ones(1), nothing)
-        return float(df[0]), float(variance[0])
+        nothing, scale = np.zeros(1), np.ones((1, 1))
+        df, _, _ = together([self.copy()], noise, 0).score(nothing, nothing[None], scale, nothing)
+        return float(df[0, 0]), float(scale[0, 0]) ** 2
+
+
+def together(
+    memories: Sequence[NoiseMemories], noise: LearnedNoise, n_coefficients: int
+) -> MemberNoises:
+    """What follows the noises of members, side by side, in their memory."""
+    return MemberNoises(
+        [each.state for each in memories],
+        RATES,
+        CAPS,
+        GRACE + n_coefficients,
+        PERSISTENCE,
+        (2.0 * noise.shape, 2.0 * noise.rate),
+    )

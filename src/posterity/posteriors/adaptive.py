@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
-from posterity.kernel import MemberNoise
+from posterity.kernel import MemberNoises
 from posterity.noise import Joint, JointOfOne, LearnedNoise
-from posterity.posteriors._noise_memories import NoiseMemories
+from posterity.posteriors._noise_memories import NoiseMemories, together
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.ensemble import Ranks, clip_log_densities, rank_predictions
+from posterity.posteriors.ensemble import Ranks, rank_predictions
 
 Array = NDArray[np.float64]
-
-# Rows at a time: their densities stay in the cache.
-BLOCK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,8 @@ class AdaptivePosterior(AveragedPosterior):
     def _noise_of(self, i: int) -> tuple[float, float]:
         return self.noises[i].now(cast(LearnedNoise, self.noise))
 
-    def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
-        noise = cast(LearnedNoise, self.noise)
-        return [each.path(noise, self.n_coefficients) for each in self.noises], 1.0
+    def _lean_noises(self) -> tuple[MemberNoises, float]:
+        return together(self.noises, cast(LearnedNoise, self.noise), self.n_coefficients), 1.0
 
     def _predict_member(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _rescale_to_noise(super()._predict_member(i, X, *offsets), *self._noise_of(i))
@@ -82,29 +78,18 @@ class AdaptivePosterior(AveragedPosterior):
         nothing = np.zeros((1, self.n_coefficients - int(self.intercept)))
         return int(rank_predictions(self._predict_member(i, nothing))[0])
 
-    def _learn_member(self, i: int, *rows: Any) -> tuple[StudentT, Array, Ranks]:
-        X, y, weights, *_ = rows
-        unit = self.runs[i].predict_then_learn(*rows)
-        error, spread = y[:, 0] - unit.loc, np.square(unit.scale)
-        noise = cast(LearnedNoise, self.noise)
-        sizes = self.noises[i].follow(noise, self.n_coefficients, error, spread, weights)
-        predictive = _simplify_degrees_of_freedom(_rescale_to_noise(unit, *sizes))
-        densities, ranks = np.empty(len(X)), np.empty(len(X), dtype=np.uint8)
-        for first in range(0, len(X), BLOCK_ROWS):
-            part = slice(first, first + BLOCK_ROWS)
-            some = _simplify_degrees_of_freedom(predictive[part])
-            densities[part], ranks[part] = (
-                clip_log_densities(some.logpdf(y[part, 0])),
-                rank_predictions(some),
-            )
-        return predictive, densities if weights is None else weights * densities, ranks
+    def _learn_members(self, X: Array, *others: Any) -> tuple[list[Any], Array, Ranks]:
+        y, weights, *_ = others
+        loc, scale = np.empty((2, len(self.runs), len(X)))
 
+        def learn(i: int) -> None:
+            unit = self.runs[i].predict_then_learn(X, *others)
+            loc[i], scale[i] = unit.loc, unit.scale
 
-def _simplify_degrees_of_freedom(predictive: StudentT) -> StudentT:
-    """The same distributions, with one number for degrees of freedom that have settled."""
-    if predictive.df.ndim and predictive.df.size and predictive.df.min() == predictive.df.max():
-        return StudentT(predictive.df[0], predictive.loc, predictive.scale)
-    return predictive
+        self._run_members(learn, len(X))
+        noises, _ = self._lean_noises()
+        df, densities, ranks = noises.score(y[:, 0], loc, scale, weights)
+        return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
 
 
 def _rescale_to_noise(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:

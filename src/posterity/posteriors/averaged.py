@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self, cast
 
@@ -13,7 +13,7 @@ from posterity.distributions.mixing import mix_predictions
 from posterity.factor import Factor
 from posterity.factor.parallel import run_in_parallel
 from posterity.kernel import (
-    MemberNoise,
+    MemberNoises,
     MembersPath,
     RowPath,
     average_members,
@@ -96,18 +96,9 @@ class AveragedPosterior(MixedPosterior):
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
         before = self.copy()
-        predictions: list[Any] = [None] * len(self.runs)
-        densities = np.empty((len(self.runs), len(X)))
-        ranks = np.empty(densities.shape, dtype=np.uint8)
-
-        def learn(i: int) -> None:
-            rows = X, y, weights, elapsed, *as_arguments(offsets)
-            predictions[i], densities[i], ranks[i] = self._learn_member(i, *rows)
-
         try:
-            # The shortest memories are the dearest, and come last in the grid: begin with them.
-            work = len(X) * len(self.runs) * float(self.first.n_coefficients) ** 2
-            run_in_parallel(learn, range(len(self.runs) - 1, -1, -1), work)
+            others = y, weights, elapsed, *as_arguments(offsets)
+            predictions, densities, ranks = self._learn_members(X, *others)
         except BaseException:
             self.copy_from(before)
             raise
@@ -142,14 +133,26 @@ class AveragedPosterior(MixedPosterior):
         )
         return cast(RowPath, path)
 
-    def _lean_noises(self) -> tuple[list[MemberNoise] | None, float]:
-        """What follows each member's noise, or the precision that is known."""
+    def _lean_noises(self) -> tuple[MemberNoises | None, float]:
+        """What follows the members' noises, or the precision that is known."""
         return None, self.noise.parameters[0]
 
-    def _learn_member(self, i: int, *rows: Any) -> tuple[Any, Array, Ranks]:
-        """A member's predictions of rows, their log densities times weights, and its ranks (n,)."""
-        predictive, densities = predict_and_score_rows(self.runs[i], *rows)
-        return predictive, densities, rank_predictions(predictive)
+    def _learn_members(self, X: Array, *others: Any) -> tuple[list[Any], Array, Ranks]:
+        """Members' predictions of rows, their log densities times weights, and ranks (k, n)."""
+        predictions: list[Any] = [None] * len(self.runs)
+        densities = np.empty((len(self.runs), len(X)))
+
+        def learn(i: int) -> None:
+            predictions[i], densities[i] = predict_and_score_rows(self.runs[i], X, *others)
+
+        self._run_members(learn, len(X))
+        return predictions, densities, np.stack([rank_predictions(one) for one in predictions])
+
+    def _run_members(self, learn: Callable[[int], None], n_rows: int) -> None:
+        """Call ``learn`` for each member, where it pays on all cores."""
+        # The shortest memories are the dearest, and come last in the grid: begin with them.
+        work = n_rows * len(self.runs) * float(self.first.n_coefficients) ** 2
+        run_in_parallel(learn, range(len(self.runs) - 1, -1, -1), work)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> NoReturn:
         """Refuse: a row that has faded can't be taken out."""

@@ -124,13 +124,17 @@ class FadingPosterior(LinearPosterior):
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
         if self.strategy.has_evidence:
-            self.learn_each(X, y, weights, elapsed)
+            self.absorb(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
-        self.learn_each(X, y, weights, elapsed)
+        rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
+        if self.only_discounts:
+            self.strategy.absorb(self.factor, self.prior, rows, elapsed)  # type: ignore[attr-defined]
+        else:
+            self.strategy.learn(self.factor, self.prior, rows, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -240,8 +244,15 @@ class FadingPosterior(LinearPosterior):
 
     def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
         """Learn row after row, forgetting before each; returns what was known of each before it."""
+        rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
+        return self.strategy.learn(self.factor, self.prior, rows, elapsed)
+
+    def _rows_to_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> tuple[Rows, Array]:
+        """The rows, and the time before each in which something is forgotten."""
         rows = Rows(X, y, weights, intercept=self.intercept)
         if self.factor.seen == 0.0:
             # Before the first row there is nothing to forget.
             elapsed = np.where(np.arange(len(elapsed)) > rows.first, elapsed, 0.0)
-        return self.strategy.learn(self.factor, self.prior, rows, elapsed)
+        return rows, elapsed
