@@ -24,21 +24,21 @@ PK_INLINE double pk_log_t_constant(double v)
 }
 
 /* Log density of an error under a t distribution with v degrees of freedom, infinitely many being the normal's; 0 where
- * nothing is known, and within what may be told. */
+ * nothing is known, and within PK_MOST_TELLING. */
 PK_INLINE double pk_log_t(double error, double v, double scale)
 {
     if (scale == INFINITY || !(v > 0.0))
         return 0.0;
     if (scale == 0.0)
         return error == 0.0 ? PK_MOST_TELLING : -PK_MOST_TELLING;
-    double residual_df = v < 1e18 ? v : 1e18, z = error / scale, told;
+    double residual_df = v < 1e18 ? v : 1e18, z = error / scale, log_density;
     if (fabs(z) < 1e150)
-        told = pk_log_t_constant(residual_df) - 0.5 * (residual_df + 1.0) * log1p(z * z / residual_df) - log(scale);
+        log_density = pk_log_t_constant(residual_df) - 0.5 * (residual_df + 1.0) * log1p(z * z / residual_df) - log(scale);
     else
-        told = -PK_MOST_TELLING;
-    if (!(told >= -PK_MOST_TELLING))
+        log_density = -PK_MOST_TELLING;
+    if (!(log_density >= -PK_MOST_TELLING))
         return -PK_MOST_TELLING;
-    return told < PK_MOST_TELLING ? told : PK_MOST_TELLING;
+    return log_density < PK_MOST_TELLING ? log_density : PK_MOST_TELLING;
 }
 
 /* How much is known of a row: nothing, a scale (1), a variance as well (2). */

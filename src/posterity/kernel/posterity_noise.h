@@ -24,7 +24,7 @@ PK_INLINE double pk_largest_of(const pk_vector *x)
 {
     pk_vector most = x[0];
     for (int v = 1; v < PK_PARTS; v++)
-        most = pk_larger(most, x[v]);
+        most = pk_max(most, x[v]);
     return pk_largest(most);
 }
 
@@ -32,7 +32,7 @@ PK_INLINE double pk_least_of(const pk_vector *x)
 {
     pk_vector most = -x[0];
     for (int v = 1; v < PK_PARTS; v++)
-        most = pk_larger(most, -x[v]);
+        most = pk_max(most, -x[v]);
     return -pk_largest(most);
 }
 
@@ -42,8 +42,8 @@ PK_INLINE pk_vector pk_noise_summary(pk_vector residual_df, pk_vector relative, 
 {
     pk_vector x = 0.5 * residual_df, inverse = 1.0 / x, square = inverse * inverse;
     pk_vector gammas = inverse * (square * (1.0 / 192.0 - square * (1.0 / 640.0)) - 0.125);
-    pk_vector told = gammas - 0.5 * pk_log(relative) - (x + 0.5) * pk_log(1.0 + q);
-    return pk_larger(told, (pk_vector){0} - 1e4);
+    pk_vector log_density = gammas - 0.5 * pk_log(relative) - (x + 0.5) * pk_log(1.0 + q);
+    return pk_max(log_density, (pk_vector){0} - 1e4);
 }
 
 /* One inverse-gamma distribution for the memories' mixture, as degrees of freedom and variance: by the mean and variance
@@ -75,8 +75,8 @@ PK_INLINE void pk_score_noise(const pk_noise *s, const pk_vector *residual_df, c
 {
     for (int v = 0; v < PK_PARTS; v++) {
         pk_vector q = error / (residual_df[v] * variances[v]);
-        pk_vector told = pk_noise_summary(residual_df[v], variances[v] / least, -pk_larger(-q, (pk_vector){0} - 1e300));
-        scores[v] = s->persistence * scores[v] + weight * told + beyond[v];
+        pk_vector summary = pk_noise_summary(residual_df[v], variances[v] / least, -pk_max(-q, (pk_vector){0} - 1e300));
+        scores[v] = s->persistence * scores[v] + weight * summary + beyond[v];
     }
     double most = pk_largest_of(scores);
     for (int v = 0; v < PK_PARTS; v++)
@@ -91,7 +91,7 @@ PK_INLINE void pk_learn_noise(const pk_noise *s, const pk_vector *variances, dou
         pk_vector rates = ((const pk_vector *)s->rates)[v], kept = rates, gain = (pk_vector){0} + 1.0;
         pk_vector squares = (pk_vector){0} + square;
         if (capped)
-            squares = -pk_larger(-squares, -(((const pk_vector *)s->caps)[v] * variances[v]));
+            squares = -pk_max(-squares, -(((const pk_vector *)s->caps)[v] * variances[v]));
         if (weight != 1.0) { /* as many copies of the row, of the same error each */
             for (int l = 0; l < PK_LANES; l++)
                 kept[l] = pow(rates[l], weight);

@@ -192,7 +192,7 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
 }
 
 /* Whether a new run still starts so. */
-static int pk_serves(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+static int pk_is_still_valid(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
 {
     return start->count == 0.0
            || (s->seen <= (1.0 + start->stale) * start->count
@@ -208,7 +208,7 @@ static ptrdiff_t pk_learn_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t from, 
     ptrdiff_t i = from;
     for (; i < rows->n; i++) {
         double hazard = s->seen > 0.0 ? hazards[i] : 0.0;
-        if (hazard > 0.0 && i > from && !(start->triangle && pk_serves(s, start, rules, shape)))
+        if (hazard > 0.0 && i > from && !(start->triangle && pk_is_still_valid(s, start, rules, shape)))
             break;
         if (!start->triangle)
             hazard = 0.0;
