@@ -105,7 +105,7 @@ figures: $(STAMPS)/runtime $(STAMPS)/installed  ## draw the figures of the docum
 	$(PYTHON) docs/figures_gallery.py $(ARGS)
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The first interpreter that is new enough and can make virtual environments.
 $(STAMPS)/venv:

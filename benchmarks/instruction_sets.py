@@ -10,7 +10,7 @@ from pathlib import Path
 
 from timing import Figure, Run
 
-from posterity.kernel.instructions import offered
+from posterity.kernel.instructions import list_instruction_sets
 
 NAME = "instruction_sets"
 TITLE = "Processors of other kinds"
@@ -26,7 +26,7 @@ PASSES = 20
 
 
 def measure(run: Run) -> list[Figure]:
-    *narrower, widest = offered()
+    *narrower, widest = list_instruction_sets()
     best: dict[str, dict[str, float]] = {}
     for _ in range(run.process_rounds):
         for name in (widest, *narrower):

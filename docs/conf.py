@@ -21,6 +21,7 @@ extensions = [
     "mathml",
     "myst_parser",
     "numpydoc",
+    "reference_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
@@ -35,7 +36,7 @@ myst_heading_anchors = 3
 html_math_renderer = "mathml"
 
 autodoc_typehints = "none"  # numpydoc's parameter tables say the types
-autosummary_generate = True
+autosummary_generate = False  # reference_pages writes them
 numpydoc_show_class_members = False
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import posterity
@@ -77,6 +78,9 @@ def test_a_former_name_warns_and_is_the_class() -> None:
     [
         ("posterity.evaluation", "merged", "merge_validations"),
         ("posterity.evidence", "matched", "match_moments"),
+        ("posterity.evidence", "Together", "SharedScale"),
+        ("posterity.report", "Survey", "ColumnSummaries"),
+        ("posterity.report", "Line", "EstimateRow"),
     ],
 )
 def test_former_names_of_functions(module: str, former: str, now: str) -> None:
@@ -85,3 +89,14 @@ def test_former_names_of_functions(module: str, former: str, now: str) -> None:
         assert getattr(home, former) is getattr(home, now)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         home.nothing  # noqa: B018
+
+
+def test_former_names_of_methods() -> None:
+    factor, other = posterity.factor.Factor(2), posterity.factor.Factor(2)
+    factor.append(np.array([[1.0, 2.0]]), np.array([[3.0]]))
+    with pytest.warns(FutureWarning, match=r"Factor.commit is called set_triangle now"):
+        other.commit(factor.triangle, factor.count, factor.seen)
+    assert other.count == factor.count
+    means = posterity.io.ColumnMeans()
+    with pytest.warns(FutureWarning, match=r"ColumnMeans.tallies is called get_sums now"):
+        assert means.tallies() == means.get_sums()

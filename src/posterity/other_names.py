@@ -30,6 +30,18 @@ def find_former_name(module: str, name: str, former: Mapping[str, str]) -> str:
     return former[name]
 
 
+def warn_former_name(former: str, name: str) -> None:
+    """Warn that what was called by its former name is called ``name`` now.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     warn_former_name("Factor.commit", "set_triangle")
+    """
+    warnings.warn(f"{former} is called {name} now", FutureWarning, stacklevel=3)
+
+
 def accept_other_names(method: Method) -> Method:
     """Let a method that takes ``size`` and ``rng`` take them by other names, with a warning.
 

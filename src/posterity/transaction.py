@@ -48,7 +48,7 @@ def all_or_nothing(method: Method) -> Method:
     return cast(Method, whole)
 
 
-def one_at_a_time(method: Method) -> Method:
+def hold_model_lock(method: Method) -> Method:
     """Have a method wait for other threads that are in such a method of the same model."""
 
     @wraps(method)
@@ -64,4 +64,4 @@ def branch_of(model: Any) -> Any:
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["all_or_nothing", "branch_of", "lock_of", "one_at_a_time"]
+__all__ = ["all_or_nothing", "branch_of", "hold_model_lock", "lock_of"]

@@ -443,4 +443,4 @@ def test_a_survey_adds_up_in_any_order() -> None:
     forth, back = together(parts), together(reversed(parts))
     assert forth.levels == back.levels
     np.testing.assert_allclose(forth.numbers["size"], back.numbers["size"], rtol=1e-13)
-    assert forth.range_of("size") == back.range_of("size")
+    assert forth.get_range("size") == back.get_range("size")

@@ -102,7 +102,7 @@ def test_which_beliefs_are_student() -> None:
         np.testing.assert_allclose(getattr(beliefs, what), getattr(plain, what))
     np.testing.assert_allclose(beliefs.quantile(0.9), plain.quantile(0.9), rtol=1e-12)
     np.testing.assert_allclose(beliefs.probability_best(), plain.probability_best(), atol=1e-8)
-    draws = beliefs.stretched(0.5).sample(20_000, RNG(0))
+    draws = beliefs.scale_deviations(0.5).sample(20_000, RNG(0))
     np.testing.assert_allclose(draws.std(axis=0), 0.5 * beliefs.std, rtol=0.05)
     mixture = Mixture([normal, student], [0.5, 0.5])
     assert isinstance(beliefs_of([normal, mixture], both), Beliefs)
@@ -116,7 +116,7 @@ def test_what_is_told_and_regret_are_those_of_draws(df: float) -> None:
     k, m = 4, 1_000_000
     beliefs = beliefs_like(3, 1, k, df)
     may = np.ones((1, k), dtype=np.uint8)
-    shares, regret, predictive = kernel.informed_shares(
+    shares, regret, predictive = kernel.information_directed_shares(
         beliefs.mean, beliefs.scale, beliefs.df, may
     )
     whole = StudentBeliefs(beliefs.mean, beliefs.scale, beliefs.df, may.astype(bool))
@@ -141,7 +141,7 @@ def test_two_normal_arms_tell_in_closed_form() -> None:
     most = loc[0] * p + loc[1] * (1.0 - p) + sd * density
     moved = np.square(scale) / sd * density
     predictive = np.square(moved) * (1.0 / p + 1.0 / (1.0 - p))
-    found = kernel.informed_shares(
+    found = kernel.information_directed_shares(
         loc[None], scale[None], np.full((1, 2), np.inf), np.ones((1, 2), dtype=np.uint8)
     )
     np.testing.assert_allclose(found[1][0], most - loc, rtol=1e-12)
@@ -237,7 +237,7 @@ def test_bounds_of_drawn_width_are_the_best_so_often(seed: int, k: int) -> None:
     predictive = RandomizedUpperConfidenceBound(width=0.7, floor=0.0).propensities(beliefs, RNG(0))
     np.testing.assert_allclose(predictive.sum(axis=1), 1.0, rtol=1e-14)
     z = 0.7 * stats.norm.ppf(0.5 + 0.5 * (np.arange(20_000) + 0.5) / 20_000)[:, None, None]
-    values = np.where(beliefs.allowed, beliefs.mean + z * beliefs.above(0.841), -np.inf)
+    values = np.where(beliefs.allowed, beliefs.mean + z * beliefs.quantile_margins(0.841), -np.inf)
     best = values == values.max(axis=2, keepdims=True)
     np.testing.assert_allclose(predictive, best.mean(axis=0), atol=1e-3)
 
@@ -284,7 +284,7 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
     new = np.array([0.1, 0.2, 1.0])
     decision = bandit.decide(new)
     np.testing.assert_allclose(decision.propensities, 1.0 / 11.0)
-    lean = bandit._lean()
+    lean = bandit._open_lean_path()
     assert lean is not None
     for x in (X[0], new):
         _, mean, scale = lean.decide(x, np.ones(11, dtype=np.uint8), (1, 0.0), 0.0, 0, 0)

@@ -182,8 +182,11 @@ def test_files_keep_what_was_spent() -> None:
 
 def test_messages() -> None:
     for policy, message in (
-        (Budget(costs={"fax": 1.0}, total=1.0, decisions=1), "'fax', but the arms"),
-        (Baseline(arm="fax"), "'fax', but the arms"),
+        (
+            Budget(costs={"fax": 1.0}, total=1.0, decisions=1),
+            "'fax', which is not an arm: give costs for some of",
+        ),
+        (Baseline(arm="fax"), "'fax', which is not an arm: give one of"),
         (Baseline(arm={"call": 0.5}), "sum to 1"),
     ):
         with pytest.raises(ValueError, match=message):

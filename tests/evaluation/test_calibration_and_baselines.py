@@ -262,7 +262,7 @@ def test_frames() -> None:
     assert by_level.loc[0.95, "coverage"] == result.coverage[0.95]
     assert len(by_level) == 50
     assert len(result.to_frame("0")) == 3
-    with pytest.raises(ValueError, match="'x': the tables are 'time', 'level', '0'"):
+    with pytest.raises(ValueError, match="'x': give one of 'time', 'level', '0'"):
         result.to_frame("x")
 
 

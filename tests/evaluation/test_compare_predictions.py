@@ -160,7 +160,7 @@ def test_messages() -> None:
         compare_predictions([line()], X, y)
     with pytest.raises(ValueError, match="lags and delay must be at most 64"):
         compare_predictions(models(), X, y, lags=100)
-    with pytest.raises(ValueError, match="there is no model 'x': the models are line, bend, mean"):
+    with pytest.raises(ValueError, match="there is no model 'x': give one of line, bend, mean"):
         compare_predictions(models(), X, y).between("x", "line")
     with pytest.raises(TypeError, match="model 'a' is a int, which has no predict_then_learn"):
         compare_predictions({"a": 1, "b": line()}, X, y)

@@ -70,7 +70,7 @@ def test_slopes_are_those_of_the_value(noise: Noise, strength: float) -> None:
     task = task_of(3, 3, 12, 6, noise, strength)
     lower = np.tril_indices(3)
     root = 0.7 * np.eye(3) + 0.1
-    point = task.at(root)
+    point = task.evaluate(root)
     assert point.value == pytest.approx(task.value(root))
     assert point.diagonalize().root @ point.diagonalize().root.T == pytest.approx(root @ root.T)
 
@@ -86,7 +86,7 @@ def test_slopes_are_those_of_the_value(noise: Noise, strength: float) -> None:
 def test_many_columns_end_at_a_maximum_too() -> None:
     task = task_of(1, 40, 150, 90, NOISES[0])
     best = search(task, 40, 0.05, task.frame.scale, 0.01).root
-    point = task.at(best).diagonalize()
+    point = task.evaluate(best).diagonalize()
     lower = np.tril_indices(40)
     steps = point.compute_units(lower).multiply_transposed(point.slope[lower])
     assert np.abs(steps).max() < 0.05

@@ -12,7 +12,7 @@ from sklearn.linear_model import LassoCV
 from posterity import BayesianLinearRegression
 from posterity.evidence import Relevance
 from posterity.evidence.relevance import _make_evidence
-from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, Sets, widened
+from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, FeatureSets, widened
 from posterity.evidence.relevance_walk import sample_sets
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -31,11 +31,11 @@ def evidence_of(data: Factor, noise: Noise, *, intercept: bool = True) -> Eviden
     return evidence
 
 
-def every_set(m: int, background: int, slab: int) -> Sets:
+def every_set(m: int, background: int, slab: int) -> FeatureSets:
     members = [some for k in range(m + 1) for some in combinations(range(m), k)]
     rows = [widened(np.array([some], dtype=np.intp).reshape(1, -1), m) for some in members]
     count = len(members)
-    return Sets(np.concatenate(rows), np.full(count, background), np.full(count, slab))
+    return FeatureSets(np.concatenate(rows), np.full(count, background), np.full(count, slab))
 
 
 def problem(n: int, p: int, k: int, ratio: float, seed: int) -> tuple[np.ndarray, ...]:

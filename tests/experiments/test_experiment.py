@@ -146,7 +146,7 @@ def test_rules_of_stopping() -> None:
     assert "rows have come" in reason(AnytimeValid() | Rows(10_000))
     none = Experiment([0, 1], nothing, stop=Rows(30_000)).observe_rows(arms, rewards)
     assert none.decision_ is None
-    with pytest.raises(ValueError, match="can't be negative"):
+    with pytest.raises(ValueError, match="must be 0 or more"):
         AnytimeValid(smallest_effect=-1.0)
 
 

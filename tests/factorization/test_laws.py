@@ -14,8 +14,8 @@ from posterity import BayesianLinearRegression, files
 from posterity.distributions import Normal, StudentT
 from posterity.factorization import BayesianFactorizationMachine
 from posterity.factorization._sweeps import (
+    LevelWeights,
     SideRows,
-    Sides,
     compute_moments,
     sum_moments,
     update_levels,
@@ -34,10 +34,10 @@ def rated(seed: int = 0, n: int = 1500, rank: int = 2) -> tuple[NDArray[np.intp]
     return X, means + rng.normal(scale=0.5, size=n)
 
 
-def random_sides(seed: int, sizes: list[int], rank: int, spread: float = 0.2) -> Sides:
+def random_sides(seed: int, sizes: list[int], rank: int, spread: float = 0.2) -> LevelWeights:
     rng, p = np.random.default_rng(seed), rank + 1
     roots = [spread * rng.normal(size=(size, p, p)) for size in sizes]
-    return Sides(
+    return LevelWeights(
         [rng.normal(size=(size, p)) for size in sizes],
         [root @ root.transpose(0, 2, 1) for root in roots],
         [np.zeros((size, p, p)) for size in sizes],

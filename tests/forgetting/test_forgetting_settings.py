@@ -38,9 +38,9 @@ X, Y = [[0.0], [1.0], [2.0], [4.0]], [1.0, 3.0, 5.0, 8.0]
 @pytest.mark.parametrize("kind", [Exponential, Stabilized, Directional])
 def test_a_discount_or_a_half_life(kind: type) -> None:
     name = kind.__name__
-    with pytest.raises(ValueError, match=f"^{name} needs either a discount or a half_life$"):
+    with pytest.raises(ValueError, match=f"^{name} needs either a discount or a half_life: give"):
         kind()
-    with pytest.raises(ValueError, match=f"^{name} needs either a discount or a half_life$"):
+    with pytest.raises(ValueError, match=f"^{name} needs either a discount or a half_life: give"):
         kind(0.9, half_life=3.0)
     for discount in (0.0, -0.5, 1.01, math.nan):
         with pytest.raises(ValueError, match=r"it must be above 0 and at most 1, as in 0.99"):

@@ -144,7 +144,7 @@ def test_labels_that_came_late_and_many_classes() -> None:
 
 @dataclass(frozen=True)
 class Waiting(Likelihood):
-    def observed(self, eta: Any) -> Any:
+    def distribution(self, eta: Any) -> Any:
         return stats.expon(scale=np.exp(eta))
 
 

@@ -50,9 +50,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Waiting(Likelihood):
-    """Exponential, of the mean exp(eta): by what is observed alone."""
+    """Exponential, of the mean exp(eta): defined by its distribution alone."""
 
-    def observed(self, eta: Array) -> Any:
+    def distribution(self, eta: Array) -> Any:
         return stats.expon(scale=np.exp(eta))
 
 
@@ -76,7 +76,7 @@ class WaitingInFull(Likelihood):
 class Shifted(Likelihood):
     """Normal, of standard deviation 1: all is known in closed form."""
 
-    def observed(self, eta: Array) -> Any:
+    def distribution(self, eta: Array) -> Any:
         return stats.norm(eta, 1.0)
 
 
@@ -84,7 +84,7 @@ class Shifted(Likelihood):
 class Successes(Likelihood):
     trials: int = 10
 
-    def observed(self, eta: Array) -> Any:
+    def distribution(self, eta: Array) -> Any:
         return stats.binom(self.trials, special.expit(eta))
 
 
@@ -302,13 +302,30 @@ def test_a_copy_and_a_pickle_go_on() -> None:
         np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
+def test_former_names_of_a_likelihood_s_methods() -> None:
+    with pytest.warns(FutureWarning, match="defines observed, which is called distribution now"):
+
+        class Former(Likelihood):
+            def observed(self, eta: Array) -> Any:
+                return stats.expon(scale=np.exp(eta))
+
+    eta = np.array([0.0, 1.0])
+    np.testing.assert_allclose(Former().mean(eta), np.exp(eta))
+    with pytest.warns(FutureWarning, match="expected is called mean now"):
+        np.testing.assert_array_equal(Former().expected(eta), Former().mean(eta))
+    with pytest.warns(FutureWarning, match="eta_of is called link_function now"):
+        np.testing.assert_allclose(Poisson().eta_of(np.exp(eta)), eta)
+    with pytest.raises(AttributeError, match="'Former' object has no attribute 'nothing'"):
+        Former().nothing  # noqa: B018
+
+
 # ---- refusals ------------------------------------------------------------------------------------
 
 
 def test_what_can_not_be_is_said(tmp_path: Any) -> None:
     with pytest.raises(TypeError, match="derived from posterity"):
         BayesianGeneralizedLinear("poisson").fit(X, Y["count"])  # type: ignore[arg-type]
-    with pytest.raises(NotImplementedError, match="define observed"):
+    with pytest.raises(NotImplementedError, match="define distribution"):
         BayesianGeneralizedLinear(Likelihood()).fit(X, Y["count"])
     bad = Y["wait"].copy()
     bad[7] = -1.0

@@ -20,7 +20,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import Adaptive, Stabilized
-from posterity.posteriors._dispersion import DISPERSIONS, at, mean_and_evidence
+from posterity.posteriors._dispersion import (
+    DISPERSIONS,
+    interpolate_log_likelihood,
+    mean_and_evidence,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -105,7 +109,7 @@ def test_a_few_points_tell_the_log_likelihood_everywhere(log_dispersion: float, 
     dispersion = 10.0**log_dispersion
     exact = float(log_likelihood(np.array(dispersion)))
     predictive = log_likelihood(DISPERSIONS)
-    assert at(predictive, dispersion) == pytest.approx(exact, rel=1e-6)
+    assert interpolate_log_likelihood(predictive, dispersion) == pytest.approx(exact, rel=1e-6)
     assert 1e-5 < mean_and_evidence(predictive)[0] < 100.0
 
 

@@ -365,7 +365,7 @@ def test_what_several_quantiles_refuse() -> None:
         model.predict_then_learn(X, y)
     with pytest.raises(AttributeError, match=r"model_of\(0.9\).log_evidence_"):
         model.log_evidence_  # noqa: B018
-    with pytest.raises(ValueError, match=r"has learned 0.1, 0.5, 0.9"):
+    with pytest.raises(ValueError, match=r"has learned, 0.1, 0.5, 0.9"):
         model.model_of(0.3)
     with pytest.raises(ValueError, match="differ in prior"):
         model.merge(BayesianQuantileRegression().fit(X, y))

@@ -19,7 +19,7 @@ from posterity.files import dumps, loads
 from posterity.forgetting import Exponential, Window
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
-from posterity.generalized._noise_tally import NoiseTally
+from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.transaction import all_or_nothing
 
@@ -207,7 +207,7 @@ def test_plain_numbers_are_one_row_of_an_array(
     found = noise.site(error, leverage, scale)
     assert found[0] == pytest.approx(weight, rel=1e-8)
     assert found[1] == pytest.approx(shift, rel=1e-7, abs=1e-9 * (scale + abs(error)))
-    assert noise.spread_one(error, leverage) == pytest.approx(noise.spread(*rows[:2])[0])
+    assert noise.scale_term(error, leverage) == pytest.approx(noise.scale_terms(*rows[:2])[0])
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
@@ -216,13 +216,13 @@ def test_plain_numbers_are_one_row_of_an_array(
 def test_sums_of_the_noise_row_by_row(
     noise: Any, known: float | None, rows: list[tuple[float, float, float]]
 ) -> None:
-    one = whole = NoiseTally(noise, known, 1)
+    one = whole = NoiseSums(noise, known, 1)
     for error, leverage, g in rows:
         arrays = np.array([error]), np.array([leverage]), np.array([g])
         whole, still = whole.copy(), np.ones(1)
-        nothing = whole.before(np.zeros((5, 1)), still)
+        nothing = whole.compute_scales_before(np.zeros((5, 1)), still)
         np.testing.assert_allclose([one.scale, one.core], [nothing.scale[0], nothing.core[0]])
-        whole.learn(whole.adds(*arrays, nothing), still)
+        whole.learn(whole.compute_terms(*arrays, nothing), still)
         one = one.with_row(error, leverage, g)
         assert one.spread == pytest.approx(whole.spread)
         assert one.count == pytest.approx(whole.count)

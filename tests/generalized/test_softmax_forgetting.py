@@ -168,11 +168,11 @@ def test_the_second_derivative_is_that_of_the_gradient() -> None:
     for moved in (None, rng.normal(size=(30, 5, 3))):
         objective = Objective(rows, helmert(4), roots, moments, moved)
         ends = [w + sign * 1e-5 * direction for sign in (1.0, -1.0)]
-        up, down = (objective.gradient(end, objective.look(end)) for end in ends)
-        predictive = objective.product(direction, objective.look(w))
+        up, down = (objective.gradient(end, objective.evaluate_labels(end)) for end in ends)
+        predictive = objective.product(direction, objective.evaluate_labels(w))
         assert np.allclose((down - up) / 2e-5, predictive, rtol=1e-6, atol=1e-6)
-        up, down = (objective.value(end, objective.look(end)) for end in ends)
-        slope = np.sum(objective.gradient(w, objective.look(w)) * direction)
+        up, down = (objective.value(end, objective.evaluate_labels(end)) for end in ends)
+        slope = np.sum(objective.gradient(w, objective.evaluate_labels(w)) * direction)
         assert (up - down) / 2e-5 == pytest.approx(slope, rel=1e-6)
 
 

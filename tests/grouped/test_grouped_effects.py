@@ -43,7 +43,7 @@ def joint_of_all(X: Array, y: Array, groups: NDArray[np.int64], D: Array) -> tup
 
 def covariance_predicted_with(model: GroupedRegression) -> Array:
     """D's mean over what the groups leave open: larger than the best D, `shared_covariance_`."""
-    root = model._posterior.exact().prior.root
+    root = model._posterior.learn_exact_prior().prior.root
     expected: Array = np.linalg.inv(root.T @ root) / PRECISION
     assert np.linalg.eigvalsh(expected - model.shared_covariance_).min() > -1e-12
     return expected

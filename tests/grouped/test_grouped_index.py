@@ -32,7 +32,7 @@ def test_whole_numbers_and_what_equals_them_are_one_key() -> None:
     assert places(index, [True, 2**70]) == [-1, -1]
     assert (index.place(5), index.place(np.int64(-3)), index.place(7)) == (0, 1, None)
     assert (index.place("5"), index.place(2**70)) == (None, None)
-    image = index.image()
+    image = index.take_snapshot()
     assert places(index, [8, 7.5, 5], new=True) == [3, 4, 0]
     assert places(index, [7.5, 8.0, 2**60]) == [4, 3, 2]
     assert index.list_keys().tolist() == [5.0, -3.0, 2.0**60, 8.0, 7.5]
@@ -106,7 +106,7 @@ def test_single_keys_are_placed_as_many_are(keys: list[Any]) -> None:
     read = read_keys([keys], ["key"])
     assert added == many.places(read, new=True)[read.numbers].tolist()
     assert [one.look_up(key) for key in keys] == added
-    image = one.image()
+    image = one.take_snapshot()
     other = 99 if isinstance(keys[0], int) else "other"
     assert one.look_up(other) == -1
     assert one.add(other) == len(many.labels)

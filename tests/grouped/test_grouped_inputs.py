@@ -246,7 +246,7 @@ def test_other_refusals() -> None:
 def test_a_frame_without_the_key_column_says_so() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": X[:, 0]})
-    with pytest.raises(ValueError, match="X has no column 'shop' to group by; it has 'a'"):
+    with pytest.raises(ValueError, match="X has no column 'shop' to group by: name one of 'a'"):
         GroupedRegression(by="shop").fit(frame, Y)
     with pytest.raises(ValueError, match="the keys are in the column 'a' already"):
         GroupedRegression(by="a").fit(frame, Y, groups=CODES)

@@ -69,7 +69,9 @@ def test_evidence_is_that_of_the_marginal_normal() -> None:
         weight = np.linalg.solve(covariance, ones)
         return float(weight @ (y - fixed) / (weight @ ones)), weight, covariance
 
-    root = model._posterior.exact().prior.root  # of the D that groups are predicted with
+    root = (
+        model._posterior.learn_exact_prior().prior.root
+    )  # of the D that groups are predicted with
     mean = marginal(np.linalg.inv(root.T @ root) / 2.0)[0]
     assert model.shared_mean_ == pytest.approx([mean, 0.5])
     mean, weight, covariance = marginal(model.shared_covariance_)

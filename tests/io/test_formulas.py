@@ -57,7 +57,9 @@ def test_terms_learn_from_the_first_batch_alone() -> None:
 def test_a_later_batch_beyond_the_knots_is_refused_with_its_reason() -> None:
     frame = pd.DataFrame({"x": np.arange(9000.0), "y": np.arange(9000.0)})
     stream = open_formula(frame, "y ~ bs(x, df=5)", batch_rows=100)
-    with pytest.raises(TableError, match=r"no longer fits the formula: .*extrapolation"):
+    with pytest.raises(
+        TableError, match=r"no longer fits the formula .*extrapolation.*give columns"
+    ):
         list(stream)
 
 

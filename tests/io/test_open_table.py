@@ -416,7 +416,11 @@ def test_a_damaged_parquet_is_told(tmp_path: Path) -> None:
         ("t.csv", b"x,y\n", r"t\.csv has column names but no rows: give a table with rows"),
         ("t.csv", b"x,y", r"t\.csv has column names but no rows: give a table with rows"),
         ("t.csv", b"\n\n", r"line 1 is blank; it must hold the column names"),
-        ("t.xlsx", b"PK", r"t\.xlsx: unknown ending; readable are \.arrow, \.csv, "),
+        (
+            "t.xlsx",
+            b"PK",
+            r"t\.xlsx: unknown ending; give a file that ends in one of \.arrow, \.csv, ",
+        ),
         ("t.csv", b"x,y\n\xff\xfe,1\n", r"column 'x' holds bytes that are not UTF-8 text"),
     ],
 )

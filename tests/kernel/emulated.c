@@ -87,11 +87,11 @@ static void sites(ptrdiff_t p, const double *X, int code, int moments)
     double y[ROWS], out[5][ROWS], *T = prior(shape), *buffer = filled((size_t)PK_SITE_WORK_SIZE(shape));
     pk_rows rows = {X, y, NULL, NULL, NULL, ROWS, p, p, 1, 0};
     pk_likelihood likelihood = {code, moments, 4.0, 1.0, -1.0};
-    pk_predictions_out told = {out[0], out[1], out[2], out[3], out[4]};
+    pk_predictions_out outputs = {out[0], out[1], out[2], out[3], out[4]};
     for (ptrdiff_t i = 0; i < ROWS; i++)
         y[i] = code == PK_LOGIT ? X[i * p] > 0.0 : code == PK_POISSON ? (double)(i % 5) : X[i * p];
     memset(buffer, 0, (size_t)PK_SITE_WORK_SIZE(shape) * sizeof(double));
-    pk_learn_sites(T, buffer, NULL, &likelihood, &rows, NULL, NULL, shape, &told);
+    pk_learn_sites(T, buffer, NULL, &likelihood, &rows, NULL, NULL, shape, &outputs);
     say("site", out[0], 5 * ROWS);
     if (code == PK_STUDENT_T)
         return;

@@ -174,7 +174,7 @@ def test_single_rows(seed: int, m: int, intercept: bool) -> None:
         rows = GroupedRows(
             X[[i]], y[[i]], weights[[i]], intercept, np.zeros(1, dtype=np.int32), np.array([i % 2])
         )
-        predictive = other.tell(rows, prior[None])
+        predictive = other.predict_then_learn_rows(rows, prior[None])
         mean, leverage = path.predict_in(bank, i % 2, X[i], prior)
         assert mean == pytest.approx(y[i] - predictive[0, 0], abs=1e-9)
         assert leverage == pytest.approx(predictive[1, 0], abs=1e-9)

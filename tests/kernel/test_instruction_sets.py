@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from posterity import kernel
-from posterity.kernel.instructions import offered
+from posterity.kernel.instructions import list_instruction_sets
 
 # Models of every kind, learned in every way, in a process of its own: what they say goes to a file.
 SCRIPT = """
@@ -80,7 +80,7 @@ def outcome(folder: Path, name: str) -> dict[str, np.ndarray]:
 
 @pytest.mark.processes
 def test_every_instruction_set_says_the_same(tmp_path: Path) -> None:
-    names = offered()
+    names = list_instruction_sets()
     assert names[-1] == kernel.instruction_set() or "POSTERITY_ISA" in os.environ
     widest = outcome(tmp_path, names[-1])
     for name in names[:-1]:
@@ -142,7 +142,7 @@ def test_what_is_no_instruction_set_is_refused(name: str) -> None:
 
 
 def test_one_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    if "x86-64-v4" not in kernel.instructions._built():
+    if "x86-64-v4" not in kernel.instructions._list_built_levels():
         pytest.skip("one build only")
     monkeypatch.setattr(kernel.instructions, "level", lambda: 3)
     monkeypatch.setenv("POSTERITY_ISA", "x86-64-v4")

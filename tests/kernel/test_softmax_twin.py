@@ -18,7 +18,7 @@ def test_looks_are_those_of_the_twin(n_classes: int, n_points: int, size: float)
     places = size * rng.normal(size=(11, n_classes - 1))
     moved = 0.5 * size * rng.normal(size=(11, n_points, n_classes - 1)) if n_points else None
     value, slope, curvature = look_at_labels(labels, places, basis, moved)
-    twin = LabelLikelihood.at(labels, places, basis, moved)
+    twin = LabelLikelihood.evaluate_at(labels, places, basis, moved)
     assert np.allclose(value, twin.value, rtol=1e-13, atol=1e-13)
     assert np.allclose(slope, twin.slope(basis), rtol=1e-12, atol=1e-14)
     assert np.allclose(curvature, twin.curvature(basis), rtol=1e-12, atol=1e-14)

@@ -250,7 +250,7 @@ class TestRowWeights:
     def test_there_is_no_attribute(self):
         model = BayesianRobustRegression().fit(X, Y)
         assert not hasattr(model, "weights_")
-        with pytest.raises(AttributeError, match=r"row_weights\(X, y\) says which rows"):
+        with pytest.raises(AttributeError, match=r"row_weights\(X, y\) computes them"):
             _ = model.weights_
 
     def test_of_a_line_that_is_not_known(self):

@@ -176,7 +176,7 @@ class TestByName:
 
     def test_a_name_that_is_none(self):
         with pytest.raises(
-            ValueError, match="no coefficient 'agee': the coefficients are 'intercept', 'age'"
+            ValueError, match="no coefficient 'agee': give one of 'intercept', 'age'"
         ):
             fitted("linear").posterior_["agee"]
 

@@ -363,7 +363,7 @@ def test_messages() -> None:
         evaluate(made.log, ["uniform"], folds=1)
     with pytest.raises(TypeError, match="reward_model is"):
         evaluate(made.log, ["uniform"], reward_model="linear")
-    with pytest.raises(KeyError, match="there are"):
+    with pytest.raises(KeyError, match=r"there is no estimate .*: give one of"):
         evaluate(made.log, ["uniform"], ["ips"])["uniform", "dr"]
 
 

@@ -56,7 +56,9 @@ def test_a_partial_effect_of_probabilities_and_what_has_none(ax: Any) -> None:
     several = BayesianQuantileRegression(quantile=[0.1, 0.9]).fit(X, Y)
     with pytest.raises(ValueError, match="several numbers are expected"):
         plot_partial_effect(several, X, "hour", ax)
-    with pytest.raises(ValueError, match="feature is 'rain': the model has hour, load"):
+    with pytest.raises(
+        ValueError, match="feature is 'rain': give one of the model's features, hour, load"
+    ):
         plot_partial_effect(labels, X, "rain", ax)
 
 
@@ -68,7 +70,7 @@ def test_groups_stand_in_order(ax: Any) -> None:
     assert line_of(ax, "mean over groups").get_xdata()[0] == pytest.approx(model.shared_mean_[0])
     plot_groups(model, 2, some := Figure().subplots(), groups=[3, 4])
     assert sorted(shown(some)) == ["3", "4"]
-    with pytest.raises(ValueError, match="there is no coefficient 'rain': the model has intercept"):
+    with pytest.raises(ValueError, match="there is no coefficient 'rain': give one of intercept"):
         plot_groups(model, "rain", ax)
     with pytest.raises(ValueError, match="there is no coefficient 3: give 0 to 2"):
         plot_groups(model, 3, ax)

@@ -104,7 +104,7 @@ def test_limits_set_before_are_kept_and_the_truth_is_marked(ax: Any, model: Any)
     ("coefficients", "message"),
     [
         ((0, 4), "there is no coefficient 4: give 0 to 3"),
-        (("x0", "age"), "there is no coefficient 'age': the model has intercept, x0, x1, x2"),
+        (("x0", "age"), "there is no coefficient 'age': give one of intercept, x0, x1, x2"),
         ((1, "x0"), "give two different ones"),
     ],
 )
@@ -188,7 +188,7 @@ def test_models_of_data_frames_have_names(ax: Any) -> None:
     [
         ({}, "the model has 3 features: give at=, a row with the values at which all but x0"),
         ({"feature": 3, "at": np.zeros(3)}, "feature is 3: give 0 to 2"),
-        ({"feature": "age"}, "feature is 'age': the model has x0, x1, x2"),
+        ({"feature": "age"}, "feature is 'age': give one of the model's features, x0, x1, x2"),
         ({"at": [1.0]}, r"at has shape \(1,\): expected \(3,\)"),
     ],
 )

@@ -294,7 +294,7 @@ def test_before_any_data_the_mean_is_the_priors(strategy: Any, fit_intercept: bo
     model = BayesianLinearRegression(
         prior_mean=[2.0, -1.0], prior_precision=strategy, fit_intercept=fit_intercept
     )
-    known: Any = model._begun_from([1.0, 3.0])._posterior
+    known: Any = model._make_from_row([1.0, 3.0])._posterior
     np.testing.assert_allclose(known.coefficients(), known.nodes.coefficients, rtol=1e-12)
     assert model.predict_one([1.0, 3.0]) == pytest.approx(-1.0)
     model.fit([[1.0, 3.0]], [5.0]).unlearn([[1.0, 3.0]], [5.0])

@@ -88,7 +88,7 @@ def test_parts_of_rows() -> None:
         np.testing.assert_array_equal(getattr(part, name), getattr(rows, name)[2:5])
     np.testing.assert_array_equal(rows[rows.weights > 0.0].offsets, X[1:, 0])  # type: ignore[operator]
     assert (rows.first, rows.total) == (1, 1.5 * (N - 1))
-    few = rows.every(4)
+    few = rows.thin(4)
     assert few.X.flags.c_contiguous
     np.testing.assert_array_equal(few.X, X[::4])
     np.testing.assert_array_equal(few.weights, 4.0 * WEIGHTS[::4])

@@ -94,9 +94,9 @@ def test_a_fit_without_some_of_its_rows_is_near_the_fit_of_the_others(
 def test_half_of_the_labels_of_a_fit_leave(prior: float | str) -> None:
     y = TARGETS["labels"]
     # Of so few labels the default would find the sites in another way than of all.
-    at_the_mode = {"prior_precision": prior, "approximation": "laplace"}
-    model = BayesianLogisticRegression(**at_the_mode).fit(X, y).unlearn(X[150:], y[150:])
-    without = BayesianLogisticRegression(**at_the_mode).fit(X[:150], y[:150])
+    for_mode_search = {"prior_precision": prior, "approximation": "laplace"}
+    model = BayesianLogisticRegression(**for_mode_search).fit(X, y).unlearn(X[150:], y[150:])
+    without = BayesianLogisticRegression(**for_mode_search).fit(X[:150], y[:150])
     moved, wider = off(model, without)
     assert moved < 0.2
     assert wider < 0.12

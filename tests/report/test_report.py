@@ -16,7 +16,7 @@ import vl_convert
 
 from posterity import BayesianLinearRegression, BayesianPoissonRegression
 from posterity.evaluation import compare_predictions, progressive_validation
-from posterity.report import About, Survey, comparison_report, validation_report, words
+from posterity.report import About, ColumnSummaries, comparison_report, validation_report, words
 
 EVIL = ["<script>alert(1)</script>", "a\"b'<img src=x onerror=alert(2)>", "</script><b>&amp;"]
 MOST_BYTES = 3_000_000
@@ -167,7 +167,7 @@ def test_survey_finds_what_is_wrong() -> None:
     X[:, 1] = 7.0
     X[1234, 2] = 9999.0
     X[:, 3] = 2.0 * y + 1.0
-    survey = Survey([(X[:3000], y[:3000]), (X[3000:], y[3000:])])
+    survey = ColumnSummaries([(X[:3000], y[:3000]), (X[3000:], y[3000:])])
     assert sum(len(target) for _, target in survey) == 5000
     found = survey.problems(["a", "b", "c", "d"], "fare")
     assert found[0] == "1 feature never changes, and says nothing: 'b'"
@@ -179,7 +179,7 @@ def test_survey_finds_what_is_wrong() -> None:
 
 def test_report_of_a_plain_table_finds_nothing() -> None:
     rng = np.random.default_rng(0)
-    survey = Survey([(rng.normal(size=(100, 2)), rng.normal(size=100))])
+    survey = ColumnSummaries([(rng.normal(size=(100, 2)), rng.normal(size=100))])
     list(survey)
     assert survey.problems(["a", "b"], "y") == []
 
@@ -230,7 +230,9 @@ def test_coverage_is_drawn_where_it_happens() -> None:
 def test_survey_keeps_the_ends_of_every_column() -> None:
     X = np.random.default_rng(0).integers(0, 50, size=(300, 3)).astype(float)
     for rows in (1, 7, 300):
-        survey = Survey([(X[i : i + rows], X[i : i + rows, 0]) for i in range(0, 300, rows)])
+        survey = ColumnSummaries(
+            [(X[i : i + rows], X[i : i + rows, 0]) for i in range(0, 300, rows)]
+        )
         assert sum(len(y) for _, y in survey) == 300
         ordered = np.sort(X, axis=0)
         for end, (first, second), found in (
@@ -253,7 +255,7 @@ def test_what_is_certain_or_told_is_said() -> None:
     Z = np.random.default_rng(0).normal(size=(2000, 2))
     told = progressive_validation(BayesianLinearRegression(), Z, Z[:, 0] + Z[:, 1])
     assert any("almost exact" in line for line in words.caveats(told))
-    survey = Survey([(X, np.full(200, 3.3))])
+    survey = ColumnSummaries([(X, np.full(200, 3.3))])
     list(survey)
     assert survey.possible_slips(["a", "b"], "y") == []
 

@@ -446,7 +446,10 @@ def test_text_for_numbers_is_refused() -> None:
         ({"interactions": 3}, "it must be 2 for all pairs"),
         ({"hash_size": 0}, "must be a whole number"),
         ({"forgetting": Exponential(discount=0.9)}, r"Stabilized\(discount="),
-        ({"categorical_features": ["town"]}, "names 'town', but the columns of X are"),
+        (
+            {"categorical_features": ["town"]},
+            "names 'town', which X lacks: name some of 'site', 'ad', 'age'",
+        ),
     ],
 )
 def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:

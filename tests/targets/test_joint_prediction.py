@@ -162,7 +162,7 @@ def test_what_is_known_is_read() -> None:
     ("known", "values", "message"),
     [
         ({"Z": 1.0}, None, "there is no target 'Z': the targets are"),
-        (3, 1.0, "there is no target 3: the targets are 0 to 1"),
+        (3, 1.0, "there is no target 3: give a number from 0 to 1"),
         ([0, 0], [1.0, 1.0], "a target is named twice: name each once"),
         ([0, 1], [1.0, 1.0], "all targets are known"),
         ("A", np.nan, "a known target is not finite"),

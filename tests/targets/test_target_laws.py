@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from posterity import BayesianLinearRegression
 from posterity.basis import Polynomial
-from posterity.evidence import Integrated, Maximized, Together
+from posterity.evidence import Integrated, Maximized, SharedScale
 from posterity.files import dumps, loads
 from posterity.forgetting import (
     Adaptive,
@@ -37,7 +37,7 @@ PRIORS: list[dict[str, Any]] = [
     {"prior_precision": Maximized()},
     {"prior_precision": Integrated(most_nodes=1)},
 ]
-TOGETHER = {"prior_precision": Together()}
+TOGETHER = {"prior_precision": SharedScale()}
 FORGETTING = [
     Exponential(discount=0.9),
     Stabilized(discount=0.9),
@@ -200,7 +200,7 @@ def test_a_stream_knows_correlations_before_each_row() -> None:
 
 def test_one_precision_for_all_targets() -> None:
     X, y, weights = data(14)
-    settings = {"prior_precision": Together(most_nodes=1), "noise_prior": (2.0, 3.0)}
+    settings = {"prior_precision": SharedScale(most_nodes=1), "noise_prior": (2.0, 3.0)}
     model = BayesianLinearRegression(**settings).fit(X, y, weights)
     precision = model.prior_precision_
     assert np.allclose(precision, precision[0])
@@ -226,9 +226,9 @@ def test_one_precision_for_all_targets() -> None:
 
 def test_one_precision_for_all_targets_in_a_stream() -> None:
     X, y, weights = data(60)
-    whole = BayesianLinearRegression(prior_precision=Together()).fit(X, y, weights)
-    stream = BayesianLinearRegression(prior_precision=Together())
-    split = BayesianLinearRegression(prior_precision=Together())
+    whole = BayesianLinearRegression(prior_precision=SharedScale()).fit(X, y, weights)
+    stream = BayesianLinearRegression(prior_precision=SharedScale())
+    split = BayesianLinearRegression(prior_precision=SharedScale())
     predictive = stream.predict_then_learn(X, y, weights)
     for part in (slice(0, 7), slice(7, 8), slice(8, 60)):
         some = split.predict_then_learn(X[part], y[part], weights[part])
@@ -236,9 +236,9 @@ def test_one_precision_for_all_targets_in_a_stream() -> None:
         assert np.allclose(some.scale, predictive.scale[part], rtol=1e-8)
     for other in (stream, split, loads(dumps(whole))):
         assert np.allclose(other.predict(X), whole.predict(X), atol=1e-9)
-    vector = BayesianLinearRegression(prior_precision=Together()).fit(X, y[:, 0])
+    vector = BayesianLinearRegression(prior_precision=SharedScale()).fit(X, y[:, 0])
     assert np.array_equal(vector.coef_, BayesianLinearRegression().fit(X, y[:, 0]).coef_)
-    fading = BayesianLinearRegression(prior_precision=Together(), forgetting=Window(size=20))
+    fading = BayesianLinearRegression(prior_precision=SharedScale(), forgetting=Window(size=20))
     fading.fit(X, y)
     assert np.allclose(fading.prior_precision_, fading.prior_precision_[0])
     assert np.isfinite(fading.predict_then_learn(X[:3], y[:3]).scale).all()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.io.errors import TableError
 
 Work = Callable[[Any], Any]
@@ -83,7 +83,7 @@ class Arrays:
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
-        da = needed("dask.array", "dask")
+        da = require_module("dask.array", "dask")
         results = da.blockwise(
             partial(_map_blocks, work, tuple(columns), self._collect_roles()),
             "i",

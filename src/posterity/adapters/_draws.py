@@ -217,7 +217,7 @@ class HeavyTails(Approximated):
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         posterior = self.model._posterior
-        likelihood = posterior.likelihood.at(posterior.scale)
+        likelihood = posterior.likelihood.with_scale(posterior.scale)
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 

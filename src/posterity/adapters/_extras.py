@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 
-def needed(module: str, extra: str) -> Any:
+def require_module(module: str, extra: str) -> Any:
     """The module; raises ``ImportError`` naming the extra that installs it.
 
     Examples
     --------
-    >>> needed("no_such_module", "onnx")
+    >>> require_module("no_such_module", "onnx")
     Traceback (most recent call last):
         ...
     ImportError: this needs no_such_module: pip install "posterity[onnx]"

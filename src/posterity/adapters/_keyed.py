@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.io.learning import name_columns
 from posterity.io.missing import Missing
-from posterity.io.reading import Reading
+from posterity.io.reading import ReadSettings
 from posterity.io.table import open_rows
 
 # A column of row numbers goes along with the rows, to tell which of them are left.
@@ -36,7 +36,8 @@ class Keys:
     --------
     >>> import pyarrow as pa
     >>> keys = Keys(["shop"])
-    >>> coming = keys.watched([pa.record_batch({"shop": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})])
+    >>> batch = pa.record_batch({"shop": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+    >>> coming = keys.number_rows([batch])
     >>> next(coming).column(NUMBER).to_pylist()
     [0.0, 1.0, 2.0]
     >>> keys.add_keys(pa.table({"x": [1.0, 3.0]}), np.array([0.0, 2.0])).to_pylist()
@@ -48,7 +49,7 @@ class Keys:
         self._waiting: list[Any] = []
         self._first = self._next = 0
 
-    def watched(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def number_rows(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same record batches with the numbers of their rows."""
         import pyarrow as pa
 
@@ -81,9 +82,9 @@ def predictions_by_key(
     import pyarrow as pa
 
     keys, names = Keys(get_key_columns(model)), [str(name) for name in model.feature_names_in_]
-    reading = Reading(missing=missing, time=NUMBER)
+    reading = ReadSettings(missing=missing, time=NUMBER)
     column_names = ["row", *prediction_names(level, quantiles)]
-    for rows in open_rows(keys.watched([batch]), names, reading).batches():
+    for rows in open_rows(keys.number_rows([batch]), names, reading).batches():
         distribution = model.predict_distribution(
             keys.add_keys(name_columns(rows.X, names), rows.time)
         )

@@ -59,7 +59,7 @@ class Graph:
             whole = self.apply("Add", whole, term)
         return whole
 
-    def tell(self, value: str, name: str) -> None:
+    def add_output(self, value: str, name: str) -> None:
         """Give out a column (n, 1) as an output (n,)."""
         self.apply("Squeeze", value, self.constant([1], np.int64), to=name)
 

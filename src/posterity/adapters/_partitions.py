@@ -223,7 +223,7 @@ def _open_stream(
         return stream, rows
     keys = Keys(task.by)
     reading = replace(task.reading, time=NUMBER)
-    stream = open_rows(keys.watched(batches), task.names, reading, target=goal)
+    stream = open_rows(keys.number_rows(batches), task.names, reading, target=goal)
     keyed = (
         (keys.add_keys(name_columns(rows.X, task.names), rows.time), rows.y, rows.weight)
         for rows in stream.batches()

@@ -17,7 +17,7 @@ from posterity.io.columns import Dates, Encoding, make_encoders, require, select
 from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
-from posterity.io.reading import BATCH_ROWS, Reading, WeightAndTime
+from posterity.io.reading import BATCH_ROWS, ReadSettings, WeightAndTime
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
@@ -69,7 +69,7 @@ class Task:
     names : tuple of str
         Features, "size" or "zone=b", so that every partition has the same.
     target : str
-    reading : Reading
+    reading : ReadSettings
         Weights, and fixed means where missing values are filled in.
     classes : tuple
         Labels of a classifier.
@@ -80,7 +80,7 @@ class Task:
     model: bytes
     names: tuple[str, ...]
     target: str
-    reading: Reading
+    reading: ReadSettings
     classes: tuple[Any, ...] = ()
     by: tuple[str, ...] = ()
 
@@ -222,8 +222,10 @@ def make_target(target: str, *, classifier: bool) -> Target:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _reading(columns: Columns) -> Reading:
-    return Reading(batch_rows=columns.batch_rows, missing=columns.missing, weight=columns.weight)
+def _reading(columns: Columns) -> ReadSettings:
+    return ReadSettings(
+        batch_rows=columns.batch_rows, missing=columns.missing, weight=columns.weight
+    )
 
 
 def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
@@ -267,7 +269,7 @@ def _lacks_domain(model: Any) -> bool:
 
 
 def _find_range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
-    return (0.0, 1.0) if _is_category(encoder) else found.range_of(encoder.column)
+    return (0.0, 1.0) if _is_category(encoder) else found.get_range(encoder.column)
 
 
 __all__ = [

@@ -87,7 +87,7 @@ class NamedFeatures:
 
     def _add_features(self, names: Any) -> None:
         """Have a column for each of these features."""
-        if self._rows.begun:
+        if self._rows.has_learned:
             self._rows.grow(names)
         else:
             self._check_one_for_all()

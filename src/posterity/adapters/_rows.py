@@ -80,7 +80,7 @@ class NamedRows(Generic[Model]):
         self.paths = LeanPaths()
 
     @property
-    def begun(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether there is a posterior: something was learned."""
         return self.model._posterior_or_none is not None
 
@@ -113,7 +113,7 @@ class NamedRows(Generic[Model]):
                 row[column] = value
         return row, unknown
 
-    def seeing(self, x: Row) -> tuple[Model, Array]:
+    def include_features(self, x: Row) -> tuple[Model, Array]:
         """A model that has all features of ``x``, and the row (1, m); nothing changes."""
         row, unknown = self.values(x)
         if not unknown:

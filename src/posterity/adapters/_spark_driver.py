@@ -8,7 +8,7 @@ from typing import Any
 
 from posterity.adapters import _partitions as core
 from posterity.adapters import _spark_tasks as tasks
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.adapters._partitions import Columns, Task
 from posterity.io.errors import TableError
 
@@ -16,7 +16,7 @@ from posterity.io.errors import TableError
 def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
     """Model file of what the frame alone tells; None where no row is learned."""
     task = plan_task(model, frame, columns)
-    functions = needed("pyspark.sql.functions", "spark")
+    functions = require_module("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
     results = map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT)
     branch = (functions.col("part") % core.BRANCHES).alias("branch")
@@ -26,8 +26,8 @@ def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
 
 def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
     """The task of every partition, the whole frame looked at first where that is needed."""
-    needed("pyspark", "spark")
-    types = needed("pyspark.sql.pandas.types", "spark")
+    require_module("pyspark", "spark")
+    types = require_module("pyspark.sql.pandas.types", "spark")
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(
             f"a {type(frame).__name__} is not a Spark data frame: give a pyspark.sql.DataFrame"
@@ -57,7 +57,7 @@ def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> 
 
 def number_columns(frame: Any, names: Sequence[str]) -> Any:
     """Columns c0, c1, ...: mapInArrow takes a dot in a name for a field of a structure."""
-    column = needed("pyspark.sql.functions", "spark").col
+    column = require_module("pyspark.sql.functions", "spark").col
     quoted = [name.replace("`", "``") for name in names]
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
 

@@ -55,7 +55,7 @@ class Answers:
     numbers: dict[str, list[float]] = field(default_factory=dict)
     labels: list[Any] = field(default_factory=list)
 
-    def range_of(self, column: str) -> tuple[float, float]:
+    def get_range(self, column: str) -> tuple[float, float]:
         """Least and greatest value of a column."""
         _, _, least, greatest = self.numbers[column]
         return least, greatest

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
 from posterity.adapters._draws import Draws, Rows, find_family
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
@@ -100,7 +100,7 @@ BayesianRobustRegression
     with warnings.catch_warnings():
         # ArviZ announces its next version when it is imported, which is no news of ours.
         warnings.simplefilter("ignore", FutureWarning)
-        arviz = needed("arviz", "arviz")
+        arviz = require_module("arviz", "arviz")
     generator = np.random.default_rng(rng)
     rows = _rows_of(model, X, y, exposure)
     shape = n_chains, n_draws
@@ -126,10 +126,10 @@ BayesianRobustRegression
         groups["prior"] = _name_variables(model, prior, shape)
         if not improper:
             groups["prior_predictive"] = by_row(family.predicted(prior, rows, generator))
-    return _container(arviz, groups, *_places(model, X, len(rows.targets)), improper)
+    return _container(arviz, groups, *_list_coordinates(model, X, len(rows.targets)), improper)
 
 
-def _places(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def _list_coordinates(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Coordinates, and the dimensions of each variable."""
     coords = {
         "feature": _get_feature_names(model),

@@ -27,14 +27,14 @@ from posterity.adapters._dask_rows import (
     collection,
     name_columns,
 )
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._partitions import ColumnChoice, Columns, Task
 from posterity.evaluation import ValidationResult
 from posterity.io.columns import Dates
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
-from posterity.io.reading import Reading
+from posterity.io.reading import ReadSettings
 
 __all__ = ["evaluate", "fit", "partial_fit", "predict"]
 
@@ -194,7 +194,7 @@ def evaluate(
             f"{type(model).__name__} is a classifier: score it on one machine with "
             "posterity.evaluation.progressive_classification"
         )
-    dask = needed("dask", "dask")
+    dask = require_module("dask", "dask")
     work = _plan_tasks(model, table, Columns(target=target, **columns))
     # Factors stay with the workers, and so do the models that are made of them.
     learned = list(dask.persist(*work.each(partial(tasks.learn, work.task))))
@@ -262,7 +262,7 @@ def predict(
     schema = core.prediction_schema(model, **asked)
     settings = {**asked, "missing": missing}
     # A task of its own: the model goes to a worker once, not with every partition.
-    content = needed("dask", "dask").delayed(files.dumps(model))
+    content = require_module("dask", "dask").delayed(files.dumps(model))
     if isinstance(rows, Arrays):
         return _predict_array(rows, content, settings, schema)
     taken = sorted(set(schema.names) & set(table.columns))
@@ -271,7 +271,7 @@ def predict(
             f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
         )
     read = Task(
-        b"", tuple(map(str, model.feature_names_in_)), "", Reading(), by=get_key_columns(model)
+        b"", tuple(map(str, model.feature_names_in_)), "", ReadSettings(), by=get_key_columns(model)
     )
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
     empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
@@ -299,7 +299,7 @@ class _Planned:
 
 def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
     """The task of every partition, all rows looked at first where that is needed."""
-    dask = needed("dask", "dask")
+    dask = require_module("dask", "dask")
     rows = collection(table, columns.target, columns.weight)
     if isinstance(rows, Arrays):
         columns = _adapt_for_arrays(columns)
@@ -323,7 +323,7 @@ def _learn_tasks(work: _Planned) -> Any:
 
 def _merge_and_fetch(leaves: list[Any], merge: Callable[..., Any]) -> Any:
     """Results of the partitions, merged by a tree of tasks whose root alone is brought here."""
-    dask = needed("dask", "dask")
+    dask = require_module("dask", "dask")
     level, size = leaves, core.BRANCHES
     starts: list[int | None] = list(range(0, len(leaves), size))
     while True:

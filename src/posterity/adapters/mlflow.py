@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from posterity import __version__, files
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -36,7 +36,7 @@ class ServedModel:
         Columns of a regression: ``mean``, ``std``, ``lower`` and ``upper`` (the interval of the
         probability ``params["level"]``); of a classifier: ``label`` and a probability for each.
         """
-        pandas = needed("pandas", "mlflow")
+        pandas = require_module("pandas", "mlflow")
         model, index = self.model, getattr(data, "index", None)
         if hasattr(data, "columns") and hasattr(model, "feature_names_in_"):
             data = data[[*_keys(model), *model.feature_names_in_]]
@@ -79,7 +79,7 @@ def save_model(model: Any, path: str | Path, **options: Any) -> None:
     --------
     >>> save_model("model", "folder")  # doctest: +SKIP
     """
-    pyfunc = needed("mlflow.pyfunc", "mlflow")
+    pyfunc = require_module("mlflow.pyfunc", "mlflow")
     with _write_model_file(model) as data:
         pyfunc.save_model(path=str(path), **_options(model, data, options))
 
@@ -89,15 +89,15 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
     Parameters as of :func:`save_model`; options are those of ``mlflow.pyfunc.log_model``.
     """
-    pyfunc = needed("mlflow.pyfunc", "mlflow")
+    pyfunc = require_module("mlflow.pyfunc", "mlflow")
     with _write_model_file(model) as data:
         return pyfunc.log_model(name=name, **_options(model, data, options))
 
 
 def load_model(model_uri: str) -> Any:
     """The estimator itself, from a folder or any URI that MLflow knows."""
-    artifacts = needed("mlflow.artifacts", "mlflow")
-    models = needed("mlflow.models", "mlflow")
+    artifacts = require_module("mlflow.artifacts", "mlflow")
+    models = require_module("mlflow.models", "mlflow")
     folder = Path(artifacts.download_artifacts(str(model_uri)))
     flavor = models.Model.load(str(folder)).flavors["python_function"]
     if flavor.get("loader_module") != __name__:
@@ -142,14 +142,14 @@ def _keys(model: Any) -> list[str]:
 
 def _make_signature(model: Any) -> Any:
     """Features in, predictions out, and the level of the interval as a parameter."""
-    models = needed("mlflow.models", "mlflow")
-    types = needed("mlflow.types", "mlflow")
+    models = require_module("mlflow.models", "mlflow")
+    types = require_module("mlflow.types", "mlflow")
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         tensor = types.TensorSpec(np.dtype(np.float64), (-1, model.n_features_in_))
         inputs = types.Schema([tensor])
     else:
-        any_type = needed("mlflow.types.schema", "mlflow").AnyType()
+        any_type = require_module("mlflow.types.schema", "mlflow").AnyType()
         keys = [types.ColSpec(any_type, name) for name in _keys(model)]
         inputs = types.Schema([*keys, *(types.ColSpec("double", str(name)) for name in names)])
     if hasattr(model, "predict_proba"):

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sklearn.pipeline import Pipeline
 
 from posterity.adapters._components import components
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
 from posterity.adapters._onnx_probability import add_expected_labels
 from posterity.adapters._onnx_steps import compute_affine_map
@@ -92,12 +92,12 @@ BayesianRobustRegression
     steps = None
     if isinstance(model, Pipeline):
         steps, model = (model[:-1] if len(model) > 1 else None), model[-1]
-    tell = _way_of(model)
+    tell = _choose_graph(model)
     if input_type not in ("float64", "float32"):
         raise ValueError(f"input_type is {input_type!r}: it must be 'float64' or 'float32'")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-    onnx = needed("onnx", "onnx")
+    onnx = require_module("onnx", "onnx")
     refuse_several_targets(model, "ONNX")
     model._posterior  # noqa: B018  (says that nothing was learned)
     if model.basis is not None:
@@ -124,7 +124,7 @@ Output = tuple[str, Any, int | None]
 SPREAD: list[Output] = [(name, np.float64, None) for name in ("mean", "std", "lower", "upper")]
 
 
-def _way_of(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
+def _choose_graph(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
     if isinstance(model, BayesianLogisticRegression):
         return _labels
     if isinstance(model, BayesianPoissonRegression):
@@ -183,8 +183,8 @@ def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) ->
     core = graph.apply("Sqrt", _variance(graph, leverage, posterior.core, share))
     reach = float(StudentT(posterior._df, zero, one).interval(level)[1][0])
     _output_interval(graph, mean, graph.apply("Mul", core, [reach]))
-    graph.tell(mean, "mean")
-    graph.tell(deviation, "std")
+    graph.add_output(mean, "mean")
+    graph.add_output(deviation, "std")
     return SPREAD
 
 
@@ -235,7 +235,7 @@ def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> li
     for operator, name in (("Sub", "lower"), ("Add", "upper")):
         # Not by Sigmoid, which ONNX Runtime computes with an absolute error.
         odds = graph.apply("Exp", graph.apply("Neg", graph.apply(operator, mean, reach)))
-        graph.tell(graph.apply("Div", [1.0], graph.apply("Add", odds, [1.0])), name)
+        graph.add_output(graph.apply("Div", [1.0], graph.apply("Add", odds, [1.0])), name)
     second, first = (graph.constant([place], np.int64) for place in (1, 0))
     places = (first, second) if model._flipped else (second, first)
     place = graph.apply("Squeeze", graph.apply("Where", ahead, *places), second)
@@ -250,7 +250,7 @@ def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> lis
     rate = graph.apply("Exp", graph.apply("Min", mean, [LARGEST_LOG_RATE]))
     reach = graph.apply("Mul", graph.apply("Sqrt", variance), [float(ndtri(0.5 + 0.5 * level))])
     for operator, name in (("Sub", "lower"), ("Add", "upper")):
-        graph.tell(graph.apply("Exp", graph.apply(operator, mean, reach)), name)
+        graph.add_output(graph.apply("Exp", graph.apply(operator, mean, reach)), name)
     # mean = exp(m + v / 2), variance = mean + mean^2 (exp(v) - 1): see PoissonLogNormal.
     wide = graph.apply("Greater", variance, [WIDEST])
     half = graph.apply("Mul", variance, [0.5])
@@ -258,9 +258,9 @@ def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> lis
     expected = graph.apply("Exp", graph.apply("Add", mean, half))
     relative = graph.apply("Sub", graph.apply("Exp", variance), [1.0])
     square = graph.apply("Mul", graph.apply("Mul", expected, expected), relative)
-    graph.tell(rate, "rate")
-    graph.tell(expected, "mean")
-    graph.tell(graph.apply("Sqrt", graph.apply("Add", expected, square)), "std")
+    graph.add_output(rate, "rate")
+    graph.add_output(expected, "mean")
+    graph.add_output(graph.apply("Sqrt", graph.apply("Add", expected, square)), "std")
     return [("rate", np.float64, None), *SPREAD]
 
 
@@ -310,14 +310,14 @@ def _units(posterior: LinearPosterior, level: float) -> tuple[float, float]:
 def _output_spread(graph: Graph, mean: str, scaled: tuple[str, float, float]) -> None:
     """Give out the mean, and what is in units of a scale (n, 1): deviation and interval."""
     scale, deviation, reach = scaled
-    graph.tell(mean, "mean")
-    graph.tell(graph.apply("Mul", scale, [deviation]), "std")
+    graph.add_output(mean, "mean")
+    graph.add_output(graph.apply("Mul", scale, [deviation]), "std")
     _output_interval(graph, mean, graph.apply("Mul", scale, [reach]))
 
 
 def _output_interval(graph: Graph, mean: str, half: str) -> None:
-    graph.tell(graph.apply("Sub", mean, half), "lower")
-    graph.tell(graph.apply("Add", mean, half), "upper")
+    graph.add_output(graph.apply("Sub", mean, half), "lower")
+    graph.add_output(graph.apply("Add", mean, half), "upper")
 
 
 def _model(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.adapters._rows import NamedRows, Row, check_row, check_target, check_values
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
@@ -21,7 +21,7 @@ from posterity.generalized._growth import widen_model
 from posterity.generalized.base import Approximation
 from posterity.linear import BayesianLinearRegression as LinearEstimator
 
-needed("river", "river")
+require_module("river", "river")
 from river import base  # noqa: E402  (the line above says how to get it)
 from river.utils import dataframe  # noqa: E402
 
@@ -205,14 +205,14 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         """
         rows, unknown, frame = self._read_frame(X)
         means = self._add_prior_means(unknown)
-        if self._rows.begun:
+        if self._rows.has_learned:
             means = means + self._rows.model.predict(rows)
         return dataframe.to_native_series(means, name=None, like=frame)
 
     def _mean(self, x: Row) -> float:
         row, unknown = self._rows.values(x)
         mean = float(self._add_prior_means(sum(unknown.values()))) if unknown else 0.0
-        return mean + self._rows.model.predict_one(row) if self._rows.begun else mean
+        return mean + self._rows.model.predict_one(row) if self._rows.has_learned else mean
 
     def _add_prior_means(self, total: Any) -> Any:
         """What features that never came, of this sum, add to the mean."""
@@ -226,8 +226,8 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
                 return make_lean_distribution(paths.moments(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
-        if rows.begun:
-            model, values = rows.seeing(x)
+        if rows.has_learned:
+            model, values = rows.include_features(x)
             count = model.n_observations_
         else:
             model, count, values = (
@@ -330,9 +330,9 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         >>> model.predict_proba_one({"a": 1.0})
         {'yes': 1.0}
         """
-        if not self._rows.begun:
+        if not self._rows.has_learned:
             return {}
-        model, values = self._rows.seeing(x)
+        model, values = self._rows.include_features(x)
         probabilities: dict[Any, float] = model.predict_proba_one(values[0])
         return probabilities
 
@@ -366,7 +366,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
         check_values(names, values)
         rows = self._rows
-        if not rows.begun:
+        if not rows.has_learned:
             return [], np.empty((len(values), 0))
         model, unknown = rows.model, [name for name in names if name not in rows.columns]
         known = rows.select_frame_values(names, values)
@@ -377,7 +377,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
 
     def _add_features(self, names: Any) -> None:
         """Have a column for each of these features; the estimator begins with its first label."""
-        if self._rows.begun:
+        if self._rows.has_learned:
             self._rows.grow(names)
         else:
             self._check_one_for_all()

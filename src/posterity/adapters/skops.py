@@ -22,7 +22,7 @@ FACTORS = {
     "posterity.factor.grouped.GroupBank",
 }
 # What was read last, or is computed from the rest, which model files do not hold.
-READ = {"posterity.posteriors._nodes.FreshNodes", "posterity.basis.spline.Pieces"}
+READ = {"posterity.posteriors._nodes.LazyNodes", "posterity.basis.spline.PiecewisePolynomials"}
 
 
 def trusted_types() -> list[str]:

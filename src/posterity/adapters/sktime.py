@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.forecasting import Forecast, Forecaster, Form
 
-needed("sktime", "sktime")
+require_module("sktime", "sktime")
 import pandas as pd  # noqa: E402  (the line above says how to get it)
 from sktime.forecasting.base import BaseForecaster  # noqa: E402
 

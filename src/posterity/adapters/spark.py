@@ -21,7 +21,7 @@ from sklearn.base import clone, is_classifier
 from posterity import files
 from posterity.adapters import _partitions as core
 from posterity.adapters import _spark_tasks as tasks
-from posterity.adapters._extras import needed
+from posterity.adapters._extras import require_module
 from posterity.adapters._partitions import ColumnChoice, Columns
 from posterity.adapters._spark_driver import (
     collect_parts,
@@ -235,9 +235,9 @@ def predict(
     --------
     >>> predict(model, rides, level=0.9).select("mean", "lower", "upper")  # doctest: +SKIP
     """
-    needed("pyspark", "spark")
-    types = needed("pyspark.sql.pandas.types", "spark")
-    spark_types = needed("pyspark.sql.types", "spark")
+    require_module("pyspark", "spark")
+    types = require_module("pyspark.sql.pandas.types", "spark")
+    spark_types = require_module("pyspark.sql.types", "spark")
     if core.fills_with_means(missing):
         raise ValueError(
             "give the means of the rows that were learned, as in missing={'age': 31.2}, or the "
@@ -300,7 +300,7 @@ def fit_by_key(
     taken = sorted({"model", "error"}.intersection(keys))
     if taken:
         raise TableError(f"the key {taken[0]!r} has the name of a column of the result: rename it")
-    types = needed("pyspark.sql.types", "spark")
+    types = require_module("pyspark.sql.types", "spark")
     kept = list(dict.fromkeys([*keys, *task.columns(frame.columns)]))
     fields = [frame.schema[key] for key in keys]
     fields += [

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging import inputs
-from posterity.averaging.base import AverageOfModels, evidences
+from posterity.averaging.base import AverageOfModels, collect_log_evidences
 from posterity.averaging.members import (
     check_same_steps,
     get_final_step,
@@ -20,14 +20,14 @@ from posterity.averaging.members import (
 from posterity.distributions import Mixture
 from posterity.distributions._limits import interval_ends
 from posterity.linear.inputs import check_same_features, refuse_no_weight
-from posterity.linear.reader import asked
+from posterity.linear.reader import predict_as_asked
 from posterity.transaction import all_or_nothing
 
 Array = NDArray[np.float64]
 
 
 class Averaged(AverageOfModels):
-    """Several models as one: their predictions mixed, each by how probable the model is.
+    """Averages several models, each weighted by its posterior probability.
 
     Bayesian model averaging, exact and online. The probability of a model is its prior weight
     times its evidence; the prediction is the mixture of theirs. All of them learn all rows.
@@ -129,7 +129,7 @@ class Averaged(AverageOfModels):
         *,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows.
+        """Learn these rows, starting from the prior.
 
         Parameters
         ----------
@@ -272,11 +272,11 @@ class Averaged(AverageOfModels):
             get_final_step(model).unlearn(
                 transform_for_last(model, rows.of(model)), rows.y, rows.weights
             )
-        return self._replace(models, ensemble.given(evidences(models)))
+        return self._replace(models, ensemble.given(collect_log_evidences(models)))
 
     @all_or_nothing
     def merge(self, other: Averaged) -> Self:
-        """Learn all that ``other`` has learned; the prior they share counts once.
+        """Learn all that ``other`` has learned; the prior counts once.
 
         Raises
         ------
@@ -312,7 +312,7 @@ class Averaged(AverageOfModels):
         for (name, _), model, its in zip(self._named_models, models, other.models_, strict=True):
             check_same_steps(name, model, its)
             get_final_step(model).merge(get_final_step(its))
-        return self._replace(models, ensemble.given(evidences(models)))
+        return self._replace(models, ensemble.given(collect_log_evidences(models)))
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ class Averaged(AverageOfModels):
         return self._predict_with(inputs.read_points(self, X))
 
     def predict_mean_distribution(self, X: Any) -> Mixture:
-        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+        """Posterior distribution of the expected target at ``X`` (n, m), without noise.
 
         The mixture of the models' own, each as probable as it is.
 
@@ -380,7 +380,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).round(2)
         array([[-1.9,  2.9]])
         """
-        return interval_ends(asked(self, X, of, {}), level)
+        return interval_ends(predict_as_asked(self, X, of, {}), level)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).

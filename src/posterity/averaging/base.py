@@ -23,8 +23,8 @@ from posterity.averaging.members import (
     check_member,
     check_same_columns,
     compute_evidence_before,
+    copy_unfitted,
     evidence_terms,
-    fresh,
     get_final_step,
     rank_known_rows,
     transform_for_last,
@@ -167,7 +167,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         size: int = 1000,
         rng: int | np.random.Generator | None = 0,
     ) -> Any:
-        """Mean change of the expected target when one feature changes, the others as they are.
+        """Mean change of the expected target when one feature changes and the others stay the same.
 
         Over all models, each as probable as it is. Parameters and table as those of
         :meth:`posterity.BayesianLinearRegression.average_effects`.
@@ -234,7 +234,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
             check_member(name, model)
         log_prior = inputs.log_prior(self.prior_weights, len(pairs))
         persistence = inputs.check_persistence(self.persistence)
-        models = [fresh(model) for _, model in pairs]
+        models = [copy_unfitted(model) for _, model in pairs]
         return models, Ensemble.of(log_prior, persistence)
 
     def _learn(
@@ -269,7 +269,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         if ensemble.by_evidence and not return_predictions:
             for final, X in zip(finals, given, strict=True):
                 final.partial_fit(X, rows.y, **how)
-            self._replace(models, ensemble.given(evidences(models)))
+            self._replace(models, ensemble.given(collect_log_evidences(models)))
             return None
         untouched = copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
         predictions = [
@@ -278,7 +278,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         ]
         if ensemble.by_evidence:
             weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
-            ensemble = ensemble.given(evidences(models))
+            ensemble = ensemble.given(collect_log_evidences(models))
         else:
             densities = np.stack([prediction.densities for prediction in predictions], axis=1)
             ranks = np.stack([prediction.ranks for prediction in predictions], axis=1)
@@ -325,7 +325,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         return self._ensemble_or_none is not None and not self._ensemble_or_none.by_evidence
 
 
-def evidences(models: Sequence[Any]) -> Array:
+def collect_log_evidences(models: Sequence[Any]) -> Array:
     """Log evidences (k,)."""
     return np.array([float(get_final_step(model).log_evidence_) for model in models])
 

@@ -26,7 +26,7 @@ def get_final_step(model: Any) -> Any:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def fresh(model: Any) -> Any:
+def copy_unfitted(model: Any) -> Any:
     """The same model, having learned nothing; what scikit-learn can't clone is copied as it is."""
     return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
 
@@ -128,7 +128,7 @@ def check_same_steps(name: str, model: Any, other: Any) -> None:
         )
 
 
-def take(X: Any, rows: slice) -> Any:
+def take_rows(X: Any, rows: slice) -> Any:
     """Rows of an array or of a data frame, by position."""
     return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
@@ -197,7 +197,7 @@ def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
         # One row; but it could not place the functions of a basis.
         plain = getattr(final, "basis", None) is None
         some = slice(1) if plain else slice(None, None, max(len(y) // TRIED, 1))
-        tried.append(fresh(final).partial_fit(take(X, some), y[some]))
+        tried.append(copy_unfitted(final).partial_fit(take_rows(X, some), y[some]))
     if any(forgets(final) for final in tried):
         return False
     terms = {evidence_terms(final) for final in tried}
@@ -249,7 +249,7 @@ def compute_evidence_before(
     for row in np.flatnonzero(special).tolist():
         part = slice(first, row + 1)
         evidence[part] = start + np.cumsum(steps[part]) - steps[part]
-        learner.partial_fit(take(X, part), y[part], None if weights is None else weights[part])
+        learner.partial_fit(take_rows(X, part), y[part], None if weights is None else weights[part])
         start, first = float(learner.log_evidence_), row + 1
     evidence[first:] = start + np.cumsum(steps[first:]) - steps[first:]
     return evidence

@@ -33,11 +33,11 @@ from posterity.bandits.policies import (
 )
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, Rewards, arms_sharing
-from posterity.bandits.wrappers import Ledger, Watched, Wrapper, watched
+from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
-from posterity.transaction import all_or_nothing, one_at_a_time
+from posterity.transaction import all_or_nothing, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -176,8 +176,8 @@ class Bandit(BaseEstimator):
         ValueError
             If no arm is allowed in a context, or fewer than ``k``.
         """
-        lean, policy = self._lean(), self._policy
-        how = None if lean is None else policy.lean_way(lean.df)
+        lean, policy = self._open_lean_path(), self._policy
+        how = None if lean is None else policy.find_kernel_policy(lean.df)
         if lean is None or how is None or allowed is not None or k is not None or not is_row(X):
             return self._decide(X, allowed, k)
         number, names, may = self._decided, self._roster.names, self._roster.open
@@ -186,7 +186,7 @@ class Bandit(BaseEstimator):
         source = student_propensities, policy, lean.df, mean, scale, may
         return Decision(number, X, names[place], place, mean, source)
 
-    @one_at_a_time
+    @hold_model_lock
     def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:
         self._start()
         contexts = read_contexts(self, X, learns=False)
@@ -194,21 +194,21 @@ class Bandit(BaseEstimator):
         mask = read_allowed(allowed, n, self._roster)
         check_ranking_length(k, mask)
         ids = np.arange(self._decided, self._decided + n)
-        policy: Any = watched(self._policy, self.ledger_, self._roster.names)
-        if k is not None and isinstance(policy, Watched):
+        policy: Any = wrap_policy(self._policy, self.ledger_, self._roster.names)
+        if k is not None and isinstance(policy, WrappedPolicy):
             raise ValueError("a budget or a baseline watches single arms: leave k out")
         places, mean, source = choose_arms(
             contexts,
             mask,
             self._arms,
-            self._lean(),
+            self._open_lean_path(),
             policy=policy,
             k=k,
             seed=self._seed,
             number=self._decided,
         )
         self._decided += n
-        if isinstance(policy, Watched):
+        if isinstance(policy, WrappedPolicy):
             self._ledger = policy.ledger
         names = self._roster.names
         if is_row(X):
@@ -223,7 +223,7 @@ class Bandit(BaseEstimator):
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
         """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
-        acting = watched(policy_of(policy, self._policy), self.ledger_, self._roster.names)
+        acting = wrap_policy(policy_of(policy, self._policy), self.ledger_, self._roster.names)
         return acting.propensities(beliefs, rng)
 
     def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
@@ -281,7 +281,7 @@ class Bandit(BaseEstimator):
                 pass
         return self._learn_one(x, arm, reward, weight)
 
-    @one_at_a_time
+    @hold_model_lock
     def _learn_one(self, x: Any, arm: Any, reward: Any, weight: float) -> Self:
         if reward is None or "n_features_in_" not in self.__dict__:
             if reward is not None:
@@ -292,7 +292,7 @@ class Bandit(BaseEstimator):
         if self._binary:
             read_reward(reward, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
-            lean = self._lean()
+            lean = self._open_lean_path()
             read = read_contexts(self, x, learns=False) if lean is None else lean.values(x)
             x = read[0]
         try:
@@ -306,7 +306,7 @@ class Bandit(BaseEstimator):
     def unlearn(
         self, X: Any, arms: Any = None, rewards: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Take rewards back that were learned with the same contexts, arms and weights."""
+        """Unlearn rewards that were learned with the same contexts, arms and weights."""
         self._start()
         self._arms.unlearn(self._rewards(X, arms, rewards, sample_weight, None))
         return self
@@ -346,7 +346,7 @@ class Bandit(BaseEstimator):
         It starts from what arms share.
         """
         self._start()
-        roster = self._roster.added(name)
+        roster = self._roster.with_arm(name)
         if len(roster) > len(self._roster):
             self._arms.grow(len(roster), features)
         self._roster = roster
@@ -354,7 +354,7 @@ class Bandit(BaseEstimator):
 
     @all_or_nothing
     def retire_arm(self, name: Any) -> Self:
-        """Choose an arm no more; late rewards of it can still be learned."""
+        """Stop choosing an arm; its late rewards can still be learned."""
         self._start()
         self._roster = self._roster.without(name)
         return self
@@ -383,7 +383,7 @@ class Bandit(BaseEstimator):
         given = self.policy
         return _DEFAULT if given is None else policy_of(given, _DEFAULT)
 
-    def _lean(self) -> ArmsPath | None:
+    def _open_lean_path(self) -> ArmsPath | None:
         """The lean way to a decision, where there is one."""
         state = self.__dict__
         arms: Arms | None = state.get("_arms")
@@ -394,7 +394,7 @@ class Bandit(BaseEstimator):
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
         rng = make_generator(self._seed, self._decided)
-        return compute_beliefs(contexts, mask, self._arms, self._lean(), rng), rng
+        return compute_beliefs(contexts, mask, self._arms, self._open_lean_path(), rng), rng
 
     def _rewards(
         self,

@@ -19,7 +19,7 @@ from posterity.bandits.probability_best import (
     shares_of_best,
 )
 from posterity.distributions import Normal, StudentT
-from posterity.kernel import best_arms, informed_shares
+from posterity.kernel import best_arms, information_directed_shares
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class Beliefs:
         """(n, K) probabilities of being the best, by quadrature."""
         return probability_best(self.arms, self.allowed)
 
-    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
+    def information_directed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
         """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
         return shares_by_quadrature(self.arms, self.allowed)
 
@@ -75,13 +75,13 @@ class Beliefs:
         """Those of some contexts."""
         return Beliefs([arm[rows] for arm in self.arms], self.allowed[rows])
 
-    def stretched(self, by: float) -> Beliefs:
+    def scale_deviations(self, by: float) -> Beliefs:
         """The same, all values so many times as far from their means."""
         if by == 1.0:
             return self
         return Beliefs([ScaledDistribution(arm, by) for arm in self.arms], self.allowed)
 
-    def above(self, level: float) -> Array:
+    def quantile_margins(self, level: float) -> Array:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
 
@@ -147,15 +147,17 @@ class StudentBeliefs:
         """(n, K) probabilities of being the best, by quadrature."""
         return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
 
-    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
+    def information_directed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
         """(n, K) shares of the two arms that pay least for what they tell, by quadrature."""
-        return informed_shares(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
+        return information_directed_shares(
+            self.mean, self.scale, self.df, self.allowed.view(np.uint8)
+        )[0]
 
     def of(self, rows: Mask) -> StudentBeliefs:
         """Those of some contexts."""
         return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
 
-    def stretched(self, by: float) -> StudentBeliefs:
+    def scale_deviations(self, by: float) -> StudentBeliefs:
         """The same, all values so many times as far from their means."""
         return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
 
@@ -169,9 +171,9 @@ class StudentBeliefs:
 
     def quantile(self, level: float) -> Array:
         """(n, K) quantiles."""
-        return np.asarray(self.mean + self.above(level))
+        return np.asarray(self.mean + self.quantile_margins(level))
 
-    def above(self, level: float) -> Array:
+    def quantile_margins(self, level: float) -> Array:
         """(n, K) quantiles less the means; 0 where nothing is known."""
         kinds, which = np.unique(self.df, return_inverse=True)
         scales = np.array([scales_at(level, df) for df in kinds.tolist()])
@@ -241,11 +243,11 @@ class ScaledDistribution:
     """
 
     distribution: Any
-    by: float
+    factor: float
     shift: float = 0.0
 
     def __getitem__(self, rows: Any) -> ScaledDistribution:
-        return ScaledDistribution(self.distribution[rows], self.by, self.shift)
+        return ScaledDistribution(self.distribution[rows], self.factor, self.shift)
 
     def is_flat(self) -> Mask:
         """(n,) whether nothing is known."""
@@ -257,7 +259,7 @@ class ScaledDistribution:
 
     def std(self) -> Array:
         """(n,) standard deviations."""
-        return np.asarray(self.by * self.distribution.std())
+        return np.asarray(self.factor * self.distribution.std())
 
     def cdf(self, x: ArrayLike) -> Array:
         """(..., n) probabilities of values below."""
@@ -265,20 +267,20 @@ class ScaledDistribution:
 
     def pdf(self, x: ArrayLike) -> Array:
         """(..., n) densities."""
-        return np.asarray(self.distribution.pdf(self._before(x)) / self.by)
+        return np.asarray(self.distribution.pdf(self._before(x)) / self.factor)
 
     def ppf(self, q: ArrayLike) -> Array:
         """(..., n) quantiles."""
-        return self.mean() + self.by * (self.distribution.ppf(q) - self.distribution.mean())
+        return self.mean() + self.factor * (self.distribution.ppf(q) - self.distribution.mean())
 
     def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
         """Draws."""
         draws = self.distribution.rvs(size, random_state=random_state)
-        return self.mean() + self.by * (draws - self.distribution.mean())
+        return self.mean() + self.factor * (draws - self.distribution.mean())
 
     def _before(self, x: ArrayLike) -> Array:
         off = np.asarray(x, dtype=np.float64) - self.mean()
-        return np.asarray(self.distribution.mean() + off / self.by)
+        return np.asarray(self.distribution.mean() + off / self.factor)
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ class JointBeliefs:
         """(n, K) shares of the draws in which each arm is the best."""
         return shares_of_best(self.draws, self.allowed)
 
-    def informed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
+    def information_directed_shares(self, n_draws: int, rng: np.random.Generator) -> Array:
         """(n, K) shares of the two arms that pay least for what they tell, from draws."""
         return shares_by_draws(self.sample(n_draws, rng), self.allowed)
 
@@ -323,11 +325,11 @@ class JointBeliefs:
         """Those of some contexts."""
         return JointBeliefs(self.draws[:, rows], self.mean[rows], self.allowed[rows])
 
-    def stretched(self, by: float) -> JointBeliefs:
+    def scale_deviations(self, by: float) -> JointBeliefs:
         """The same, all draws so many times as far from their means."""
         return JointBeliefs(self.mean + by * (self.draws - self.mean), self.mean, self.allowed)
 
-    def above(self, level: float) -> Array:
+    def quantile_margins(self, level: float) -> Array:
         """(n, K) quantiles less the means."""
         return np.asarray(self.quantile(level) - self.mean)
 

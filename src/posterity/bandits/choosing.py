@@ -49,7 +49,7 @@ def choose_arms(
     The last is a function and its arguments, as :class:`Decisions` has them: probabilities are
     worked out when they are asked for.
     """
-    how = None if lean is None or k is not None else policy.lean_way(lean.df)
+    how = None if lean is None or k is not None else policy.find_kernel_policy(lean.df)
     if lean is not None and how is not None:
         places, mean, scale = lean.decide_rows(
             contexts, mask.view(np.uint8), how, policy.floor, seed, number

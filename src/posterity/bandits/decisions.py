@@ -13,7 +13,7 @@ Index = NDArray[np.intp]
 
 
 class Decisions:
-    """What was decided for n contexts.
+    """The decisions for n contexts.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Decisions:
     ) -> None:
         self.ids, self.contexts, self.expected = ids, contexts, expected
         self.arms = names[places]
-        self._places, self._picked_from = places, picked_from
+        self._arm_indices, self._picked_from = places, picked_from
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,7 +52,7 @@ class Decisions:
             int(self.ids[row]),
             self.contexts[row],
             arm.item() if isinstance(arm, np.generic) else arm,
-            self._places[row],
+            self._arm_indices[row],
             self.expected[row],
             (_row, self, row),
         )
@@ -72,11 +72,11 @@ class Decisions:
     @cached_property
     def propensity(self) -> Array:
         """(n,) probability of the arm, or ranking, that was picked."""
-        return ranking_probability(self.propensities, self._places)
+        return ranking_probability(self.propensities, self._arm_indices)
 
 
 class Decision:
-    """What was decided for one context.
+    """The decision for one context.
 
     Attributes
     ----------

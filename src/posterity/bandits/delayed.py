@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from posterity.bandits.bandit import Bandit
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import as_numbers, is_row, read_contexts
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class DelayedRewards(BaseEstimator):
         self.hold(decided, at=at, ids=ids)
         return decided
 
-    @one_at_a_time
+    @hold_model_lock
     def hold(self, decided: Decision | Decisions, *, at: float, ids: Any = None) -> Self:
         """Store decisions that the bandit made.
 
@@ -113,7 +113,7 @@ class DelayedRewards(BaseEstimator):
             self._held[name] = HeldDecision(row, arm, float(at), None)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def reward(self, ids: Any, rewards: ArrayLike) -> Self:
         """Learn the rewards of decisions; one that had been learned before is unlearned first.
 
@@ -133,7 +133,7 @@ class DelayedRewards(BaseEstimator):
         self._correct_rewards(names, values.tolist())
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def take_back(self, ids: Any) -> Self:
         """Unlearn the rewards of decisions, of one id or a sequence, and remove the decisions."""
         names = self._list_waiting_ids(ids)
@@ -142,7 +142,7 @@ class DelayedRewards(BaseEstimator):
             del self._held[name]
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def expire(self, now: float) -> list[Any]:
         """Learn the default of all decisions whose horizon has passed; returns their ids."""
         self._check_horizon()
@@ -155,7 +155,7 @@ class DelayedRewards(BaseEstimator):
         self._correct_rewards(late, [float(self.default)] * len(late))
         return late
 
-    @one_at_a_time
+    @hold_model_lock
     def release(self, before: float) -> list[Any]:
         """Remove decisions before this time that have their reward; returns their ids.
 
@@ -231,7 +231,7 @@ def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
         places = np.asarray(decided._place)[None]
         parts: tuple[Any, Any, Any] = [decided.id], decided.context, [decided.arm]
     else:
-        places = decided._places
+        places = decided._arm_indices
         parts = decided.ids, decided.contexts, decided.arms
     if places.ndim > 1:
         raise ValueError("these decisions are rankings: give decisions with one arm each")

@@ -178,7 +178,7 @@ def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
         if not is_among(name, places):
             raise ValueError(
-                f"allowed has {name!r}, which is not an arm: the arms are {list(places)}"
+                f"allowed has {name!r}, which is not an arm: use these names, {list(places)}"
             )
         mask[places[name]] = True
     return mask
@@ -272,7 +272,7 @@ def _read_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
     """Rows of decisions; one for each place of rankings."""
     several = isinstance(made, Decisions)
     X, arms = (made.contexts, made.arms) if several else ([made.context], [made.arm])
-    places = made._places if several else np.asarray(made._place)[None]
+    places = made._arm_indices if several else np.asarray(made._place)[None]
     if rewards is None:
         return X, arms, None
     earned = as_numbers(rewards) if several else as_numbers(rewards)[None]

@@ -25,7 +25,7 @@ ONE_ABOVE = 0.841
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What all policies share.
+    """Base class of policies.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Policy:
         propensities = self.propensities(beliefs, rng)
         return draw_rankings(propensities, 1, rng)[:, 0], propensities
 
-    def lean_way(self, df: float) -> tuple[int, float] | None:
+    def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
         return None
 
@@ -105,7 +105,7 @@ class ThompsonSampling(Policy):
         if not 0.0 < self.width < np.inf:
             raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
 
-    def lean_way(self, df: float) -> tuple[int, float] | None:
+    def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
         return 0, self.width
 
@@ -118,18 +118,18 @@ class ThompsonSampling(Policy):
         may = np.where(unknown.any(axis=1, keepdims=True), unknown, beliefs.allowed)
         draws = np.where(may, rng.random(may.shape), -np.inf)
         if not anything.all():
-            wide = beliefs.of(~anything).stretched(self.width)
+            wide = beliefs.of(~anything).scale_deviations(self.width)
             draws[~anything] = np.where(may[~anything], wide.sample(1, rng)[0], -np.inf)
         best = draws == draws.max(axis=1, keepdims=True)
         return np.where(best, rng.random(best.shape), -1.0).argmax(axis=1), None
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        return beliefs.stretched(self.width).probability_best()
+        return beliefs.scale_deviations(self.width).probability_best()
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpperConfidenceBound(Policy):
-    """The arm of the largest upper quantile (Kaufmann, Cappe and Garivier 2012).
+    """Choose the arm of the largest upper quantile (Kaufmann, Cappe and Garivier 2012).
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class UpperConfidenceBound(Policy):
 
     level: float = ONE_ABOVE
 
-    def lean_way(self, df: float) -> tuple[int, float] | None:
+    def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
         return 1, scales_at(self.level, df)
 
@@ -150,7 +150,7 @@ class UpperConfidenceBound(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedUpperConfidenceBound(Policy):
-    r"""The arm of the largest bound, whose width is drawn (Vaswani and others 2020).
+    r"""Choose the arm of the largest bound, whose width is drawn (Vaswani and others 2020).
 
     The bound is the mean and :math:`z` standard deviations, with one :math:`z` for all arms, half a
     normal distribution's. So arms are the best on intervals of z, and their probabilities are in
@@ -180,13 +180,13 @@ class RandomizedUpperConfidenceBound(Policy):
         if not 0.0 < self.width < np.inf:
             raise ValueError(f"width is {self.width}: it must be above 0, as in 0.5")
 
-    def lean_way(self, df: float) -> tuple[int, float] | None:
+    def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
         return 2, self.width * scales_at(ONE_ABOVE, df)
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
-        spread = np.maximum(beliefs.above(ONE_ABOVE), 0.0)
+        spread = np.maximum(beliefs.quantile_margins(ONE_ABOVE), 0.0)
         return envelope_shares(
             np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
         )
@@ -194,9 +194,9 @@ class RandomizedUpperConfidenceBound(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Policy):
-    """The arm of the largest expected reward."""
+    """Choose the arm of the largest expected reward."""
 
-    def lean_way(self, df: float) -> tuple[int, float] | None:
+    def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
         return 1, 0.0
 
@@ -206,14 +206,14 @@ class Greedy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(Greedy):
-    """The arm of the largest expected reward, but for a share ``floor`` that all arms have."""
+    """Choose the arm of the largest expected reward, or any arm with probability ``floor``."""
 
     floor: float = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax(Policy):
-    """Probabilities in proportion to exp(mean / temperature).
+    """Choose arms with probabilities in proportion to exp(mean / temperature).
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class Softmax(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class InverseGap(Policy):
-    """Probabilities that fall with the gap to the best arm (SquareCB; Foster and Rakhlin 2020).
+    """Choose arms less often the larger the gap to the best (SquareCB; Foster and Rakhlin 2020).
 
     Of K arms each but the best has 1 / (K + gamma gap), and the best has the rest. gamma is
     sqrt(K) over the root mean square of the arms' standard deviations, which are the regression's
@@ -255,7 +255,7 @@ class InverseGap(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class TopTwo(Policy):
-    r"""The best arm of a draw, or the best of another draw that disagrees (Russo 2020).
+    r"""Choose the best arm of a draw, or of another draw with another best arm (Russo 2020).
 
     For finding the best arm sooner than Thompson sampling would. Where arms are believed in
     independently, the probabilities are those of :class:`ThompsonSampling`, exact, and the second's
@@ -306,7 +306,7 @@ class InformationDirected(Policy):
     n_draws: int = 4 * DRAWS
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        return beliefs.informed_shares(self.n_draws, rng)
+        return beliefs.information_directed_shares(self.n_draws, rng)
 
 
 def student_propensities(

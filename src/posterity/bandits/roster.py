@@ -17,7 +17,7 @@ class Roster:
 
     Examples
     --------
-    >>> roster = Roster(("red", "blue")).without("red").added("green")
+    >>> roster = Roster(("red", "blue")).without("red").with_arm("green")
     >>> roster.names, roster.open.tolist()
     (('red', 'blue', 'green'), [0, 1, 1])
     """
@@ -69,7 +69,7 @@ class Roster:
                 "merge bandits of the same arms in the same order"
             )
 
-    def added(self, name: Any) -> Roster:
+    def with_arm(self, name: Any) -> Roster:
         """With one more arm, or one that had retired."""
         if name in self.retired:
             return replace(self, retired=tuple(one for one in self.retired if one != name))
@@ -80,7 +80,7 @@ class Roster:
     def without(self, name: Any) -> Roster:
         """With an arm that retires; ``ValueError`` where it is unknown, or the last."""
         if not is_among(name, self.places):
-            raise ValueError(f"there is no arm {name!r}: the arms are {list(self.names)}")
+            raise ValueError(f"there is no arm {name!r}: name one of {list(self.names)}")
         retired = {*self.retired, name}
         if len(retired) == len(self.names):
             raise ValueError(f"{name!r} is the last arm: add another one before it is retired")

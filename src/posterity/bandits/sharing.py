@@ -199,7 +199,7 @@ class GroupedArms(PlainArms):
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         if not is_known(self.model):
-            return beliefs_of([nothing(X)] * self.count, allowed)
+            return beliefs_of([make_flat_normals(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
         means = self.model.predict_mean_distribution(rows, groups=arms)
@@ -354,9 +354,9 @@ def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
 
 def predict_rewards(model: Any, X: Array) -> Any:
     """What a model believes of expected rewards; before any row, that nothing is known."""
-    return model.predict_mean_distribution(X) if is_known(model) else nothing(X)
+    return model.predict_mean_distribution(X) if is_known(model) else make_flat_normals(X)
 
 
-def nothing(X: Array) -> Normal:
+def make_flat_normals(X: Array) -> Normal:
     """Distributions of which nothing is known."""
     return Normal(np.zeros(len(X)), np.full(len(X), np.inf))

@@ -23,7 +23,7 @@ _HALVINGS = 50
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a bandit has decided under a watch so far.
+    """Counts and costs of the decisions of a bandit under :class:`Budget` or :class:`Baseline`.
 
     Attributes
     ----------
@@ -55,10 +55,10 @@ class Wrapper:
     policy: Any = None
     floor: ClassVar[float] = 0.0
 
-    def lean_way(self, df: float) -> None:
+    def find_kernel_policy(self, df: float) -> None:
         """None: a watch needs the beliefs of all arms."""
 
-    def chances(
+    def decision_probabilities(
         self,
         beliefs: AnyBeliefs,
         ledger: Ledger,
@@ -80,19 +80,19 @@ class Wrapper:
 
 
 @dataclass
-class Watched:
+class WrappedPolicy:
     """A wrapper with what has been decided: it decides as a policy does, and keeps the ledger."""
 
     wrapper: Wrapper
     ledger: Ledger
     names: Sequence[Any]
 
-    def lean_way(self, df: float) -> None:
+    def find_kernel_policy(self, df: float) -> None:
         """See :class:`Wrapper`."""
 
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """See :class:`Policy`."""
-        return self.wrapper.chances(beliefs, self.ledger, self.names, rng)
+        return self.wrapper.decision_probabilities(beliefs, self.ledger, self.names, rng)
 
     def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array]:
         """See :class:`Policy`."""
@@ -148,7 +148,7 @@ class Budget(Wrapper):
                 "and the number of decisions that it is for"
             )
 
-    def chances(
+    def decision_probabilities(
         self,
         beliefs: AnyBeliefs,
         ledger: Ledger,
@@ -170,7 +170,7 @@ class Budget(Wrapper):
         rng: np.random.Generator,
     ) -> tuple[Index, Array, Ledger]:
         """See :class:`Wrapper`."""
-        propensities = self.chances(beliefs, ledger, names, rng)
+        propensities = self.decision_probabilities(beliefs, ledger, names, rng)
         costs, left = self._costs(names), self.total - ledger.spent
         n = len(propensities)
         if n * costs.max() <= left:
@@ -202,7 +202,10 @@ class Budget(Wrapper):
     def _costs(self, names: Sequence[Any]) -> Array:
         unknown = [name for name in self.costs if name not in names]
         if unknown:
-            raise ValueError(f"costs has {unknown[0]!r}, but the arms are {list(names)}")
+            raise ValueError(
+                f"costs has {unknown[0]!r}, which is not an arm: give costs for some of "
+                f"{list(names)}"
+            )
         return np.array([self.costs.get(name, 0.0) for name in names], dtype=np.float64)
 
     def _price(self, ledger: Ledger, costs: Array) -> float:
@@ -238,7 +241,7 @@ class Budget(Wrapper):
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline(Wrapper):
-    """A policy that earns not much less than an arm, or shares of arms, would (Kazerouni 2017).
+    """A policy that earns not much less than a given arm, or shares of arms (Kazerouni 2017).
 
     The policy's probabilities and the baseline's are mixed, with as large a share of the policy's
     as keeps the bound of what all decisions together have lost beside the baseline, in
@@ -283,7 +286,7 @@ class Baseline(Wrapper):
         if not 0.5 <= self.level < 1.0:
             raise ValueError(f"level is {self.level}: it must be at least 0.5, and below 1")
 
-    def chances(
+    def decision_probabilities(
         self,
         beliefs: AnyBeliefs,
         ledger: Ledger,
@@ -338,13 +341,17 @@ class Baseline(Wrapper):
         given = self.arm if isinstance(self.arm, Mapping) else {self.arm: 1.0}
         unknown = [name for name in given if name not in names]
         if unknown:
-            raise ValueError(f"the baseline is {unknown[0]!r}, but the arms are {list(names)}")
+            raise ValueError(
+                f"the baseline is {unknown[0]!r}, which is not an arm: give one of {list(names)}"
+            )
         shares = np.array([given.get(name, 0.0) for name in names], dtype=np.float64)
         if not (shares.min() >= 0.0 and abs(shares.sum() - 1.0) < 1e-6):
             raise ValueError(f"the baseline's shares are {dict(given)}: they must sum to 1")
         return shares
 
 
-def watched(policy: Policy | Wrapper, ledger: Ledger, names: Sequence[Any]) -> Policy | Watched:
+def wrap_policy(
+    policy: Policy | Wrapper, ledger: Ledger, names: Sequence[Any]
+) -> Policy | WrappedPolicy:
     """A policy that can decide: as it is, or with what has been decided under its watch."""
-    return Watched(policy, ledger, names) if isinstance(policy, Wrapper) else policy
+    return WrappedPolicy(policy, ledger, names) if isinstance(policy, Wrapper) else policy

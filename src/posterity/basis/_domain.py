@@ -167,7 +167,8 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if len(bad):
             row, feature = (int(index) for index in bad[0])
             raise ValueError(
-                f"{self._where(X, row, feature)} (the first of {len(bad)}): give a wider domain=, "
+                f"{self._describe_cell(X, row, feature)} (the first of {len(bad)}): give a "
+                "wider domain=, "
                 f"or outside={self._list_ways_inside()}"
             )
 
@@ -178,14 +179,14 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             middle, half = self._middle_and_half()
             distance = np.abs(X[row] / 2.0 - middle / 2.0) / np.where(half > 0.0, half, 1.0)
             raise ValueError(
-                f"{self._where(X, row, int(distance.argmax()))}, so far out that "
+                f"{self._describe_cell(X, row, int(distance.argmax()))}, so far out that "
                 f"{type(self).__name__} overflows: drop such rows, or use outside='clip'"
             )
 
     def _list_ways_inside(self) -> str:
         return " or ".join(repr(way) for way in self._ways_outside if way != "raise")
 
-    def _where(self, X: Array, row: int, feature: int) -> str:
+    def _describe_cell(self, X: Array, row: int, feature: int) -> str:
         low, high = self.domain_[feature]
         return (
             f"feature {self._label(feature)} is {X[row, feature]:g} in row {row}, outside its "

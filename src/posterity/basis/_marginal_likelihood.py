@@ -28,7 +28,7 @@ LEAST_LOG_NOISE = math.log(1e-8)
 
 
 @dataclass(frozen=True)
-class Learned:
+class FittedProcess:
     """The most probable process: in the unit of the features, of targets of unit variance.
 
     Attributes
@@ -45,7 +45,7 @@ class Learned:
 
 def maximize_posterior(
     X: Array, y: ArrayLike | None, kernel: str, parts: Sequence[Array] = (), seed: int = 0
-) -> Learned:
+) -> FittedProcess:
     """Maximise the posterior density of length scales, variances and noise.
 
     Parameters
@@ -107,7 +107,7 @@ def maximize_posterior(
                 options={"maxiter": MOST_STEPS},
             ).x
     logs = found[X.shape[1] : -1]
-    return Learned(np.exp(found[: X.shape[1]]) * unit, np.exp(logs))
+    return FittedProcess(np.exp(found[: X.shape[1]]) * unit, np.exp(logs))
 
 
 class _Problem:

@@ -23,7 +23,7 @@ MOST_HYPOTHESES = 256
 
 
 class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A basis of its own for each column, or for a few together; all others stay straight lines.
+    """A separate basis for each column, or group of columns; all others remain linear.
 
     Functions come in the order of the bases, straight lines last.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class Basis(Protocol):
-    """A transformer that makes the columns of a linear model and never learns after ``fit``.
+    """Protocol of bases: transformers that compute the columns of a linear model.
 
     A model calls ``sklearn.base.clone(basis).fit(X, y)`` on its first batch, once, and
     ``transform`` on every batch after; a row must have the same columns in whichever batch it
@@ -25,7 +25,7 @@ class Basis(Protocol):
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fix what is not a parameter, from ``X`` (n, d) and, it may be, ``y`` (n, q)."""
+        """Learn the domain from ``X`` (n, d) and possibly ``y`` (n, q)."""
 
     def transform(self, X: Any) -> Any:
         """Columns (n, m) at the rows ``X`` (n, d)."""

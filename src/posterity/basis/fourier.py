@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 class Fourier(DomainTransformer):
-    """Sines and cosines of each feature: functions that repeat themselves.
+    """Sines and cosines of each feature, for periodic functions.
 
     Parameters
     ----------

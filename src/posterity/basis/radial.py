@@ -74,7 +74,7 @@ class RadialBasis(LocalFunctions):
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         d = X.shape[1]
-        centers = self._places(X)
+        centers = self._place_centers(X)
         width = None if self.width is None else check_positive("width", self.width, d)
         if width is None and isinstance(centers, list):
             width = np.array(
@@ -84,7 +84,7 @@ class RadialBasis(LocalFunctions):
             raise ValueError("width is None: bumps around points in several features need a width")
         self.centers_, self.width_ = centers, width
 
-    def _places(self, X: Array) -> list[Array] | Array:
+    def _place_centers(self, X: Array) -> list[Array] | Array:
         d = X.shape[1]
         if isinstance(self.centers, str):
             check_choice("centers", self.centers, ("even", "quantiles"))

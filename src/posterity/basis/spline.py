@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class Spline(LocalFunctions):
-    """B-splines of each feature: smooth pieces of polynomials that join at knots.
+    """B-splines of each feature: piecewise polynomials that join smoothly at knots.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Spline(LocalFunctions):
 
     def _use(self, splines: list[SplineTransformer]) -> None:
         """Take these splines, and their polynomials for single rows."""
-        self._splines, self._pieces = splines, Pieces.of(splines)
+        self._splines, self._pieces = splines, PiecewisePolynomials.of(splines)
 
     def _read_given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
@@ -126,7 +126,7 @@ class Spline(LocalFunctions):
 
     def _columns(self, X: Array) -> Array:
         if len(X) == 1:
-            return self._pieces.at(X[0])[None]
+            return self._pieces.evaluate_row(X[0])[None]
         pieces = [
             spline.transform(np.ascontiguousarray(X[:, [feature]]))
             for feature, spline in enumerate(self._splines)
@@ -142,7 +142,7 @@ class Spline(LocalFunctions):
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PiecewisePolynomials:
     """Splines of d features as the polynomials that they are between knots, c knots at most.
 
     A piece starts at each knot, and one before the first, which like that after the last is a line.
@@ -170,7 +170,7 @@ class Pieces:
             kept[feature, : table.shape[2]] = True
         return cls(starts, tables, np.flatnonzero(kept))
 
-    def at(self, x: Array) -> Array:
+    def evaluate_row(self, x: Array) -> Array:
         """Columns (m,) at one row (d,)."""
         features = np.arange(len(x))
         which = (self.starts[:, 1:] <= x[:, None]).sum(axis=1)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging.members import get_final_step
 from posterity.calibration.prediction import ConformalPrediction
-from posterity.calibration.scores import Units
+from posterity.calibration.scores import PredictionScales
 from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, get_current_ends
 from posterity.calibration.wrapper import OnlineWrapper
 
@@ -189,7 +189,7 @@ class Conformal(OnlineWrapper):
     def _learn_predictions(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
-        units = Units.of(predictive)
+        units = PredictionScales.of(predictive)
         ends = self._state.learn(units.scores(y, weights), return_predictions)
         return (
             None

@@ -21,7 +21,7 @@ NEAREST = 1e-12
 
 
 class ConformalForecaster(BaseEstimator):
-    """A forecaster whose intervals are moved by how often outcomes have lately been outside.
+    """Wraps a forecaster so that its intervals have their stated coverage at each step.
 
     For each step ahead by itself: the forecast of step k that was made at a row is scored when its
     outcome has come, k rows later, and moves the ends of the intervals of step k from then on. The

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.calibration.scores import Units
+from posterity.calibration.scores import PredictionScales
 from posterity.distributions import LogNormalCounts
 
 Array = NDArray[np.float64]
 
 
 class ConformalPrediction:
-    """Predictions of :class:`Conformal`, one per row: intervals are its own, the rest the model's.
+    """Predictions of :class:`Conformal`: conformal intervals, and all else from the model.
 
     ``mean var std median pdf logpdf cdf sf ppf crps rvs is_flat shape`` are those of ``model``, so
     a ``ppf`` and an end of an interval may differ: the one is what the model believes, the other
@@ -44,7 +44,9 @@ class ConformalPrediction:
 
     __slots__ = ("_units", "ends", "levels", "model")
 
-    def __init__(self, model: Any, levels: Array, ends: Array, units: Units | None = None) -> None:
+    def __init__(
+        self, model: Any, levels: Array, ends: Array, units: PredictionScales | None = None
+    ) -> None:
         self.model, self.levels, self.ends = model, levels, ends
         self._units = units
 
@@ -83,7 +85,7 @@ class ConformalPrediction:
             raise ValueError(
                 f"level must lie between 0 and 1, but it is {level:g}; give 0.95 for a 95% interval"
             )
-        units = Units.of(self.model) if self._units is None else self._units
+        units = PredictionScales.of(self.model) if self._units is None else self._units
         shape = self.model.shape
         below, above = self._scores(level)
         low, high = (np.broadcast_to(units.targets(ends), shape or (1,)) for ends in (below, above))

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class Recalibrated(OnlineWrapper):
-    """A model whose predictive distributions are mapped to how often things have happened.
+    """Wraps a model, and maps its predictive distributions to observed frequencies.
 
     Where the model says 10% and 30% of the last targets fell, it now says about 30%: the cdf
     becomes R(F(y)), with R learned from the probability integral transforms F(y) of past rows

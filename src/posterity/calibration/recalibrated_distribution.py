@@ -33,7 +33,7 @@ def find_bin(probabilities: Array) -> NDArray[np.intp]:
 
 
 class RecalibratedDistribution(RowDistribution):
-    """Predictions of :class:`Recalibrated`, one per row: all methods are those of the mapped one.
+    """Predictions of :class:`Recalibrated`: all methods use the mapped distribution.
 
     With the model's cdf F and a map R of [0, 1] on itself, linear within each of B bins, the cdf
     is R(F(y)), and the density f(y) R'(F(y)). Mean, variance and CRPS are sums over four nodes in

@@ -13,7 +13,7 @@ from posterity.kernel import normal_scores, targets_at
 Array = NDArray[np.float64]
 
 
-class Units(NamedTuple):
+class PredictionScales(NamedTuple):
     """Centre and spread of predictions, (n,) or (1,) for all; df where they are Student-t."""
 
     loc: Array
@@ -21,7 +21,7 @@ class Units(NamedTuple):
     df: Array | None
 
     @classmethod
-    def of(cls, distribution: Any) -> Units:
+    def of(cls, distribution: Any) -> PredictionScales:
         """Location and scale where there are, mean and standard deviation of all others."""
         df: Array | None = None
         if isinstance(distribution, LocationScale):

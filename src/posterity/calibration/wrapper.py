@@ -15,7 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from posterity.averaging import inputs
-from posterity.averaging.members import check_member, fresh, get_final_step, transform_for_last
+from posterity.averaging.members import (
+    check_member,
+    copy_unfitted,
+    get_final_step,
+    transform_for_last,
+)
 from posterity.distributions._limits import interval_ends
 from posterity.factor import Rows
 from posterity.linear import BayesianLinearRegression
@@ -27,7 +32,7 @@ from posterity.linear.inputs import (
     refuse_no_weight,
     refuse_unusable,
 )
-from posterity.linear.named import as_read
+from posterity.linear.named import wrap_read_rows
 from posterity.transaction import all_or_nothing, branch_of
 
 Array = NDArray[np.float64]
@@ -69,7 +74,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any) -> Self:
-        """Forget everything and learn these rows, in their order.
+        """Learn these rows in their order, starting anew.
 
         Each is predicted before it is learned, which is what the calibration learns from.
 
@@ -169,7 +174,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         2.0
         """
         learner = self if self._state is not None else self._copy_unfitted()
-        row = learner._one(x, reset=learner is not self).with_target(y, weight)
+        row = learner._read_row(x, reset=learner is not self).with_target(y, weight)
         if time is None and (model := self._lean_model()) is not None:
             predictive = _predict_one(model, row)
             self._learn_predictions(predictive, row.y, row.weights, return_predictions=False)
@@ -220,7 +225,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         7.0
         """
         self._learned_model  # noqa: B018  (raises where nothing was learned)
-        row = self._one(x, reset=False).array
+        row = self._read_row(x, reset=False).array
         return float(self._mean(transform_for_last(self.model_, row))[0])
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
@@ -235,8 +240,8 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         True
         """
         self._learned_model  # noqa: B018  (raises where nothing was learned)
-        row = self._one(x, reset=False).array
-        return self.predict_distribution(as_read(self, cast(Array, row)))[0]
+        row = self._read_row(x, reset=False).array
+        return self.predict_distribution(wrap_read_rows(self, cast(Array, row)))[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95
@@ -294,7 +299,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 f"{type(self).__name__} can't wrap {type(get_final_step(self.model)).__name__}, a "
                 "classifier: labels have no intervals; give a regressor"
             )
-        new._state, new.model_ = new._make_state(), fresh(self.model)
+        new._state, new.model_ = new._make_state(), copy_unfitted(self.model)
         return new
 
     def _branch(self) -> Self:
@@ -352,7 +357,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
         return table and isinstance(self.model, Pipeline)
 
-    def _one(self, x: ArrayLike | Mapping[str, float], *, reset: bool) -> inputs.Rows:
+    def _read_row(self, x: ArrayLike | Mapping[str, float], *, reset: bool) -> inputs.Rows:
         if isinstance(self.model, Pipeline) and isinstance(x, Mapping):
             raise TypeError(
                 "x is a mapping, and the model a pipeline: give data frames of one row to "

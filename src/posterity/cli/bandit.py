@@ -23,7 +23,7 @@ def run(output: str) -> None:
     from posterity.plots.decisions import plot_decisions
 
     path = check_path(output)
-    X, digits = pictures()
+    X, digits = load_digits_in_mixed_order()
     arms, rewards, chances = decisions(X, digits)
     log = Log.of(X, arms, rewards, propensities=chances, names=range(10))
     evaluation = evaluate(log, {"uniform": "uniform", "always 1": 1, "bandit": "logged"}, ["snips"])
@@ -47,7 +47,7 @@ def run(output: str) -> None:
     click.echo(f"\nRewards and propensities along time are drawn in {path}")
 
 
-def pictures() -> tuple[Array, NDArray[Any]]:
+def load_digits_in_mixed_order() -> tuple[Array, NDArray[Any]]:
     """scikit-learn's digits in mixed order: means of four pixels (1797, 16), and what they are."""
     from sklearn.datasets import load_digits
 
@@ -72,4 +72,4 @@ def decisions(X: Array, digits: NDArray[Any]) -> tuple[NDArray[Any], Array, Arra
     return arms, earned, chances
 
 
-__all__ = ["decisions", "pictures", "run"]
+__all__ = ["decisions", "load_digits_in_mixed_order", "run"]

@@ -69,21 +69,21 @@ Models: words with plus signs between, at most one of each kind.
     "--settings",
     metavar="FILE.toml",
     type=click.Path(),
-    help="Defaults of the options, by their names; those of one verb under its name, as [fit].  "
+    help="File with defaults of options, by their names; those of one verb under its name, "
+    "as in [fit].  "
     "[default: posterity.toml in this folder, if there is one]",
 )
 @click.pass_context
 def posterity(ctx: click.Context, settings: str | None) -> None:
-    """Bayesian regression on data that keeps coming.
+    """Bayesian regression on streams of data.
 
-    evaluate and compare predict every row of a file, with an interval, by a model that has learned
-    only the rows before it; then it is learned. The scores that result are honest: no row was known
-    before it was predicted.
+    evaluate and compare predict every row of a file before the model learns it, and score these
+    predictions.
 
-    fit keeps a model in a file; update teaches it more rows, unlearn takes rows back, merge joins
-    models that learned apart, predict tells what new rows will bring, and show tells what was
-    learned. forecast says what comes in the next steps of series. experiment compares arms that
-    were chosen at random, and off-policy judges policies by the log of another one.
+    fit learns a file and saves the model. update learns more rows, unlearn removes rows, and merge
+    combines models that learned different rows. predict predicts new rows, and show prints what a
+    model has learned. forecast forecasts the next steps of series. experiment compares the arms of
+    a randomised experiment, and off-policy evaluates policies from the log of another one.
     """
     run_guarded(_take_settings, ctx, settings)
 
@@ -101,14 +101,14 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @options(*TABLE, "log_target", "period", "slices", *WIDE)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
-    """Predict, then learn, every row of FILE, and score the predictions.
+    """Predict every row of FILE before learning it, and score the predictions.
 
     FILE is CSV (.csv, .tsv, .txt, also with .gz; column names in the first line), JSON
     lines (.jsonl, .ndjson, also with .gz; an object in each line), Parquet (.parquet) or Arrow
     (.arrow, .feather), a folder or pattern ('rides-*.csv') of such files, or - for standard input.
-    It is read in batches, never whole. Numbers and booleans are used as they
-    are. Text columns are categories: their levels are those of the first batch, and a level that
-    turns up later counts as none of them. Dates are refused, unless --dates says what they become.
+    It is read in batches. Numbers and booleans are used as they are. Text columns are categories
+    with the levels of the first batch; later levels count as none of these. Dates are refused,
+    unless --dates says how to use them.
     """
     from posterity.cli.evaluate import Settings, run
 
@@ -126,7 +126,7 @@ def evaluate(**options: Any) -> None:
     metavar="a,b+c,...",
     multiple=True,
     callback=models,
-    help="Models to compare, with commas between; their words are listed below.",
+    help="Models to compare, separated by commas. The words are listed below.",
 )
 @click.option(
     "--loss",
@@ -138,17 +138,17 @@ def evaluate(**options: Any) -> None:
 @options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
 @options("missing", *TABLE, "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
-    """Let several models predict, then learn, every row of FILE, and rank them.
+    """Predict every row of FILE with several models before learning it, and rank the models.
 
-    All models predict the same rows, so their losses are compared in pairs; standard errors allow
-    for rows that go together in time (Diebold and Mariano 1995). FILE is read as by evaluate.
+    All models predict the same rows, so their losses are compared in pairs. Standard errors allow
+    for correlation along time (Diebold and Mariano 1995). FILE is read as by evaluate.
     """
     from posterity.cli.compare import Settings, run
 
     run_guarded(run, Settings(**options, command=describe_command()))
 
 
-@posterity.command(short_help="See it work, and draw a figure.")
+@posterity.command(short_help="Run an example, and draw a figure.")
 @click.argument(
     "what", type=click.Choice(["rides", "diabetes", "drift", "bandit", "clicks"]), default="rides"
 )
@@ -162,7 +162,7 @@ def compare(**options: Any) -> None:
     "--data",
     metavar="rides.csv",
     type=click.Path(dir_okay=False),
-    help="With rides: write the table as well, to try the other verbs on.",
+    help="With rides: also write the table, to try the other verbs on.",
 )
 @click.option(
     "--open/--no-open",
@@ -171,23 +171,24 @@ def compare(**options: Any) -> None:
     help="Whether to open the figure.  [default: on a terminal]",
 )
 def demo(what: str, output: str | None, data: str | None, opened: bool | None) -> None:
-    """Predict, then learn, a stream row by row, and draw how it went.
+    """Predict each row of a stream before learning it, and draw the results.
 
-    rides (the default): 4,000 simulated taxi rides, with dates, categories, holes and a few fares
-    that are wrong. Draws the intervals of the last of them, and how often intervals held.
+    rides (the default): 4,000 simulated taxi rides, with dates, categories, missing values and a
+    few wrong fares. Draws the intervals of the last rides, and the coverage.
 
-    diabetes: scikit-learn's set of 442 patients (Efron, Hastie, Johnstone and
-    Tibshirani 2004): ten measurements of each patient, and the progression of the disease a year
-    later. Draws coverage and error along time.
+    diabetes: scikit-learn's data on 442 patients (Efron, Hastie, Johnstone and Tibshirani 2004),
+    with ten measurements of each patient, and the progression of the disease a year later. Draws
+    coverage and error along time.
 
     drift: a line that turns into another one (Halford 2020), 250 rows. Compares ways to forget,
     and draws their errors along time.
 
-    bandit: scikit-learn's 1,797 written digits; which one it is is decided, and only whether that
-    was right is learned. Draws rewards and propensities along time, and judges others by the log.
+    bandit: scikit-learn's 1,797 written digits. The bandit chooses a digit, and learns only whether
+    the choice was right. Draws rewards and propensities along time, and evaluates other policies
+    from the log.
 
-    clicks: 50,000 simulated views of pages, with some 30,000 levels in eight columns. Draws the log
-    loss along time, beside that of the true probabilities, and how often a probability came true.
+    clicks: 50,000 simulated page views, with some 30,000 levels in eight columns. Draws the log
+    loss along time, with that of the true probabilities, and the calibration of the probabilities.
     """
     work = f"posterity.cli.{'demo' if what == 'diabetes' else what}"
     path = output or ("posterity-demo.png" if what == "rides" else f"posterity-demo-{what}.png")
@@ -214,29 +215,29 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 def serve(folder: str, **how: Any) -> None:
     """Serve experiments and predictors from FOLDER, until stopped.
 
-    Prints the address, at which there is a live page for a browser, and at the first start a token
-    of role admin. What was answered is on the disk.
+    Prints its address, which shows a live page in a browser, and at the first start a token of role
+    admin. Everything is written to disk before it is answered.
     """
     from posterity.cli.serve import run
 
     run_guarded(run, folder, **how)
 
 
-@posterity.command(short_help="Work a served decision out anew.")
+@posterity.command(short_help="Compute a served decision again.")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.argument("experiment")
 @click.argument("decision")
 @click.option("--database", metavar="URL", help="As in serve.")
 def audit(folder: str, experiment: str, decision: str, database: str | None) -> None:
-    """Draw DECISION of EXPERIMENT again, from the log in FOLDER, and compare."""
+    """Compute DECISION of EXPERIMENT again from the log in FOLDER, and compare."""
     from posterity.cli.serve import run_audit
 
     run_guarded(run_audit, folder, experiment, decision, database)
 
 
-@posterity.group("import", short_help="Take over the log of another service.")
+@posterity.group("import", short_help="Import the log of another service.")
 def import_() -> None:
-    """Take over the log of another service into an experiment of ours."""
+    """Import the log of another service into an experiment."""
 
 
 @import_.command("dsjson", short_help="A log of Vowpal Wabbit or Azure Personalizer.")
@@ -245,11 +246,10 @@ def import_() -> None:
 @click.argument("experiment")
 @click.option("--database", metavar="URL", help="As in serve.")
 def import_dsjson(file: str, folder: str, experiment: str, database: str | None) -> None:
-    """Import FILE into EXPERIMENT of the service in FOLDER, which must not run meanwhile.
+    """Import FILE into EXPERIMENT of the service in FOLDER, which must not be running.
 
-    An experiment that is not there is created with the arms and features of FILE. The logged
-    propensities are kept, and rewards are learned in order. What was imported before is left as
-    it is.
+    If there is no such experiment, it is created with the arms and features of FILE. The logged
+    propensities are kept, and rewards are learned in order. Decisions imported earlier are skipped.
     """
     from posterity.cli.serve import run_import
 

@@ -9,15 +9,21 @@ from dataclasses import dataclass, replace
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import about, check_lags, explain_empty_table, notes, progress_bar
+from posterity.cli.evaluate import (
+    check_lags,
+    describe_report,
+    explain_empty_table,
+    notes,
+    progress_bar,
+)
 from posterity.cli.models import build, parse
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
-from posterity.cli.tables import TableSettings, called, table_path
+from posterity.cli.tables import TableSettings, name_input, table_path
 from posterity.cli.text import say_note
 from posterity.evaluation import compare_predictions
-from posterity.report import Survey, comparison_report
+from posterity.report import ColumnSummaries, comparison_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +46,7 @@ class Settings(TableSettings):
 def run(settings: Settings) -> None:
     """Read, let all models predict and learn, rank them."""
     with table_path(settings.file) as path:
-        _run(replace(settings, file=called(settings.file)), path)
+        _run(replace(settings, file=name_input(settings.file)), path)
 
 
 def _run(settings: Settings, path: str) -> None:
@@ -52,7 +58,7 @@ def _run(settings: Settings, path: str) -> None:
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
         raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")
-    survey = Survey(table)
+    survey = ColumnSummaries(table)
     shown = not settings.quiet and sys.stderr.isatty()
     with explain_empty_table(settings, table), progress_bar(table, shown=shown) as advance:
         comparison = compare_predictions(
@@ -66,7 +72,7 @@ def _run(settings: Settings, path: str) -> None:
             progress=advance,
         )
     if page is not None:
-        write_text(comparison_report(comparison, about(settings, table, survey)), page)
+        write_text(comparison_report(comparison, describe_report(settings, table, survey)), page)
     if settings.as_json:
         document = {"file": settings.file, "target": settings.target, **comparison.to_dict()}
         click.echo(json.dumps(document, allow_nan=False))

@@ -66,14 +66,16 @@ reward = click.option(
     metavar="a,b,...",
     multiple=True,
     callback=group.names,
-    help="Columns known before an arm was chosen: what they explain makes no interval wider.",
+    help="Columns known before the arm was chosen. They make intervals narrower.",
 )
-@click.option("--control", metavar="ARM", help="What others are compared with.  [default: first]")
+@click.option(
+    "--control", metavar="ARM", help="Arm that others are compared with.  [default: the first]"
+)
 @click.option(
     "--shares",
     metavar="A=0.5,B=0.5",
     callback=group.shares,
-    help="How often each arm was to be chosen.  [default: all alike]",
+    help="Planned share of each arm.  [default: equal shares]",
 )
 @every_propensity
 @click.option(
@@ -81,25 +83,27 @@ reward = click.option(
     default=0.0,
     show_default=True,
     type=click.FloatRange(0.0),
-    help="A difference that would not matter: the experiment may end for lack of a larger one.",
+    help="Smallest difference that matters: the experiment also ends when none is larger.",
 )
 @options("model")
 @level
 @missing
 @options("report", "as_json", "quiet")
 def experiment(**settings: Any) -> None:
-    """Say which arm of FILE earns most, and whether that is sure.
+    """Compare the arms of an experiment in FILE, with intervals that hold at all times.
 
-    A row is a visitor: the arm that was chosen at random, and what it earned. Intervals hold at all
-    times and for all arms together, so the file may be looked at as often as it grows, and the
-    experiment be stopped as soon as it is decided. FILE is read as by evaluate.
+    A row is a visitor, with the arm that was chosen at random and its reward. Intervals hold at all
+    times and for all arms together, so you may look as often as the file grows, and stop the
+    experiment as soon as it is decided. FILE is read as by evaluate.
     """
     from posterity.cli.experiment import Settings, run
 
     run_guarded(run, Settings(**settings, command=describe_command()))
 
 
-@click.command("off-policy", epilog=OFF_POLICY, short_help="Judge policies by another one's log.")
+@click.command(
+    "off-policy", epilog=OFF_POLICY, short_help="Evaluate policies from the log of another one."
+)
 @table
 @click.option(
     "--policy",
@@ -112,7 +116,9 @@ def experiment(**settings: Any) -> None:
 )
 @arm
 @reward
-@click.option("--propensity", metavar="COLUMN", help="Probability that the chosen arm had.")
+@click.option(
+    "--propensity", metavar="COLUMN", help="Column with the probability of the chosen arm."
+)
 @every_propensity
 @options("features", "drop")
 @click.option(
@@ -120,23 +126,24 @@ def experiment(**settings: Any) -> None:
     "methods",
     multiple=True,
     type=click.Choice(["replay", "ips", "snips", "dm", "dr", "switch_dr", "dr_shrinkage"]),
-    help="How values are estimated. May be given more than once.  [default: snips and dr]",
+    help="Method of estimation. May be given more than once.  [default: snips and dr]",
 )
 @click.option(
     "--reward-range",
     metavar="LOW,HIGH",
     callback=group.pair,
-    help="What rewards can be: the anytime interval of ips is then exact.",
+    help="Least and largest possible reward; makes the anytime interval of ips exact.",
 )
 @level
 @missing
 @options("report", "as_json", "quiet")
 def off_policy(**settings: Any) -> None:
-    """Say what policies would have earned, from the log of another one.
+    """Estimate what policies would have earned, from the log of another one.
 
-    A row of FILE is a decision: its context, the arm that was chosen, with what probability, and
-    what it earned. Where the log has no support for a policy the answer is a reason, not a number.
-    FILE is read as by evaluate; a .dsjson file is one of Vowpal Wabbit or Azure Personalizer.
+    A row of FILE is a decision, with its context, the arm that was chosen, the probability of that
+    choice, and the reward. If the log has no support for a policy, the answer is a reason instead
+    of a number. FILE is read as by evaluate; a .dsjson file is a log of Vowpal Wabbit or Azure
+    Personalizer.
     """
     from posterity.cli.off_policy import Settings, run
 

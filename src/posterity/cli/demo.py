@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from posterity.cli.pages import replacing
+from posterity.cli.pages import replace_atomically
 from posterity.cli.report import print_report
 from posterity.evaluation import progressive_validation
 
@@ -48,5 +48,5 @@ def check_path(output: str, option: str = "--output") -> Path:
 
 def write_png(figure: Any, path: Path, dpi: int = 150) -> None:
     """Write a figure, whole or not at all."""
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         figure.savefig(file, format="png", dpi=dpi)

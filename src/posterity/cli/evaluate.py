@@ -19,7 +19,7 @@ from posterity.cli.models import COUNTS, build, parse_one
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
-from posterity.cli.tables import TableSettings, called, table_path
+from posterity.cli.tables import TableSettings, name_input, table_path
 from posterity.cli.text import say_note
 from posterity.cli.wide import WideSettings, build_wide, open_wide_table
 from posterity.evaluation import (
@@ -31,7 +31,7 @@ from posterity.evaluation import (
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
 from posterity.io import TableStream
 from posterity.io.missing import describe_holes
-from posterity.report import About, Survey, validation_report
+from posterity.report import About, ColumnSummaries, validation_report
 
 FOLLOWED_PLACES = 40
 # Intervals of Poisson counts that vary so many times more hold 9 of 10 at best, not 95%.
@@ -64,7 +64,7 @@ def run(settings: Settings) -> None:
     if settings.time is not None and settings.delay:
         raise ValueError("--time and --delay can't go together: rows would be learned out of order")
     with table_path(settings.file) as path:
-        _run(replace(settings, file=called(settings.file)), path)
+        _run(replace(settings, file=name_input(settings.file)), path)
 
 
 def _run(settings: Settings, path: str) -> None:
@@ -120,7 +120,7 @@ def _run_wide(settings: Settings, model: Any, path: str) -> None:
                     model, table, levels=settings.levels, progress=advance
                 )
             if settings.as_json:
-                click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+                click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
             else:
                 print_report(result, _title(settings, table), forgetting=settings.forgetting)
     for note in () if settings.quiet else notes(table):
@@ -142,7 +142,7 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_classification(model, table, progress=advance)
     if settings.as_json:
-        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
     else:
         print_labels(result, _title(settings, table))
 
@@ -150,11 +150,11 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
 def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
     """The share of targets below, and the loss that quantiles minimise."""
     _refuse_others(settings, "quantiles")
-    survey = Survey(table)
+    survey = ColumnSummaries(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         result = progressive_quantiles(model, survey, progress=advance)
     if settings.as_json:
-        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
     else:
         print_quantiles(result, _title(settings, table))
     _warn_of_leaks(settings, table, survey)
@@ -177,7 +177,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
             )
 
 
-def _warn_of_leaks(settings: Settings, table: TableStream, survey: Survey) -> None:
+def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummaries) -> None:
     """Features that tell the target, and values far out, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
@@ -196,7 +196,7 @@ def _find_overdispersion(model: Any) -> Iterator[str]:
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
     page = None if settings.report is None else check_page(settings.report)
-    survey = Survey(table)
+    survey = ColumnSummaries(table)
     with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
         scored = LoggedModel(model) if settings.log_target else model
         result = progressive_validation(
@@ -210,7 +210,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             progress=advance,
         )
     if page is not None:
-        subject = about(settings, table, survey)
+        subject = describe_report(settings, table, survey)
         subject = replace(
             subject,
             problems=[*subject.problems, *_find_overdispersion(model)],
@@ -225,7 +225,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
         )
         write_text(html, page)
     if settings.as_json:
-        click.echo(json.dumps(_document(settings, table, result), allow_nan=False))
+        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
     else:
         print_report(result, _title(settings, table), forgetting=settings.forgetting)
     _warn_of_leaks(settings, table, survey)
@@ -241,7 +241,7 @@ def _title(settings: Settings, table: TableStream) -> str:
     return f"{settings.file}: {settings.target}, predicted from {n_features}"
 
 
-def _document(
+def _make_document(
     settings: Settings,
     table: TableStream,
     result: ValidationResult | ClassificationResult | QuantileResult,
@@ -261,7 +261,7 @@ def _document(
     }
 
 
-def about(settings: Any, table: TableStream, survey: Survey) -> About:
+def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) -> About:
     """What a report on a file is about."""
     logged = getattr(settings, "log_target", False)
     shown = {
@@ -318,7 +318,7 @@ def notes(
         )
 
 
-def nothing_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
+def explain_no_rows_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
     """What to say where no row is left to work on; what has no value has no mean to learn."""
     n = table.n_rows_read
     if n <= table.n_before:
@@ -339,7 +339,7 @@ def explain_empty_table(settings: TableSettings, table: TableStream) -> Iterator
         yield
     except ValueError as error:
         if table.n_rows_read and table.n_skipped >= table.n_rows_read - table.n_before:
-            raise nothing_left(settings.file, table) from error
+            raise explain_no_rows_left(settings.file, table) from error
         raise
 
 

@@ -13,7 +13,7 @@ from posterity.cli.models import build, parse_one
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.rounds import read_arms
-from posterity.report import Line
+from posterity.report import EstimateRow
 
 # Below this p value of the sample ratio the report warns.
 _ALARMING = 0.01
@@ -62,7 +62,7 @@ def run(settings: Settings) -> None:
         remarks=remarks,
         header=HEADER,
         lines=_make_rows(test),
-        document=_document(settings, test),
+        document=_make_document(settings, test),
         shown=_format_value(settings),
     )
 
@@ -72,7 +72,9 @@ def _experiment(settings: Settings, path: str) -> Experiment:
     by_text = {str(arm): arm for arm in arms}
     for name in (settings.control, *(settings.shares or ())):
         if name is not None and name not in by_text:
-            raise ValueError(f"{name!r} is not an arm of column {settings.arm!r}: {list(by_text)}")
+            raise ValueError(
+                f"{name!r} is not an arm of column {settings.arm!r}: give one of {list(by_text)}"
+            )
     if settings.control is not None:
         arms.sort(key=lambda arm: str(arm) != settings.control)
     allocation: Any = None
@@ -108,7 +110,7 @@ def _describe(test: Experiment) -> list[str]:
     return lines
 
 
-def _make_rows(test: Experiment) -> list[Line]:
+def _make_rows(test: Experiment) -> list[EstimateRow]:
     frame, control = test.to_frame(), test.arms[0]
     lines = []
     for arm, row in zip(test.arms, frame.itertuples(), strict=True):
@@ -125,11 +127,11 @@ def _make_rows(test: Experiment) -> list[Line]:
             f"{100.0 * row.probability_best:.1f}%",
             format_number(row.expected_loss),
         )
-        lines.append(Line(str(arm), cells, row.effect, row.low, row.high))
+        lines.append(EstimateRow(str(arm), cells, row.effect, row.low, row.high))
     return lines
 
 
-def _document(settings: Settings, test: Experiment) -> dict[str, Any]:
+def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
     decided = test.decision_
     return {
         "file": settings.file,

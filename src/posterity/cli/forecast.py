@@ -16,7 +16,7 @@ import pyarrow as pa
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
 from posterity.cli.series import Columns, as_typed, without_hours
-from posterity.cli.tables import called, table_path
+from posterity.cli.tables import name_input, table_path
 from posterity.forecasting import Forecast, Forecaster
 from posterity.report import About, forecast_report
 
@@ -100,7 +100,7 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
         "features": ", ".join(settings.features or ()),
         "seasonality": ", ".join(map(str, settings.seasonality)),
     }
-    name = os.path.basename(called(settings.file))
+    name = os.path.basename(name_input(settings.file))
     return About(
         title=f"{name}: {settings.target}, {settings.horizon} steps ahead",
         target=settings.target,

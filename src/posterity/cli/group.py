@@ -92,7 +92,7 @@ def noise_precision(ctx: click.Context, option: click.Parameter, value: str) -> 
     except ValueError:
         precision = 0.0
     if not 0.0 < precision < float("inf"):
-        raise click.BadParameter(f"{value!r} is neither a positive number nor 'learned'")
+        raise click.BadParameter(f"{value!r}: give a positive number, or 'learned'")
     return precision
 
 
@@ -105,7 +105,7 @@ def prior_precision(ctx: click.Context, option: click.Parameter, value: str) -> 
     except ValueError:
         precision = -1.0
     if not 0.0 <= precision < float("inf"):
-        raise click.BadParameter(f"{value!r} is neither a number from 0 up, nor 'auto' or 'ard'")
+        raise click.BadParameter(f"{value!r}: give a number from 0 up, 'auto' or 'ard'")
     return precision
 
 

@@ -12,11 +12,11 @@ import click
 
 from posterity.cli.estimates import print_lines
 from posterity.cli.pages import check_page, write_text
-from posterity.cli.tables import called
-from posterity.report import About, Line, intervals_report
+from posterity.cli.tables import name_input
+from posterity.report import About, EstimateRow, intervals_report
 
 
-class Asked(Protocol):
+class IntervalSettings(Protocol):
     """What both verbs are asked for."""
 
     @property
@@ -33,24 +33,24 @@ class Asked(Protocol):
     def command(self) -> str: ...
 
 
-def check_report_path(settings: Asked) -> Path | None:
+def check_report_path(settings: IntervalSettings) -> Path | None:
     """Where a report is to be written, checked before anything is read."""
     return None if settings.report is None else check_page(settings.report)
 
 
 def tell(
-    settings: Asked,
+    settings: IntervalSettings,
     page: Path | None,
     *,
     title: str,
     remarks: Sequence[str],
     header: Sequence[str],
-    lines: Sequence[Line],
+    lines: Sequence[EstimateRow],
     document: Mapping[str, Any],
     shown: Mapping[str, str],
 ) -> None:
     """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
-    file = called(settings.file)
+    file = name_input(settings.file)
     if settings.as_json:
         click.echo(json.dumps(document, allow_nan=False))
     else:

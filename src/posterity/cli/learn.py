@@ -11,16 +11,16 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import make_model, nothing_left, progress_bar
+from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.log_target import check_log_target, learning_logs
 from posterity.cli.model_files import ModelFile, check_place, read_model
-from posterity.cli.tables import STANDARD_INPUT, called, table_path
+from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.wide import WideSettings, open_wide_table
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.learning import name_columns
-from posterity.io.reading import Reading
+from posterity.io.reading import ReadSettings
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
@@ -58,7 +58,7 @@ def fit(settings: FitSettings) -> None:
         learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
         _learn_once(table, learner, learn, quiet=settings.quiet)
     if table.n_rows_read - table.n_before <= table.n_skipped:
-        raise nothing_left(called(settings.file), table)
+        raise explain_no_rows_left(name_input(settings.file), table)
     notes = {**_make_notes(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
     for note in describe_reading(table):
@@ -100,7 +100,7 @@ def update(
     kept = _read(model, file, output)
     means = kept.means()
     policy = kept.missing(missing)
-    reading = Reading(
+    reading = ReadSettings(
         batch_rows=batch_rows,
         memory=memory,
         missing=means if policy in ("mean", "level") else policy,
@@ -131,7 +131,7 @@ def unlearn(
     # Means so far were those of the rows before: what was filled in then can't be known now.
     policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
     weights = kept.noted("weight", weight)
-    reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
+    reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
     forget = _method(kept, "unlearn")
     table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
     notes = dict(kept.notes)
@@ -177,7 +177,7 @@ def _read_file(
     file: str,
     learn: Callable[..., object],
     column: str,
-    reading: Reading,
+    reading: ReadSettings,
     *,
     quiet: bool,
 ) -> TableStream:
@@ -200,7 +200,7 @@ def _write(kept: ModelFile, output: str | None, notes: Mapping[str, Any]) -> Non
 
 
 def _count_rows(means: ColumnMeans) -> dict[str, Any]:
-    tallies = means.tallies()
+    tallies = means.get_sums()
     return {"means": tallies} if tallies else {}
 
 

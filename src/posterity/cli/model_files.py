@@ -14,7 +14,7 @@ from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.columns import require
 from posterity.io.missing import WAYS
-from posterity.io.reading import Reading
+from posterity.io.reading import ReadSettings
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
@@ -69,7 +69,7 @@ class ModelFile:
         noted = self.notes.get("means")
         return ColumnMeans.of(noted) if isinstance(noted, dict) else ColumnMeans()
 
-    def open(self, path: str, target: Target | None, reading: Reading) -> TableStream:
+    def open(self, path: str, target: Target | None, reading: ReadSettings) -> TableStream:
         """A table as rows of the features of the model."""
         columns = self.notes.get("columns")
         if isinstance(columns, list | tuple):

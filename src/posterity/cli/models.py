@@ -34,7 +34,7 @@ ADDITIVE = {"hsgp": {"additive": True}, "polynomial": {"interactions": False}}
 
 
 @dataclass(frozen=True)
-class Words:
+class ModelNames:
     """One model: its words by kind, "" where there is none."""
 
     text: str
@@ -44,20 +44,20 @@ class Words:
     forgetting: str = ""
 
 
-def parse_one(text: str) -> Words:
+def parse_one(text: str) -> ModelNames:
     """Read ``logistic`` or ``robust+spline``: the words of one model; raises as :func:`parse`.
 
     Examples
     --------
     >>> parse_one("Robust:3 + spline")
-    Words(text='robust:3+spline', family='robust:3', prior='', basis='spline', forgetting='')
+    ModelNames(text='robust:3+spline', family='robust:3', prior='', basis='spline', forgetting='')
     """
     if "," in text:
         raise ValueError(f"{text!r} names several models: give one, or use posterity compare")
     return _model(text)
 
 
-def parse(text: str) -> tuple[Words, ...]:
+def parse(text: str) -> tuple[ModelNames, ...]:
     """Read ``auto,flat,spline+adaptive``: models between commas, words between plus signs.
 
     Raises
@@ -81,7 +81,7 @@ def parse(text: str) -> tuple[Words, ...]:
     return found
 
 
-def _model(text: str) -> Words:
+def _model(text: str) -> ModelNames:
     kinds: dict[str, str] = {}
     words = [word.strip().lower().replace("_", "-") for word in text.split("+")]
     for word in words:
@@ -89,7 +89,7 @@ def _model(text: str) -> Words:
         if kind in kinds:
             raise ValueError(f"{text.strip()!r} has two settings for its {kind}: give one")
         kinds[kind] = word
-    return Words("+".join(words), **kinds)
+    return ModelNames("+".join(words), **kinds)
 
 
 def _kind(word: str, model: str) -> str:
@@ -140,7 +140,7 @@ def _family(word: str) -> tuple[str, dict[str, float]]:
         raise ValueError(f"{word!r}: {number!r} is not a number; as in {name}:0.9") from None
 
 
-def build(words: Words, **common: Any) -> Any:
+def build(words: ModelNames, **common: Any) -> Any:
     """The estimator; ``common`` are its parameters where no word sets them.
 
     Raises

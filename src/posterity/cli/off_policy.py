@@ -11,7 +11,7 @@ from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import check_report_path, tell
 from posterity.cli.tables import table_path
 from posterity.off_policy import Estimate, Evaluation, Log, evaluate
-from posterity.report import Line
+from posterity.report import EstimateRow
 
 METHODS = ("snips", "dr")
 HEADER = ("policy", "method", "value", "interval", "at all times", "effective rows", "note")
@@ -60,7 +60,7 @@ def run(settings: Settings) -> None:
         remarks=remarks,
         header=HEADER,
         lines=_make_rows(evaluation),
-        document=_document(settings, evaluation),
+        document=_make_document(settings, evaluation),
         shown=_format_value(settings),
     )
 
@@ -99,11 +99,11 @@ def _describe(evaluation: Evaluation, log: Log) -> list[str]:
     return lines
 
 
-def _make_rows(evaluation: Evaluation) -> list[Line]:
+def _make_rows(evaluation: Evaluation) -> list[EstimateRow]:
     return [_line(one, evaluation) for one in evaluation.estimates]
 
 
-def _line(one: Estimate, evaluation: Evaluation) -> Line:
+def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:
     def ends(low: float, high: float) -> str:
         return f"{format_number(low)} to {format_number(high)}"
 
@@ -116,10 +116,10 @@ def _line(one: Estimate, evaluation: Evaluation) -> Line:
         format_number(evaluation.support[one.policy].effective_rows),
         one.note,
     )
-    return Line(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
+    return EstimateRow(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
 
 
-def _document(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
+def _make_document(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "file": settings.file,
         "n_rows": evaluation.rows,

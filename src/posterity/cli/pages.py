@@ -12,7 +12,7 @@ from typing import IO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replace_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Write under another name, then rename: a reader never meets half a file."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def write_text(text: str, path: Path) -> None:
     """Write text in UTF-8; what can't be encoded, as a broken name from a file, is replaced."""
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

@@ -16,15 +16,15 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
-from posterity.cli.evaluate import nothing_left, progress_bar
+from posterity.cli.evaluate import explain_no_rows_left, progress_bar
 from posterity.cli.log_target import Unlogged
 from posterity.cli.model_files import check_place, read_model
-from posterity.cli.pages import replacing
-from posterity.cli.tables import called, table_path
+from posterity.cli.pages import replace_atomically
+from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import say_note
 from posterity.io.containers import container
 from posterity.io.learning import name_columns
-from posterity.io.reading import Reading
+from posterity.io.reading import ReadSettings
 
 Write = Callable[[pa.RecordBatch], None]
 
@@ -51,7 +51,7 @@ def run(
         policy: Any = kept.missing(missing)
         if policy in ("mean", "level"):
             policy = kept.means().fixed or policy  # the means in FILE, where none were learned
-        reading = Reading(batch_rows=batch_rows, memory=memory, missing=policy, keep=keep)
+        reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, keep=keep)
         table = kept.open(path, None, reading)
         shown = not quiet and output is not None and sys.stderr.isatty()
         with opened() as write, progress_bar(table, shown=shown) as advance:
@@ -63,7 +63,7 @@ def run(
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
-                raise nothing_left(called(file), table, learning=False)
+                raise explain_no_rows_left(name_input(file), table, learning=False)
     for note in () if quiet else kept.describe_reading(table):
         say_note(note)
 
@@ -119,7 +119,7 @@ def open_writer(output: str | None) -> Any:
 
     @contextmanager
     def opened() -> Iterator[Write]:
-        with replacing(path) as file, kind(file) as write:
+        with replace_atomically(path) as file, kind(file) as write:
             yield write
 
     return opened

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.cli import text
 from posterity.cli.demo import check_path, write_png
-from posterity.cli.pages import replacing
+from posterity.cli.pages import replace_atomically
 from posterity.datasets import rides_file
 
 Array = NDArray[np.float64]
@@ -62,7 +62,7 @@ def run(output: str, data: str | None) -> None:
 
 def _write_data(data: str) -> None:
     path = check_path(data, "--data")
-    with gzip.open(rides_file()) as packed, replacing(path) as file:
+    with gzip.open(rides_file()) as packed, replace_atomically(path) as file:
         file.write(packed.read())
     click.echo(f"The rides are in {path}: try posterity evaluate {path} --target fare "
                "--dates calendar --missing level\n")  # fmt: skip

@@ -111,7 +111,9 @@ def _names(column: Any) -> NDArray[Any]:
 def _numbers(column: Any, name: str) -> NDArray[np.float64]:
     found = describe_type(column.type)
     if found != "numbers":
-        raise TableError(f"column {name!r} holds {found}: forecasts need numbers there")
+        raise TableError(
+            f"column {name!r} holds {found}: give a column of numbers, or convert it first"
+        )
     return as_floats(column)
 
 

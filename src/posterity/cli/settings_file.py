@@ -62,14 +62,15 @@ def _read(path: str) -> dict[str, Any]:
             raise ValueError(f"{path} is not a file: give the settings in a file")
         if status.st_size > LARGEST:
             raise ValueError(
-                f"{path} has {status.st_size:,} bytes: a settings file may have at most {LARGEST:,}"
+                f"{path} has {status.st_size:,} bytes: a settings file may have at most "
+                f"{LARGEST:,}: shorten it"
             )
         with open(path, "rb") as file:
             return tomllib.load(file)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from error
+        raise ValueError(f"{path} is not TOML ({error}): correct that line") from error
     except RecursionError:
         raise ValueError(
             f"{path} has tables or lists that are nested too deeply: use one level of tables"

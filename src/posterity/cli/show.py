@@ -24,7 +24,7 @@ def run(model: str, *, level: float, as_json: bool) -> None:
     """Read, tell."""
     kept = read_model(model)
     try:
-        document = _document(kept, level)
+        document = _make_document(kept, level)
     except NotFittedError:
         raise ValueError(
             f"{kept.path} contains a model that has not learned any rows: run posterity update "
@@ -36,7 +36,7 @@ def run(model: str, *, level: float, as_json: bool) -> None:
         _print(document)
 
 
-def _document(kept: ModelFile, level: float) -> dict[str, Any]:
+def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
     model = kept.model
     document: dict[str, Any] = {
         "file": kept.path,

@@ -61,7 +61,7 @@ class TableSettings:
 _ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
 
 
-def called(file: str) -> str:
+def name_input(file: str) -> str:
     """What messages call it."""
     return "standard input" if file == STANDARD_INPUT else file
 

@@ -57,30 +57,28 @@ Examples:
 
 model_argument = click.argument("model", type=click.Path())
 file_argument = click.argument("file", type=click.Path(allow_dash=True))
-learned_target = click.option(
-    "--target", help="Column to learn to predict.  [default: the one the model was fitted to]"
-)
+learned_target = click.option("--target", help="Column to predict.  [default: that of fit]")
 replaced = click.option(
     "--output",
     metavar="NEW_MODEL",
     type=click.Path(),
-    help="Where the model goes then.  [default: MODEL is replaced]",
+    help="Model file to write.  [default: MODEL is replaced]",
 )
 learned_missing = click.option(
     "--missing",
     type=click.Choice(["error", "skip", "mean", "level"]),
-    help="Missing values: stop, leave the row out, or use the mean of the column in the rows so "
-    "far, those that MODEL has learned with --missing mean among them; where it was fitted with "
-    "level, a missing category is one.  [default: as given to fit]",
+    help="Missing values: error stops, skip leaves the row out, and mean uses the mean of the "
+    "column so far, including the rows of MODEL. After fit --missing level, a missing category "
+    "is a level.  [default: as in fit]",
 )
 learned_weight = click.option(
-    "--weight", metavar="COLUMN", help="Column of the rows' weights.  [default: as given to fit]"
+    "--weight", metavar="COLUMN", help="Column with the weights of the rows.  [default: as in fit]"
 )
 learned_time = click.option(
     "--time",
     metavar="COLUMN",
-    help="Column of when each row came, after those that MODEL has learned.  "
-    "[default: as given to fit]",
+    help="Column with the time of each row, not before those that MODEL has learned.  "
+    "[default: as in fit]",
 )
 one_level = click.option(
     "--level",
@@ -94,11 +92,11 @@ several_quantiles = click.option(
     "quantiles",
     multiple=True,
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    help="Also a quantile, as 0.1, in a column q0.1. May be given more than once.",
+    help="Also give this quantile: 0.1 adds a column q0.1. May be given more than once.",
 )
 
 
-@click.command(epilog=FIT, short_help="Learn a file, and keep the model in a file.")
+@click.command(epilog=FIT, short_help="Learn a file, and save the model.")
 @file_argument
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
@@ -106,12 +104,12 @@ several_quantiles = click.option(
 @options("weight", *WIDE)
 @options("time", "batch_rows", "memory", "missing", *TABLE, "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
-    """Learn every row of FILE, and write what was learned to a model file.
+    """Learn every row of FILE, and save the model.
 
     FILE is read as by evaluate: CSV, JSON lines, Parquet or Arrow, a folder of such files, or - for
-    standard input. The model file keeps the names of the columns, the target, what to do about
-    missing values and the means that they are filled in with, so that update and predict know them
-    again. A file of that name is replaced.
+    standard input. The model file also contains the names of the columns, the target, the policy
+    for missing values and the means that are filled in, for update and predict. An existing file is
+    replaced.
     """
     from posterity.cli.learn import FitSettings
     from posterity.cli.learn import fit as work
@@ -119,7 +117,7 @@ def fit(**settings: Any) -> None:
     run_guarded(work, FitSettings(**settings))
 
 
-@click.command(epilog=UPDATE, short_help="Learn more rows into a model file.")
+@click.command(epilog=UPDATE, short_help="Learn more rows.")
 @model_argument
 @file_argument
 @learned_target
@@ -129,18 +127,17 @@ def fit(**settings: Any) -> None:
 @learned_missing
 @options("batch_rows", "memory", "quiet")
 def update(**settings: Any) -> None:
-    """Learn every row of FILE (or of standard input: -) on top of what MODEL knows.
+    """Learn every row of FILE (or of standard input: -) in addition to those of MODEL.
 
-    The columns are found by their names, in whatever order they are. The model file is replaced in
-    one step once all rows are learned: whatever happens, it is the old model or the new one. Where
-    a row can't be used, the old one stays as it was.
+    Columns are found by their names, in any order. The model file is replaced in one step after all
+    rows have been learned. If a row can't be used, the old file stays as it was.
     """
     from posterity.cli.learn import update as work
 
     run_guarded(work, **settings)
 
 
-@click.command(epilog=UNLEARN, short_help="Take rows back out of a model file.")
+@click.command(epilog=UNLEARN, short_help="Remove rows that the model has learned.")
 @model_argument
 @file_argument
 @learned_target
@@ -149,29 +146,29 @@ def update(**settings: Any) -> None:
 @click.option(
     "--missing",
     type=click.Choice(["error", "skip"]),
-    help="Missing values: stop, or leave the row out.  [default: as fit did]",
+    help="Missing values: error stops, skip leaves the row out.  [default: as in fit]",
 )
 @options("batch_rows", "memory", "quiet")
 def unlearn(**settings: Any) -> None:
-    """Forget the rows of FILE (or of standard input: -) as if MODEL had never learned them.
+    """Remove the rows of FILE (or of standard input: -), as if MODEL had never learned them.
 
-    The model does not keep its rows, so it refuses only what it can prove was never learned; the
-    means that missing values are filled in with stay as they are. The model file is replaced in one
-    step, as by update.
+    The model does not keep its rows, so it refuses only rows that it can prove it never learned.
+    The means for missing values do not change. The model file is replaced in one step, as by
+    update.
     """
     from posterity.cli.learn import unlearn as work
 
     run_guarded(work, **settings)
 
 
-@click.command(epilog=MERGE, short_help="Join models that learned apart into one.")
+@click.command(epilog=MERGE, short_help="Merge models that learned different rows.")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path())
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("quiet")
 def merge(**settings: Any) -> None:
-    """Write the model that would have learned the rows of all MODELs.
+    """Merge MODELs into one that has learned the rows of all of them.
 
-    They must have been fitted with the same settings to the same columns; the prior counts once.
+    They must have been fitted with the same settings to the same columns. The prior counts once.
     """
     from posterity.cli.learn import merge as work
 
@@ -193,28 +190,28 @@ def merge(**settings: Any) -> None:
     metavar="a,b,...",
     multiple=True,
     callback=group.names,
-    help="Columns of FILE to write beside the predictions, as they are.",
+    help="Columns of FILE to copy to the predictions.",
 )
 @learned_missing
 @options("batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:
-    """Say what the rows of FILE (or of standard input: -) will bring.
+    """Predict the rows of FILE (or of standard input: -), with intervals.
 
-    For each row: its number, from 0; the mean, the standard deviation and the ends of the interval
-    of the observation to come. Of a classifier: the most probable label, and the probability of
-    each. Columns that the model does not know, the target among them, are passed over.
+    Writes for each row its number, from 0, the mean and standard deviation of the target, and the
+    ends of its prediction interval. A classifier gives the most probable label, and the probability
+    of each label. Columns that the model does not know are ignored, and so is the target.
     """
     from posterity.cli.predict import run
 
     run_guarded(run, **settings)
 
 
-@click.command(epilog=SHOW, short_help="Tell what a model file holds.")
+@click.command(epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
 @one_level
 @options("as_json")
 def show(**settings: Any) -> None:
-    """Tell what MODEL has learned: coefficients with intervals, noise, counts, columns.
+    """Print what MODEL has learned: coefficients with intervals, noise, counts, columns.
 
     MODEL may be - for standard input.
     """
@@ -223,24 +220,24 @@ def show(**settings: Any) -> None:
     run_guarded(run, **settings)
 
 
-@click.command(epilog=FORECAST, short_help="Say what comes in the next steps of series.")
+@click.command(epilog=FORECAST, short_help="Forecast the next steps of series.")
 @file_argument
 @options("target")
 @click.option(
     "--time",
     metavar="COLUMN",
-    help="Column of when each row was: dates, or whole numbers, in any order.  "
+    help="Column with the time of each row: dates, or whole numbers, in any order.  "
     "[default: rows are in their order]",
 )
-@click.option("--series", metavar="COLUMN", help="Column of which series a row is of.")
+@click.option("--series", metavar="COLUMN", help="Column with the name of the series of each row.")
 @click.option(
-    "--horizon", required=True, type=click.IntRange(min=1), help="How many steps to forecast."
+    "--horizon", required=True, type=click.IntRange(min=1), help="Number of steps to forecast."
 )
 @click.option(
     "--seasonality",
     multiple=True,
     type=click.IntRange(min=2),
-    help="Steps in a season, 24 for hours of a day. May be given more than once.  "
+    help="Steps in a season, such as 24 for the hours of a day. May be given more than once.  "
     "[default: from the times, or found]",
 )
 @click.option(
@@ -248,13 +245,13 @@ def show(**settings: Any) -> None:
     metavar="a,b,...",
     multiple=True,
     callback=group.names,
-    help="Other columns to forecast from; what they will be must be known, in --future.",
+    help="Other columns to forecast from. Their future values must be given by --future.",
 )
 @click.option(
     "--future",
     metavar="TABLE",
     type=click.Path(),
-    help="Table of the --features in the next steps, with columns of time and series as FILE has.",
+    help="Table with the --features in the next steps, and the columns of time and series.",
 )
 @click.option(
     "--output",
@@ -267,10 +264,10 @@ def show(**settings: Any) -> None:
 def forecast(**settings: Any) -> None:
     """Forecast the next steps of each series in FILE (or on standard input: -).
 
-    For each series and step: the median, which is the point forecast; mean, standard deviation and
-    the ends of the interval of what will be. Nothing has to be chosen but the horizon: several
-    autoregressions are averaged by how they have forecast so far. Values that are missing, and
-    times that are, were not observed. FILE is read whole.
+    Writes for each series and step the median, which is the point forecast, the mean, the standard
+    deviation, and the ends of the interval. Only the horizon has to be chosen: several
+    autoregressions are averaged, weighted by how well they have forecast so far. Missing values and
+    times count as not observed. All of FILE is read into memory.
     """
     from posterity.cli.forecast import Settings, run
 

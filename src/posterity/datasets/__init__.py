@@ -43,7 +43,7 @@ def load_rides() -> Any:
 
 
 def rides_file() -> Path:
-    """Where the rides are: a gzipped CSV file, as :func:`posterity.io.open_table` reads it.
+    """Path of the rides: a gzipped CSV file, as :func:`posterity.io.open_table` reads it.
 
     Examples
     --------

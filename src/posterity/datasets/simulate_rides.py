@@ -65,7 +65,7 @@ def rides(seed: int = 2024) -> str:
         for day, hour, minute in zip(days, hours, minutes, strict=True)
     )
     rain = rain_of_day[[(one - START).days for one in when]].round(1)
-    fares = _fares(when, distance, zone, rain, rng)
+    fares = _simulate_fares(when, distance, zone, rain, rng)
     lines = [HEADER]
     for row in range(N_RIDES):
         hole = rng.random(3) < (0.05, 0.03, 0.04)
@@ -82,7 +82,7 @@ def rides(seed: int = 2024) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fares(
+def _simulate_fares(
     when: list[datetime],
     distance: NDArray[np.float64],
     zone: NDArray[np.str_],

@@ -218,7 +218,7 @@ def _compute_cdf(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> 
         some = by_rate
         eta = m[some, None] + np.sqrt(v[some])[:, None] * UNIFORM
         rate = np.exp(np.minimum(eta, 700.0))
-        result[some] = _below(y[some, None], rate, a[some, None]) @ UNIFORM_WEIGHTS
+        result[some] = _cdf_at_known_rate(y[some, None], rate, a[some, None]) @ UNIFORM_WEIGHTS
     if not by_rate.all():
         other = ~by_rate
         shape, mean, deviation = y[other, None] + 1.0, m[other, None], np.sqrt(v[other, None])
@@ -229,7 +229,7 @@ def _compute_cdf(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> 
     return np.minimum(result, 1.0)
 
 
-def _below(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
+def _cdf_at_known_rate(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
     """P(count <= y) at known rates."""
     # So little dispersion changes no digit of a probability.
     poisson = np.broadcast_to(a * (1.0 + rate) < 1e-12, rate.shape)

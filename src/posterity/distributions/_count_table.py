@@ -172,9 +172,11 @@ class Table:
         few = np.where(self.few, few, 0.0)
         # Beyond the first counts none is likely, but those up to y count.
         beyond = np.maximum(y - FEW, 0.0)
-        return few + (np.where(self.many, self._of_many(y), beyond) if self.many.any() else beyond)
+        return few + (
+            np.where(self.many, self._interpolate_rows(y), beyond) if self.many.any() else beyond
+        )
 
-    def _of_many(self, y: FloatArray) -> FloatArray:
+    def _interpolate_rows(self, y: FloatArray) -> FloatArray:
         first = self.start + 0.5
         at = slice(-1, None)
         p, reached, bend = (x[:, at][:, 0] for x in (self.mass, self.reached, self.bend))

@@ -49,7 +49,7 @@ def is_ordinary(scale: FloatArray, shape: tuple[FloatArray, ...]) -> bool:
     return not shape or bool(shape[0].min() > 0.0)
 
 
-def settle(
+def write_limits(
     value: Any,
     scale: Any,
     shape: tuple[Any, ...],

@@ -19,17 +19,17 @@ import numpy as np
 from posterity.distributions import _t_recurrence
 from posterity.distributions._mixture_terms import (
     BLOCK_ROWS,
-    Term,
-    Terms,
+    MixtureComponent,
+    MixtureComponents,
     absolute_error,
     all_ordinary,
-    any_flat,
-    exchanged,
     flattened,
+    has_flat_component,
     has_point_mass,
     least_df,
     lower_tail,
     shape_of,
+    swap_rows,
     total,
 )
 from posterity.distributions._rows import FloatArray
@@ -44,7 +44,7 @@ _NEGLIGIBLE = 1e-7
 _PAIR_POINTS = 256
 
 
-def crps(y: FloatArray, terms: Terms) -> Any:
+def crps(y: FloatArray, terms: MixtureComponents) -> Any:
     """Scores of a block."""
     if len(terms) == 1:
         return terms[0].distribution().crps(y)
@@ -56,7 +56,7 @@ def crps(y: FloatArray, terms: Terms) -> Any:
     least = least_df(rows)
     score = np.full(y.shape, math.inf)
     point = has_point_mass(rows)
-    proper = ~any_flat(rows) & (least > 1.0)
+    proper = ~has_flat_component(rows) & (least > 1.0)
     ordinary, point = proper & ~point, proper & point
     if ordinary.all():
         return (absolute_error(y, rows) - _integrate(rows, least)).reshape(shape)
@@ -74,7 +74,7 @@ def crps(y: FloatArray, terms: Terms) -> Any:
 # ---- the integral of F (1 - F) ------------------------------------------------------------------
 
 
-def _integrate(terms: Terms, least_df: FloatArray) -> FloatArray:
+def _integrate(terms: MixtureComponents, least_df: FloatArray) -> FloatArray:
     """Trapezoidal rule in s, for x = centre + scale * stretched(s)."""
     centre = total(terms, lambda term: term.loc)
     scale = np.sqrt(total(terms, lambda t: np.square(t.scale) + np.square(t.loc - centre)))
@@ -90,12 +90,12 @@ def _integrate(terms: Terms, least_df: FloatArray) -> FloatArray:
     points, fractions = _FIRST_POINTS, np.arange(0, _FIRST_POINTS, 2) / _FIRST_POINTS
     for _ in range(_DOUBLINGS + 1):
         for fraction in _columns(fractions, centre.size):
-            x, pace = _stretch(reach * fraction, least_df)
+            x, pace = _map_points(reach * fraction, least_df)
             pace *= np.where(fraction > 0.0, 1.0, 0.5)  # the centre belongs to both sides
             for side in (-1.0, 1.0):
                 # The smaller of F and 1 - F: heavy tails matter where the other is 1 already.
                 there = side * centre - scale * x
-                mirrored = [term.reflected(np.asarray(side)) for term in terms]
+                mirrored = [term.reflect(np.asarray(side)) for term in terms]
                 tail = lower_tail(there, mirrored, _t_recurrence.approximate_tail)
                 summed = summed + (tail * (1.0 - tail) * pace).sum(axis=0)
         fine = summed * (2.0 * reach / points) * scale
@@ -113,7 +113,11 @@ def _integrate(terms: Terms, least_df: FloatArray) -> FloatArray:
 
 
 def _count_points(
-    terms: Terms, centre: FloatArray, scale: FloatArray, reach: FloatArray, least_df: FloatArray
+    terms: MixtureComponents,
+    centre: FloatArray,
+    scale: FloatArray,
+    reach: FloatArray,
+    least_df: FloatArray,
 ) -> FloatArray:
     """Points at which the step is no longer than the scale of any component there.
 
@@ -134,7 +138,7 @@ def _columns(fractions: FloatArray, rows: int) -> list[FloatArray]:
     return [fractions[i : i + together, None] for i in range(0, fractions.size, together)]
 
 
-def _stretch(s: FloatArray, df: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _map_points(s: FloatArray, df: FloatArray) -> tuple[FloatArray, FloatArray]:
     """x(s) and x'(s): straight for many degrees of freedom, many orders of magnitude for few.
 
     x = r sinh(t + t^3/36), t = s/r, r = sqrt(df): in t the spread of a Student-t is 2 log cosh t,
@@ -167,7 +171,7 @@ def _compute_tail_length(df: FloatArray) -> FloatArray:
 # ---- pairs --------------------------------------------------------------------------------------
 
 
-def _sum_pair_differences(terms: Terms) -> Any:
+def _sum_pair_differences(terms: MixtureComponents) -> Any:
     """E|X - X'| as the sum over pairs of components, point masses among them."""
     result: Any = 0.0
     for i, one in enumerate(terms):
@@ -177,21 +181,21 @@ def _sum_pair_differences(terms: Terms) -> Any:
     return result
 
 
-def _pair(one: Term, other: Term) -> Any:
+def _pair(one: MixtureComponent, other: MixtureComponent) -> Any:
     """E|X - Y| of draws from two components."""
     if one.df is None or other.df is None:
-        normal = Term(np.ones(()), other.loc, np.hypot(one.scale, other.scale), None)
+        normal = MixtureComponent(np.ones(()), other.loc, np.hypot(one.scale, other.scale), None)
         return _compute_mean_error(one.loc, normal)
     swap = one.scale > other.scale
     certain = one._replace(weight=np.ones(()))
-    narrow, wide = exchanged(swap, certain, other), exchanged(~swap, certain, other)
+    narrow, wide = swap_rows(swap, certain, other), swap_rows(~swap, certain, other)
     # E over the narrow one of the error of the wide one, whose kink is no sharper than the density.
     df = _list_degrees_of_freedom(narrow)
     reach = _unstretch(_compute_tail_length(df), df)
     result: Any = 0.0
     fractions = (np.arange(_PAIR_POINTS) + 0.5) / _PAIR_POINTS
     for fraction in _columns(fractions, df.size):
-        x, pace = _stretch(reach * (2.0 * fraction - 1.0), df)
+        x, pace = _map_points(reach * (2.0 * fraction - 1.0), df)
         height = np.exp(-0.5 * (df + 1.0) * spread_of(x, df)) * pace
         result = result + (height * _compute_mean_error(narrow.loc + narrow.scale * x, wide)).sum(
             axis=0
@@ -199,11 +203,11 @@ def _pair(one: Term, other: Term) -> Any:
     return result * _t_recurrence.density_at_zero(df) * (2.0 * reach / _PAIR_POINTS)
 
 
-def _list_degrees_of_freedom(term: Term) -> FloatArray:
+def _list_degrees_of_freedom(term: MixtureComponent) -> FloatArray:
     return np.asarray(MOST_DF) if term.df is None else term.df
 
 
-def _compute_mean_error(y: FloatArray, term: Term) -> Any:
+def _compute_mean_error(y: FloatArray, term: MixtureComponent) -> Any:
     """E|X - y| of one component, that of a point mass too."""
     certain = term._replace(weight=np.ones(()))
     return np.where(term.scale == 0.0, np.abs(y - term.loc), absolute_error(y, [certain]))

@@ -20,11 +20,11 @@ from scipy.special import ndtr, ndtri
 from posterity.distributions import _t_recurrence
 from posterity.distributions._expansions import LARGE
 from posterity.distributions._mixture_terms import (
-    Term,
-    Terms,
+    MixtureComponent,
+    MixtureComponents,
     all_ordinary,
-    any_flat,
     flattened,
+    has_flat_component,
     has_point_mass,
     shape_of,
     total,
@@ -41,7 +41,7 @@ _BRACKETED_STEPS = 300
 _ROUGH_DF = 8.0
 
 
-def quantile(p: FloatArray, terms: Terms) -> Any:
+def quantile(p: FloatArray, terms: MixtureComponents) -> Any:
     """Lower quantiles of a block, p <= 1/2; (b,), or 0-d if nothing varies."""
     if all_ordinary(terms) and p.min() > 0.0:
         return _solve_continuous(p, terms)
@@ -49,7 +49,7 @@ def quantile(p: FloatArray, terms: Terms) -> Any:
     probability = np.broadcast_to(p, shape).reshape(-1)
     rows = flattened(terms, shape)
     x = np.full(probability.shape, math.nan)
-    flat = any_flat(rows)
+    flat = has_flat_component(rows)
     centre = total(rows, lambda term: term.loc)
     x[flat] = np.where(probability < 0.5, -math.inf, centre)[flat]
     odd = has_point_mass(rows) | ~(probability > 0.0)
@@ -72,7 +72,7 @@ class _Score(NamedTuple):
     above: Any  # whether x is above the quantile
 
 
-def _solve_continuous(p: FloatArray, terms: Terms) -> FloatArray:
+def _solve_continuous(p: FloatArray, terms: MixtureComponents) -> FloatArray:
     u = np.asarray(ndtri(p))
     x = np.atleast_1d(_start(u, terms))
     x += np.clip(_score(x, u, terms, rough=True).step, -1e300, 1e300)
@@ -93,11 +93,11 @@ def _solve_continuous(p: FloatArray, terms: Terms) -> FloatArray:
     return answer
 
 
-def _start(u: FloatArray, terms: Terms) -> FloatArray:
+def _start(u: FloatArray, terms: MixtureComponents) -> FloatArray:
     """The normal quantile that mean and variance give, each t as wide as at its own quantile."""
     centre = total(terms, lambda term: term.loc)
 
-    def square(term: Term) -> FloatArray:
+    def square(term: MixtureComponent) -> FloatArray:
         offset = term.loc - centre
         if term.df is None:
             return term.scale * term.scale + offset * offset
@@ -109,10 +109,10 @@ def _start(u: FloatArray, terms: Terms) -> FloatArray:
     return np.asarray(centre + u * np.sqrt(total(terms, square)))
 
 
-def _score(x: FloatArray, u_p: FloatArray, terms: Terms, *, rough: bool) -> _Score:
+def _score(x: FloatArray, u_p: FloatArray, terms: MixtureComponents, *, rough: bool) -> _Score:
     lower, density, slope = 0.0, 0.0, 0.0
     for term in terms:
-        tail, height, bend = _at(x, term, rough)
+        tail, height, bend = _evaluate_component(x, term, rough)
         lower = lower + term.weight * tail
         height *= term.weight
         density = density + height
@@ -125,7 +125,7 @@ def _score(x: FloatArray, u_p: FloatArray, terms: Terms, *, rough: bool) -> _Sco
     return _Score(step, np.abs(e) * np.maximum(steepness, np.abs(curvature)), u > u_p)
 
 
-def _at(x: FloatArray, term: Term, rough: bool) -> tuple[Any, Any, Any]:
+def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> tuple[Any, Any, Any]:
     """Distribution function, density and f'/f of one component."""
     z = (x - term.loc) / term.scale
     if term.df is None:
@@ -144,17 +144,17 @@ def _at(x: FloatArray, term: Term, rough: bool) -> tuple[Any, Any, Any]:
     return np.where(z < 0.0, tail, 1.0 - tail), height, bend
 
 
-def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: Terms) -> FloatArray:
+def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Between the least and the greatest quantile of the components; halved where a step leaves."""
     # Less than a hundredth of a degree of freedom has quantiles beyond all numbers.
-    low, high = np.clip(_ends(p, terms), -1e300, 1e300)
+    low, high = np.clip(_bound_by_components(p, terms), -1e300, 1e300)
     x = low + 0.5 * (high - low)
     settled = np.zeros(x.shape, dtype=bool)
     for _ in range(_BRACKETED_STEPS):
         score = _score(x, u, terms, rough=False)
         high = np.where(score.above & ~settled, x, high)
         low = np.where(~score.above & ~settled, x, low)
-        middle = _between(low, high, terms)
+        middle = _bisect(low, high, terms)
         proposal = x + score.step
         inside = (proposal >= low) & (proposal <= high)
         # A bracket of a few units in the last place is as near as floating point gets.
@@ -166,13 +166,13 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: Terms) -> FloatArray:
     return x
 
 
-def _ends(p: FloatArray, terms: Terms) -> tuple[FloatArray, FloatArray]:
+def _bound_by_components(p: FloatArray, terms: MixtureComponents) -> tuple[FloatArray, FloatArray]:
     """Least and greatest quantile of the components: that of the mixture lies between."""
     ends = np.stack(np.broadcast_arrays(*(np.atleast_1d(t.distribution().ppf(p)) for t in terms)))
     return ends.min(axis=0), ends.max(axis=0)
 
 
-def _between(low: FloatArray, high: FloatArray, terms: Terms) -> FloatArray:
+def _bisect(low: FloatArray, high: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Halfway; in orders of magnitude if the ends are far apart (few degrees of freedom)."""
     unit = np.min([np.broadcast_to(term.scale, low.shape) for term in terms], axis=0)
     orders = unit * np.sinh(0.5 * (np.arcsinh(low / unit) + np.arcsinh(high / unit)))
@@ -183,14 +183,14 @@ def _between(low: FloatArray, high: FloatArray, terms: Terms) -> FloatArray:
 # ---- rows with point masses, and probabilities of zero ------------------------------------------
 
 
-def _solve_with_point_masses(p: FloatArray, terms: Terms) -> FloatArray:
+def _solve_with_point_masses(p: FloatArray, terms: MixtureComponents) -> FloatArray:
     """The least x whose probability is p: on a point mass, or between two of them by bisection."""
     distributions = [term.distribution() for term in terms]
 
     def probability(x: FloatArray) -> Any:
         return sum(t.weight * d.cdf(x) for t, d in zip(terms, distributions, strict=True))
 
-    low, high = _ends(p, terms)
+    low, high = _bound_by_components(p, terms)
     answer = np.where(p > 0.0, math.nan, low)
     for term in terms:
         mass = sum(t.weight * ((t.scale == 0.0) & (t.loc == term.loc)) for t in terms)

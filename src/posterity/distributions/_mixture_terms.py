@@ -22,7 +22,7 @@ BLOCK_ROWS = 8192
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 
-class Term(NamedTuple):
+class MixtureComponent(NamedTuple):
     """One component in one block: 0-d arrays where all rows share a value, else (b,)."""
 
     weight: FloatArray
@@ -38,18 +38,18 @@ class Term(NamedTuple):
             return Normal(self.loc, self.scale)
         return StudentT(self.df, self.loc, self.scale)
 
-    def each(self, change: Callable[[FloatArray], Any]) -> Term:
+    def map_parameters(self, change: Callable[[FloatArray], Any]) -> MixtureComponent:
         df = None if self.df is None else change(self.df)
-        return Term(change(self.weight), change(self.loc), change(self.scale), df)
+        return MixtureComponent(change(self.weight), change(self.loc), change(self.scale), df)
 
-    def take(self, rows: Any) -> Term:
-        return self.each(lambda p: p if p.ndim == 0 else p[rows])
+    def take(self, rows: Any) -> MixtureComponent:
+        return self.map_parameters(lambda p: p if p.ndim == 0 else p[rows])
 
-    def reflected(self, sign: FloatArray) -> Term:
+    def reflect(self, sign: FloatArray) -> MixtureComponent:
         return self._replace(loc=sign * self.loc)
 
 
-Terms = Sequence[Term]
+MixtureComponents = Sequence[MixtureComponent]
 Tail = Callable[[FloatArray, FloatArray], FloatArray]
 
 
@@ -100,8 +100,8 @@ def over_rows(
 
 def _terms(
     components: Sequence[LocationScale], weights: FloatArray, rows: slice, single: bool
-) -> list[Term]:
-    """Terms of the rows; one of weight zero in all of them is left out."""
+) -> list[MixtureComponent]:
+    """Components of the rows; one of weight zero in all of them is left out."""
     columns = weights if weights.ndim == 1 else np.ascontiguousarray(weights[rows].T)
     students = any(isinstance(c, StudentT) for c in components)
     terms = []
@@ -114,7 +114,7 @@ def _terms(
         if df is not None:
             df = _block(df, rows, single)
             df = np.minimum(df, MOST_DF) if df.max() > MOST_DF else df
-        terms.append(Term(weight, loc, scale, df))
+        terms.append(MixtureComponent(weight, loc, scale, df))
     if min(term.weight.min() for term in terms) > 0.0:
         return terms
     return _replace_zero_weights(terms)
@@ -126,7 +126,7 @@ def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
     return parameter.reshape(()) if single else parameter[rows]
 
 
-def _replace_zero_weights(terms: list[Term]) -> list[Term]:
+def _replace_zero_weights(terms: list[MixtureComponent]) -> list[MixtureComponent]:
     """Where a weight is zero, let the component be the heaviest one and share its weight.
 
     The mixture stays the same, and no limit, bracket or bound need ask for weights again.
@@ -140,39 +140,39 @@ def _replace_zero_weights(terms: list[Term]) -> list[Term]:
     for k, term in enumerate(rows):
         settled = term
         for other, heavy in enumerate(rows):
-            settled = exchanged(absent[k] & (heaviest == other), settled, heavy)
+            settled = swap_rows(absent[k] & (heaviest == other), settled, heavy)
         weight = np.where(absent[k] | (heaviest == k), share, term.weight)
         cleaned.append(settled._replace(weight=weight))
     return cleaned
 
 
-def shape_of(terms: Terms, *others: FloatArray) -> tuple[int, ...]:
+def shape_of(terms: MixtureComponents, *others: FloatArray) -> tuple[int, ...]:
     """Shape of the block."""
     parameters = (p.shape for term in terms for p in term if p is not None)
     return np.broadcast_shapes(*parameters, *(other.shape for other in others))
 
 
-def flattened(terms: Terms, shape: tuple[int, ...]) -> list[Term]:
-    """Terms with every parameter of every row written out, 1-D."""
-    return [term.each(lambda p: np.broadcast_to(p, shape).reshape(-1)) for term in terms]
+def flattened(terms: MixtureComponents, shape: tuple[int, ...]) -> list[MixtureComponent]:
+    """Components with every parameter of every row written out, 1-D."""
+    return [term.map_parameters(lambda p: np.broadcast_to(p, shape).reshape(-1)) for term in terms]
 
 
-def exchanged(here: Any, one: Term, other: Term) -> Term:
+def swap_rows(here: Any, one: MixtureComponent, other: MixtureComponent) -> MixtureComponent:
     """The parameters of ``other`` in the rows ``here``, of ``one`` in the rest; its own weight."""
     df = None if one.df is None or other.df is None else np.where(here, other.df, one.df)
     loc, scale = np.where(here, other.loc, one.loc), np.where(here, other.scale, one.scale)
-    return Term(one.weight, loc, scale, df)
+    return MixtureComponent(one.weight, loc, scale, df)
 
 
 # ---- kinds of rows -----------------------------------------------------------------------------
 
 
-def all_ordinary(terms: Terms) -> bool:
+def all_ordinary(terms: MixtureComponents) -> bool:
     """True if no component of the block is flat or a point mass: the usual case."""
     return all(is_ordinary(term.scale, term.shape_parameters()) for term in terms)
 
 
-def any_flat(terms: Terms) -> Any:
+def has_flat_component(terms: MixtureComponents) -> Any:
     """Rows with a flat component."""
     flat = is_flat(terms[0].scale, terms[0].shape_parameters())
     for term in terms[1:]:
@@ -180,7 +180,7 @@ def any_flat(terms: Terms) -> Any:
     return flat
 
 
-def has_point_mass(terms: Terms) -> Any:
+def has_point_mass(terms: MixtureComponents) -> Any:
     """Rows with a point mass."""
     point = terms[0].scale == 0.0
     for term in terms[1:]:
@@ -188,7 +188,7 @@ def has_point_mass(terms: Terms) -> Any:
     return point
 
 
-def least_df(terms: Terms) -> Any:
+def least_df(terms: MixtureComponents) -> Any:
     """Fewest degrees of freedom of a row; infinite for normals."""
     least = np.asarray(MOST_DF)
     for term in terms:
@@ -199,7 +199,7 @@ def least_df(terms: Terms) -> Any:
 # ---- sums over ordinary components --------------------------------------------------------------
 
 
-def total(terms: Terms, value: Callable[[Term], Any]) -> Any:
+def total(terms: MixtureComponents, value: Callable[[MixtureComponent], Any]) -> Any:
     """Sum of weight times value."""
     result = terms[0].weight * value(terms[0])
     for term in terms[1:]:
@@ -207,10 +207,10 @@ def total(terms: Terms, value: Callable[[Term], Any]) -> Any:
     return result
 
 
-def density(y: FloatArray, terms: Terms) -> FloatArray:
+def density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Density of the mixture; 0 where it underflows."""
 
-    def one(term: Term) -> FloatArray:
+    def one(term: MixtureComponent) -> FloatArray:
         z = (y - term.loc) / term.scale
         if term.df is None:
             return np.exp(-0.5 * z * z) / (_ROOT_2_PI * term.scale)
@@ -221,10 +221,12 @@ def density(y: FloatArray, terms: Terms) -> FloatArray:
     return np.asarray(total(terms, one))
 
 
-def lower_tail(y: FloatArray, terms: Terms, tail_of: Tail = _t_recurrence.tail) -> FloatArray:
+def lower_tail(
+    y: FloatArray, terms: MixtureComponents, tail_of: Tail = _t_recurrence.tail
+) -> FloatArray:
     """Distribution function of the mixture, small values to full relative precision."""
 
-    def one(term: Term) -> FloatArray:
+    def one(term: MixtureComponent) -> FloatArray:
         z = (y - term.loc) / term.scale
         if term.df is None:
             return np.asarray(ndtr(z))
@@ -234,13 +236,13 @@ def lower_tail(y: FloatArray, terms: Terms, tail_of: Tail = _t_recurrence.tail) 
     return np.asarray(total(terms, one))
 
 
-def absolute_error(y: FloatArray, terms: Terms) -> FloatArray:
+def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """E|X - y|; infinite with one degree of freedom or fewer.
 
     E|Z - z| = z (2F - 1) + 2 f: for a Student-t f (df + z^2) / (df - 1) takes the place of f.
     """
 
-    def one(term: Term) -> FloatArray:
+    def one(term: MixtureComponent) -> FloatArray:
         z = (y - term.loc) / term.scale
         if term.df is None:
             mean = z * (1.0 - 2.0 * ndtr(-z)) + np.exp(-0.5 * z * z) * (2.0 / _ROOT_2_PI)
@@ -258,7 +260,7 @@ def absolute_error(y: FloatArray, terms: Terms) -> FloatArray:
 # ---- sums over components of any kind -----------------------------------------------------------
 
 
-def log_density(y: FloatArray, terms: Terms) -> FloatArray:
+def log_density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Logarithm of the density, without underflow."""
     logs = [np.log(term.weight) + term.distribution().logpdf(y) for term in terms]
     largest = logs[0]

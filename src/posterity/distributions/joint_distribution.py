@@ -208,12 +208,12 @@ class JointDistribution:
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
             raise ValueError(
-                f"there is no coefficient {name!r}: the coefficients are {listed}"
+                f"there is no coefficient {name!r}: give one of {listed}"
                 f"{did_you_mean(name, self.names or ())}"
             )
         return (self.names or ()).index(name)
 
-    def _places(self, index: Index | str) -> Index:
+    def _resolve_index(self, index: Index | str) -> Index:
         return self._place(index) if isinstance(index, str) else index
 
     # ---- moments ----

@@ -20,7 +20,7 @@ Target = int | str
 
 
 class JointPrediction:
-    """Joint distributions of q targets, one per row: what a model of many targets predicts.
+    """Joint distributions of q targets, one per row: predictions of a model of many targets.
 
     Row i is the multivariate Student-t with ``df[i]`` degrees of freedom, location ``loc[i]`` and
     the scale matrix ``D C D``: C the correlations, D the diagonal matrix of ``scale[i]``. Its
@@ -139,7 +139,7 @@ class JointPrediction:
         -------
         StudentT or Normal
         """
-        return self.marginals[:, self._places([target])[0]]
+        return self.marginals[:, self._find_target_indices([target])[0]]
 
     def mean(self) -> FloatArray:
         """(n, q) means."""
@@ -275,7 +275,7 @@ class JointPrediction:
         if isinstance(known, Mapping):
             values = np.stack(np.broadcast_arrays(*map(as_floats, known.values())), axis=-1)
         which = [known] if isinstance(known, int | str) else list(known)
-        places = self._places(which)
+        places = self._find_target_indices(which)
         others = [place for place in range(self.shape[1]) if place not in places]
         values = self._read_known_values(values, len(places))
         if not others:
@@ -333,7 +333,7 @@ class JointPrediction:
             raise ValueError("the value of a known target is not finite: leave out unknown targets")
         return np.broadcast_to(array, (len(self), count))
 
-    def _places(self, targets: Sequence[Target]) -> list[int]:
+    def _find_target_indices(self, targets: Sequence[Target]) -> list[int]:
         """Places of targets given by place or name."""
         q, places = self.shape[1], []
         for target in targets:
@@ -344,7 +344,7 @@ class JointPrediction:
                 places.append(self.names.index(target))
                 continue
             if not -q <= target < q:
-                raise ValueError(f"there is no target {target}: the targets are 0 to {q - 1}")
+                raise ValueError(f"there is no target {target}: give a number from 0 to {q - 1}")
             places.append(int(target) % q)
         if len(set(places)) < len(places):
             raise ValueError("a target is named twice: name each once")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions._family import StandardFamily
-from posterity.distributions._limits import is_flat, is_ordinary, settle
+from posterity.distributions._limits import is_flat, is_ordinary, write_limits
 from posterity.distributions._rows import FloatArray, as_floats, rowwise
 from posterity.distributions.row_distribution import RowDistribution
 
@@ -108,7 +108,7 @@ class LocationScale(RowDistribution):
             value = np.square(scale) * family.variance(*shape)
             if is_ordinary(scale, shape):
                 return (value,)
-            return (settle(value, scale, shape, flat=math.inf, point=0.0),)
+            return (write_limits(value, scale, shape, flat=math.inf, point=0.0),)
 
         return self._fill_rows(rowwise(formula, 1, self.scale, *self._shape_parameters())[0])
 
@@ -122,7 +122,7 @@ class LocationScale(RowDistribution):
             if is_ordinary(scale, shape):
                 return (value,)
             at_loc = np.where(y == loc, math.inf, -math.inf)
-            return (settle(value, scale, shape, flat=0.0, point=at_loc, given=y),)
+            return (write_limits(value, scale, shape, flat=0.0, point=at_loc, given=y),)
 
         return self._evaluate(formula, y)
 
@@ -133,7 +133,7 @@ class LocationScale(RowDistribution):
             value = family.cdf((y - loc) / scale, *shape)
             if is_ordinary(scale, shape):
                 return (value,)
-            return (settle(value, scale, shape, flat=0.5, point=y >= loc, given=y),)
+            return (write_limits(value, scale, shape, flat=0.5, point=y >= loc, given=y),)
 
         return self._evaluate(formula, y)
 
@@ -144,7 +144,7 @@ class LocationScale(RowDistribution):
             value = family.cdf((loc - y) / scale, *shape)
             if is_ordinary(scale, shape):
                 return (value,)
-            return (settle(value, scale, shape, flat=0.5, point=y < loc, given=y),)
+            return (write_limits(value, scale, shape, flat=0.5, point=y < loc, given=y),)
 
         return self._evaluate(formula, y)
 
@@ -157,7 +157,7 @@ class LocationScale(RowDistribution):
                 return (value,)
             ends = np.where(q == 0.5, loc, np.where(q < 0.5, -math.inf, math.inf))
             given = np.where((q >= 0.0) & (q <= 1.0), q, math.nan)
-            return (settle(value, scale, shape, flat=ends, point=loc, given=given),)
+            return (write_limits(value, scale, shape, flat=ends, point=loc, given=given),)
 
         return self._evaluate(formula, q)
 
@@ -167,7 +167,7 @@ class LocationScale(RowDistribution):
         def formula(tail: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray, FloatArray]:
             half = -scale * family.ppf(tail, *shape)
             if not is_ordinary(scale, shape):
-                half = settle(half, scale, shape, flat=math.inf, point=0.0)
+                half = write_limits(half, scale, shape, flat=math.inf, point=0.0)
             return loc - half, loc + half
 
         parameters = (self.loc, self.scale, *self._shape_parameters())
@@ -182,7 +182,7 @@ class LocationScale(RowDistribution):
             if is_ordinary(scale, shape):
                 return (value,)
             error = np.abs(y - loc)
-            return (settle(value, scale, shape, flat=math.inf, point=error, given=y),)
+            return (write_limits(value, scale, shape, flat=math.inf, point=error, given=y),)
 
         return self._evaluate(formula, y)
 

@@ -20,7 +20,7 @@ WIDEST = 10.0
 
 
 class LogNormalCounts(RowDistribution):
-    """Counts whose log rates are normal, one a row; what Poisson and negative binomial share.
+    """Base class of distributions of counts whose log rates are normal, one per row.
 
     Their variance given the rate is ``rate + dispersion * rate^2``.
     """

@@ -18,13 +18,13 @@ from posterity.distributions.mixture import Mixture
 
 
 @singledispatch
-def way_to_mix(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
+def get_mixer(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
     """How predictions like ``first`` are mixed: each kind registers its way, others make this."""
     return any_mixture(parts, weights)
 
 
 @singledispatch
-def way_to_match(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
+def get_matcher(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
     """How they are matched by one prediction of their kind; those that are not, are mixed."""
     return mix_exactly(parts, weights)
 
@@ -42,7 +42,7 @@ def mix_exactly(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> mix_exactly([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
     AnyCounts(2 components, 1 rows)
     """
-    return _group_by_kind(way_to_mix, parts, weights)
+    return _group_by_kind(get_mixer, parts, weights)
 
 
 def mix_predictions(parts: Sequence[Any], weights: ArrayLike) -> Any:
@@ -65,7 +65,7 @@ def mix_predictions(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> mix_predictions(parts, [0.5, 0.5])
     PoissonLogNormal(log_mean=[0.5], log_variance=[0.35])
     """
-    return _group_by_kind(way_to_match, parts, weights)
+    return _group_by_kind(get_matcher, parts, weights)
 
 
 def _group_by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
@@ -133,13 +133,13 @@ def match_column_moments(
     return mean, np.where(np.isnan(scale), np.inf, scale * scale)
 
 
-@way_to_mix.register(LocationScale)
-@way_to_mix.register(Mixture)
+@get_mixer.register(LocationScale)
+@get_mixer.register(Mixture)
 def _densities(first: Any, parts: Sequence[Any], weights: FloatArray) -> Mixture:
     return Mixture.of(parts, weights)
 
 
-@way_to_match.register
+@get_matcher.register
 def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -> LogNormalCounts:
     columns = weights.T if weights.ndim == 2 else weights[:, None]
     dispersion = np.sum(columns * np.stack([one.dispersion for one in parts]), axis=0)
@@ -147,6 +147,6 @@ def _counts(first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray) -
     return first.like(*match_column_moments(means, variances, weights), dispersion)
 
 
-@way_to_mix.register
+@get_mixer.register
 def _get_classes(first: Categorical, parts: Sequence[Any], weights: FloatArray) -> Categorical:
     return Categorical(first.classes, mix_logs([one.log_probabilities for one in parts], weights))

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from posterity.distributions._mixture_crps import crps
 from posterity.distributions._mixture_quantile import quantile
 from posterity.distributions._mixture_terms import (
-    Terms,
+    MixtureComponents,
     all_ordinary,
-    any_flat,
     density,
+    has_flat_component,
     log_density,
     lower_tail,
     over_rows,
@@ -158,7 +158,7 @@ class Mixture(RowDistribution):
         return f"Mixture({count} component{'s' * (count != 1)}, {rows})"
 
     def _flat(self) -> Any:
-        return self._evaluate_rows(lambda _, terms: any_flat(terms), _NO_ARGUMENT)
+        return self._evaluate_rows(lambda _, terms: has_flat_component(terms), _NO_ARGUMENT)
 
     # ---- moments ----
 
@@ -171,7 +171,7 @@ class Mixture(RowDistribution):
         return self.ppf(0.5)
 
     def _var(self) -> FloatArray:
-        def formula(_: Any, terms: Terms) -> Any:
+        def formula(_: Any, terms: MixtureComponents) -> Any:
             mean = total(terms, lambda term: term.loc)
             ordinary = all_ordinary(terms)
 
@@ -194,7 +194,7 @@ class Mixture(RowDistribution):
     # ---- densities and probabilities ----
 
     def _logpdf(self, y: FloatArray) -> FloatArray:
-        def formula(y: Any, terms: Terms) -> Any:
+        def formula(y: Any, terms: MixtureComponents) -> Any:
             if not all_ordinary(terms):
                 return log_density(y, terms)
             value = np.atleast_1d(density(y, terms))
@@ -259,19 +259,19 @@ class Mixture(RowDistribution):
     # ---- helpers ----
 
     def _evaluate_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
-        def one(first: Any, terms: Terms) -> tuple[Any]:
+        def one(first: Any, terms: MixtureComponents) -> tuple[Any]:
             return (formula(first, terms),)
 
         mixture = (self.components, self.weights)
         return over_rows(one, 1, mixture, first, self.shape)[0]
 
     def _probability(self, y: FloatArray, method: str, sign: float) -> FloatArray:
-        def formula(y: Any, terms: Terms) -> Any:
+        def formula(y: Any, terms: MixtureComponents) -> Any:
             if all_ordinary(terms):
                 side = np.asarray(sign)
-                return lower_tail(side * y, [term.reflected(side) for term in terms])
+                return lower_tail(side * y, [term.reflect(side) for term in terms])
             value = total(terms, lambda term: getattr(term.distribution(), method)(y))
-            value = np.where(any_flat(terms), 0.5, value)
+            value = np.where(has_flat_component(terms), 0.5, value)
             return np.where(np.isnan(y), math.nan, value)
 
         return self._evaluate_rows(formula, y)
@@ -280,8 +280,8 @@ class Mixture(RowDistribution):
         """Quantiles of the lower tail (sign 1), or of the upper one (sign -1), p <= 1/2."""
         side = np.asarray(sign)
 
-        def formula(p: Any, terms: Terms) -> Any:
-            mirrored = terms if sign > 0.0 else [term.reflected(side) for term in terms]
+        def formula(p: Any, terms: MixtureComponents) -> Any:
+            mirrored = terms if sign > 0.0 else [term.reflect(side) for term in terms]
             return side * quantile(p, mirrored)
 
         return self._evaluate_rows(formula, p)

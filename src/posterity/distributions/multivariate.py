@@ -194,7 +194,7 @@ class MultivariateNormal(_Joint):
         -------
         Normal
         """
-        places = self._places(index)
+        places = self._resolve_index(index)
         return Normal(self.mean[places], self._scale_root(self._root.scales())[places])
 
     def _project(self, X: FloatArray, shift: FloatArray) -> Normal:
@@ -211,7 +211,7 @@ class MultivariateNormal(_Joint):
 
 
 class MultivariateT(_Joint):
-    """Joint Student-t distribution of coefficients: the noise learned.
+    """Joint Student-t distribution of coefficients, for learned noise.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class MultivariateT(_Joint):
         -------
         StudentT
         """
-        places = self._places(index)
+        places = self._resolve_index(index)
         scales = self._scale_root(self._root.scales())[places]
         return StudentT(self.df, self.mean[places], scales)
 

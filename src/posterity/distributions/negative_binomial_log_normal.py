@@ -12,7 +12,7 @@ from posterity.distributions.log_normal_counts import LogNormalCounts
 
 
 class NegativeBinomialLogNormal(LogNormalCounts):
-    """Counts that vary more than Poisson's, whose log rates are normal, one per row.
+    """Negative binomial distributions whose log rates are normal, one per row.
 
     ``y | eta`` is negative binomial of mean ``rate = exp(eta)`` and variance
     ``rate + dispersion * rate^2`` (NB2; Cameron and Trivedi 2013, "Regression analysis of count

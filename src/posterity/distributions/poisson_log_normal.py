@@ -11,7 +11,7 @@ from posterity.distributions.log_normal_counts import LogNormalCounts
 
 
 class PoissonLogNormal(LogNormalCounts):
-    """Poisson counts whose log rates are normal, one per row: predictions of how many.
+    """Poisson distributions whose log rates are normal, one per row: predictions of counts.
 
     ``y | eta ~ Poisson(exp(eta))`` with ``eta ~ Normal(log_mean, log_variance)`` (Aitchison and Ho
     1989, "The multivariate Poisson-log normal distribution"). Its variance is

@@ -20,7 +20,7 @@ STEP = 1e-5
 
 
 class Transformed(RowDistribution):
-    """Distribution of ``forward(x)``, where x has the distribution ``base``: one a row.
+    """Distributions of ``forward(x)``, where x has the distribution ``base``, one per row.
 
     Probabilities and quantiles are those of ``base``. Mean and variance are sums over 57 of its
     quantiles, chosen as for a normal distribution; the CRPS is an integral over quantiles.
@@ -80,7 +80,7 @@ class Transformed(RowDistribution):
         return np.where(np.isfinite(spread), spread, np.inf)
 
     def _logpdf(self, y: FloatArray) -> FloatArray:
-        x = self._back(y)
+        x = self._invert(y)
         with np.errstate(all="ignore"):
             step = STEP * np.maximum(1.0, np.abs(x))
             slope = (self._has_reached(x + step) - self._has_reached(x - step)) / (2.0 * step)
@@ -89,10 +89,10 @@ class Transformed(RowDistribution):
         return np.where(np.isfinite(x) & (slope > 0.0), log, -np.inf)
 
     def _cdf(self, y: FloatArray) -> FloatArray:
-        return self.base.cdf(self._back(y))
+        return self.base.cdf(self._invert(y))
 
     def _sf(self, y: FloatArray) -> FloatArray:
-        return self.base.sf(self._back(y))
+        return self.base.sf(self._invert(y))
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         return self._has_reached(self.base.ppf(q))
@@ -117,7 +117,7 @@ class Transformed(RowDistribution):
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(self.forward(x))
 
-    def _back(self, y: FloatArray) -> FloatArray:
+    def _invert(self, y: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
             x = np.asarray(self.backward(y))
         outside = np.isnan(x) & ~np.isnan(y)  # of all values: below them, or above

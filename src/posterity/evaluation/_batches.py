@@ -25,7 +25,7 @@ class Batch(NamedTuple):
         """Some of these rows."""
         weight, times = self.sample_weight, self.times
         return Batch(
-            take(self.X, rows),
+            take_rows(self.X, rows),
             self.y[rows],
             None if weight is None else weight[rows],
             None if times is None else times[rows],
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
         return {"sample_weight": self.sample_weight, **timed}
 
 
-def bounded_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
+def limit_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
     """Batches of at most `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight)):
         checked = _check_batch(batch, number)
@@ -63,7 +63,7 @@ def join_batches(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
     return X, np.concatenate([first[1], y]), np.concatenate([first[2], weight])
 
 
-def take(X: Any, rows: slice | NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     """Rows of an array or of a data frame, by position."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
@@ -119,5 +119,8 @@ def _read(name: str, values: Any, y: FloatArray, number: int) -> FloatArray | No
         return None
     array = np.asarray(values, dtype=np.float64)
     if array.shape != y.shape:
-        raise ValueError(f"{name} in batch {number} has shape {array.shape}, but y has {y.shape}")
+        raise ValueError(
+            f"{name} in batch {number} has shape {array.shape}, but y has {y.shape}: give "
+            "one value for each row"
+        )
     return array

@@ -43,7 +43,7 @@ class ScoredBatch:
     error: FloatArray
 
 
-class Tally:
+class RunningScores:
     """Sums over the rows scored so far."""
 
     def __init__(

@@ -79,7 +79,7 @@ class Baseline:
         return self.model_log_score - self.log_score
 
 
-class _MeanSoFar:
+class _RunningMean:
     """Forecasts by the mean and the spread of the targets so far."""
 
     def __init__(self, newest: int) -> None:
@@ -136,7 +136,7 @@ class BaselineLedger:
         # The newest target known is that of the row before, or as many more ago as there is delay.
         newest = delay + 1
         self._runs: dict[str, Any] = {
-            "mean so far": _MeanSoFar(newest),
+            "mean so far": _RunningMean(newest),
             "last value": _LastValue(newest, newest),
         }
         if period is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import take
+from posterity.evaluation._batches import take_rows
 from posterity.evaluation._ledger import StretchLedger
 
 FloatArray = NDArray[np.float64]
@@ -71,7 +71,7 @@ class ClassStretches:
 
 @dataclass(frozen=True, eq=False)
 class ClassificationResult:
-    """Scores of labels predicted before they were learned.
+    """Scores of labels that were predicted before they were learned.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def progressive_classification(
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> ClassificationResult:
-    """Score labels of a stream, each predicted before its row was learned.
+    """Score the predicted labels of a stream, each predicted before its row was learned.
 
     The counterpart of :func:`progressive_validation` for classifiers. The model learns in place;
     memory does not grow with the stream.
@@ -284,7 +284,7 @@ def _plain(value: float) -> float | None:
 
 
 def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
-    for number, batch in enumerate(_whole(stream, y, sample_weight)):
+    for number, batch in enumerate(_as_batches(stream, y, sample_weight)):
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
         X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
@@ -292,19 +292,20 @@ def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterat
         weight = None if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)
         if labels.ndim != 1 or X.shape[0] != len(labels):
             raise ValueError(
-                f"X in batch {number} has {X.shape[0]} rows, but y has the shape {labels.shape}"
+                f"X in batch {number} has {X.shape[0]} rows, but y has shape "
+                f"{labels.shape}: give one label for each row"
             )
         if weight is not None and weight.shape != labels.shape:
             raise ValueError(
                 f"sample_weight in batch {number} has shape {weight.shape}, but y has "
-                f"{labels.shape}"
+                f"{labels.shape}: give one weight for each row"
             )
         for start in range(0, len(labels), batch_rows):
             rows = slice(start, start + batch_rows)
-            yield take(X, rows), labels[rows], None if weight is None else weight[rows]
+            yield take_rows(X, rows), labels[rows], None if weight is None else weight[rows]
 
 
-def _whole(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
+def _as_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
     if y is not None:
         return [(stream, y, sample_weight)]
     if sample_weight is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import Batch, bounded_batches
+from posterity.evaluation._batches import Batch, limit_batches
 
 FloatArray = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def follow_coefficients(
     level: float = 0.95,
     sample_weight: Any = None,
 ) -> CoefficientPath:
-    """Let a model learn a stream, and note its coefficients along the way.
+    """Learn a stream, and record the model's coefficients along the way.
 
     The model learns in place, by ``partial_fit``.
 
@@ -94,7 +94,7 @@ def follow_coefficients(
     _check_followed(model)
     notes = _Notes(level)
     seen = 0
-    for batch in bounded_batches(stream, y, sample_weight, maxsize):
+    for batch in limit_batches(stream, y, sample_weight, maxsize):
         borders = np.unique(np.linspace(0, len(batch.y), points + 1).astype(int))
         for start, end in pairwise(borders):
             part = batch.select(slice(start, end))

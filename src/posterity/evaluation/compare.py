@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
+    copy_unfitted,
     evidence_terms,
     forgets,
-    fresh,
     get_final_step,
     select_columns,
     transform_for_last,
 )
-from posterity.evaluation._batches import Batch, bounded_batches
+from posterity.evaluation._batches import Batch, limit_batches
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
@@ -41,7 +41,7 @@ def compare(
     batch_rows: int = 16384,
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:
-    """Compare models by what they make of the same rows.
+    """Compare models on the same rows, by their evidence or their predictions.
 
     The models given are not changed: clones learn, from nothing. (What is no scikit-learn
     estimator is copied, with all that it knows.) One that was fitted on some columns of a data
@@ -133,8 +133,8 @@ def compare(
         check_member(name, model, NEEDED[score])
         if score == "evidence" and forgets(model):
             _refuse_forgetting(name)
-    learners = dict(zip(names, [fresh(model) for model in given], strict=True))
-    batches = bounded_batches(X, y, sample_weight, batch_rows)
+    learners = dict(zip(names, [copy_unfitted(model) for model in given], strict=True))
+    batches = limit_batches(X, y, sample_weight, batch_rows)
     seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
     log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)

@@ -21,7 +21,7 @@ FEWEST_ROWS = 20
 
 @dataclass(frozen=True)
 class DriftPeriod:
-    """Rows in which predictions were worse than in those before.
+    """A range of rows whose predictions were worse than those before.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class DriftPeriod:
 
     @property
     def ratio(self) -> float:
-        """How many times the usual error."""
+        """Ratio of the error to the usual one."""
         return self.mae / self.usual if self.usual > 0.0 else float("inf")
 
 

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.averaging.members import check_member, fresh, get_final_step, transform_for_last
+from posterity.averaging.members import (
+    check_member,
+    copy_unfitted,
+    get_final_step,
+    transform_for_last,
+)
 from posterity.evaluation import _scores as column
-from posterity.evaluation._batches import bounded_batches
+from posterity.evaluation._batches import limit_batches
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._long_run import MOST_LAGS, LongRunLedger
 from posterity.evaluation._names import name_models
-from posterity.evaluation._tally import ScoredBatch, Tally
+from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.paired_result import PairedComparison
 from posterity.evaluation.progressive import check_count, check_levels, scored_batches
 from posterity.evaluation.slices import Sliced
@@ -37,7 +42,7 @@ class _Learner:
 
     def __init__(self, name: str, model: Any) -> None:
         check_member(name, model, ("predict_then_learn",))
-        self.name, self.model = name, fresh(model)
+        self.name, self.model = name, copy_unfitted(model)
         self._began = False
 
     def predict_then_learn(self, X: Any, y: Any, **keywords: Any) -> Any:
@@ -138,9 +143,9 @@ def compare_predictions(
             f"in a paired comparison lags and delay must be at most {MOST_LAGS}"
         )
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
-    tallies = [Tally(levels, delay=delay, period=period, slices=slices) for _ in names]
+    tallies = [RunningScores(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
-    batches = bounded_batches(X, y, sample_weight, check_count("batch_rows", batch_rows, 1))
+    batches = limit_batches(X, y, sample_weight, check_count("batch_rows", batch_rows, 1))
     predictions = [
         scored_batches(learner, own, levels, delay)
         for learner, own in zip(learners, tee(batches, len(learners)), strict=True)

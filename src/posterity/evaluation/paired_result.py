@@ -241,7 +241,7 @@ class PairedComparison:
 
     def _number(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(f"there is no model {name!r}: the models are {', '.join(self.names)}")
+            raise ValueError(f"there is no model {name!r}: give one of {', '.join(self.names)}")
         return self.names.index(name)
 
 

@@ -15,7 +15,7 @@ N_BINS = 100
 
 @dataclass(frozen=True, eq=False)
 class PIT:
-    """How often y fell where in its predictive distribution: counts of F(y) in bins of equal width.
+    """Probability integral transform: counts of F(y) in bins of equal width.
 
     If the predictive distributions F are right, F(y) is uniform (Dawid 1984; Diebold, Gunther and
     Tay 1998, Int. Econ. Rev. 39, 863-883). A histogram like a U says that they are too narrow, one

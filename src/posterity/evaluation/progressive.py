@@ -14,12 +14,12 @@ from sklearn.base import is_classifier
 from posterity.evaluation._batches import (
     Batch,
     WeightedBatch,
-    bounded_batches,
     join_batches,
-    take,
+    limit_batches,
+    take_rows,
 )
 from posterity.evaluation._scores import score_columns
-from posterity.evaluation._tally import ScoredBatch, Tally
+from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.coefficient_path import CoefficientFollower
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import Sliced
@@ -39,7 +39,7 @@ def progressive_validation(
     sample_weight: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> ValidationResult:
-    """Score predictions of a stream, each made before its row was learned.
+    """Score the predictions of a stream, each made before its row was learned.
 
     No row is ever predicted by a model that has seen it, so the scores are honest, and every row is
     scored, so none is wasted. The sum of the log scores is the log evidence of the model
@@ -124,8 +124,8 @@ def progressive_validation(
     if period is not None:
         period = check_count("period", period, 1)
     _check_model(model)
-    tally = Tally(levels, delay=delay, period=period, slices=slices)
-    batches = bounded_batches(stream, y, sample_weight, batch_rows)
+    tally = RunningScores(levels, delay=delay, period=period, slices=slices)
+    batches = limit_batches(stream, y, sample_weight, batch_rows)
     follower = None
     if follow:
         follower = CoefficientFollower(model, follow, lambda: _estimate_rows(stream, y))
@@ -193,7 +193,7 @@ def _validate_with_delay(
         targets = rows[1][events]
         try:
             distribution = model.predict_then_learn(
-                take(rows[0], events), targets, sample_weight=weights
+                take_rows(rows[0], events), targets, sample_weight=weights
             )
         except (ValueError, TypeError):
             # Asked of the batch alone, the model counts the rows as they were given.
@@ -201,7 +201,7 @@ def _validate_with_delay(
             raise
         seen += n
         still = slice(max(n_waiting + n - delay, 0), None)
-        waiting = take(rows[0], still), rows[1][still], rows[2][still]
+        waiting = take_rows(rows[0], still), rows[1][still], rows[2][still]
         columns, u, error = score_columns(distribution, targets, levels)
         yield ScoredBatch(
             batch.X,

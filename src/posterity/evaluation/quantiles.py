@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import bounded_batches
+from posterity.evaluation._batches import limit_batches
 
 FloatArray = NDArray[np.float64]
 # Targets that the quantile so far is taken of, and rows after which it is taken anew.
@@ -76,9 +76,9 @@ def progressive_quantiles(
             f"quantile is {model.quantile!r}: score one at a time, as of "
             "BayesianQuantileRegression(quantile=0.9)"
         )
-    q, so_far, n_rows = float(model.quantile), _SoFar(float(model.quantile)), 0
+    q, so_far, n_rows = float(model.quantile), _RunningQuantile(float(model.quantile)), 0
     sums = np.zeros(4)  # rows, below, loss, loss of the baseline
-    for batch in bounded_batches(stream, y, None, _BATCH_ROWS):
+    for batch in limit_batches(stream, y, None, _BATCH_ROWS):
         target = batch.y
         if not len(target):
             continue
@@ -109,7 +109,7 @@ def pinball(error: FloatArray, quantile: float) -> FloatArray:
     return np.where(error >= 0.0, quantile * error, (quantile - 1.0) * error)
 
 
-class _SoFar:
+class _RunningQuantile:
     """The quantile of the targets so far: of all, or of a sample of them where there are many."""
 
     def __init__(self, quantile: float) -> None:

@@ -177,7 +177,7 @@ class ValidationResult:
             return pandas.DataFrame(columns).set_index("row_end")
         if by not in self.slices:
             listed = ", ".join(repr(name) for name in ("time", "level", *self.slices))
-            raise ValueError(f"there is no table {by!r}: the tables are {listed}")
+            raise ValueError(f"there is no table {by!r}: give one of {listed}")
         chosen = self.slices[by]
         return pandas.DataFrame({by: chosen.names, **_columns(chosen)}).set_index(by)
 

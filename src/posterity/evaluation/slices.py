@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SlicedNumbers:
-    """Slices of a feature of numbers, where they are to go by another name than the feature.
+    """Slices of a numeric feature, under a name of their own.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SlicedNumbers:
 
 @dataclass(frozen=True)
 class SlicedLevels:
-    """A slice for each level of a category that is encoded as features of zeros and ones.
+    """Slices by the levels of a category that is encoded as features of zeros and ones.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ from posterity.evidence.integration import Integrated
 from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
-from posterity.evidence.together import Together
+from posterity.evidence.together import SharedScale
 from posterity.other_names import find_former_name
 
 __all__ = [
@@ -42,13 +42,14 @@ __all__ = [
     "OddsScale",
     "Relevance",
     "RunningScales",
+    "SharedScale",
     "Spectrum",
     "Strategy",
-    "Together",
     "match_moments",
     "maximize",
 ]
 
 
 def __getattr__(name: str) -> object:
-    return globals()[find_former_name(__name__, name, {"matched": "match_moments"})]
+    former = {"matched": "match_moments", "Together": "SharedScale"}
+    return globals()[find_former_name(__name__, name, former)]

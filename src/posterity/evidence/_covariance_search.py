@@ -30,7 +30,7 @@ FEW_COLUMNS, NEAR_ENOUGH = 32, 0.01
 
 
 @dataclass(frozen=True)
-class Point:
+class DeviancePoint:
     """What a root L of D is worth: -2 log posterior density, and how it changes.
 
     To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
@@ -45,19 +45,19 @@ class Point:
     residual_df: float
     prior: CovariancePrior
 
-    def diagonalize(self) -> Point:
+    def diagonalize(self) -> DeviancePoint:
         """The same D, with a root in which what the groups say together is diagonal."""
         basis = np.linalg.eigh(self.information.sum(axis=0)).eigenvectors
         slope, information = basis.T @ self.slope @ basis, basis.T @ self.information @ basis
         return replace(self, root=self.root @ basis, slope=slope, information=information)
 
-    def compute_units(self, lower: Lower) -> Units:
+    def compute_units(self, lower: Lower) -> SearchDirections:
         """Directions of the entries of K, D = L K K' L', as long as their standard deviations."""
         curvature = self._compute_curvature(lower)
         together, alone = _split(lower, curvature.together)
         matrix = curvature.matrix + self.prior.curvature(self.root, together)
         values, directions = np.linalg.eigh(matrix)
-        return Units(
+        return SearchDirections(
             curvature.together,
             np.asarray(directions / np.sqrt(np.maximum(values, 1.0))),
             1.0 / np.sqrt(curvature.alone + self.prior.curvature_of_shape(alone)),
@@ -119,7 +119,7 @@ class Curvature:
 
 
 @dataclass(frozen=True)
-class Units:
+class SearchDirections:
     """Directions (k, k) of the entries that go ``together`` (e,), and lengths of all others."""
 
     together: NDArray[np.bool_]
@@ -161,12 +161,12 @@ class Deviance(Protocol):
         """What it is at a root."""
         ...
 
-    def at(self, root: Array) -> Point:
+    def evaluate(self, root: Array) -> DeviancePoint:
         """What it is there, and how it changes."""
         ...
 
 
-def search(task: Deviance, p: int, least: float, largest: float, tolerance: float) -> Point:
+def search(task: Deviance, p: int, least: float, largest: float, tolerance: float) -> DeviancePoint:
     """The best D, from the best of those between ``least`` and ``largest`` I.
 
     ``tolerance`` is how far D may be from the best one, in standard deviations of what the data
@@ -176,12 +176,12 @@ def search(task: Deviance, p: int, least: float, largest: float, tolerance: floa
     return search_from(task, min(roots, key=task.value), tolerance)
 
 
-def search_from(task: Deviance, root: Array, tolerance: float) -> Point:
+def search_from(task: Deviance, root: Array, tolerance: float) -> DeviancePoint:
     """The best D from a root of another."""
     lower: Any = np.tril_indices(len(root))
     if len(root) > FEW_COLUMNS:
         tolerance = max(tolerance, NEAR_ENOUGH)
-    best, left = _run_fisher_scoring(task, task.at(root), lower, tolerance)
+    best, left = _run_fisher_scoring(task, task.evaluate(root), lower, tolerance)
     if left <= tolerance:
         return best
     for until in (tolerance,) if left <= ROUGH[0] else (*ROUGH, tolerance):
@@ -190,8 +190,8 @@ def search_from(task: Deviance, root: Array, tolerance: float) -> Point:
 
 
 def _run_fisher_scoring(
-    task: Deviance, best: Point, lower: Lower, tolerance: float
-) -> tuple[Point, float]:
+    task: Deviance, best: DeviancePoint, lower: Lower, tolerance: float
+) -> tuple[DeviancePoint, float]:
     """Fisher scoring as long as each step is for the better; also the longest step that is left.
 
     In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
@@ -218,7 +218,9 @@ def _run_fisher_scoring(
     return best, last
 
 
-def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: float) -> Point:
+def _search_by_gradient(
+    task: Deviance, start: DeviancePoint, lower: Lower, tolerance: float
+) -> DeviancePoint:
     """The best D by its slopes alone, in the same units around ``start``."""
     start = start.diagonalize()
     unit = start.compute_units(lower)
@@ -247,10 +249,10 @@ def _search_by_gradient(task: Deviance, start: Point, lower: Lower, tolerance: f
     return found[0]
 
 
-def _evaluate_root(task: Deviance, root: Array) -> Point | None:
+def _evaluate_root(task: Deviance, root: Array) -> DeviancePoint | None:
     """What is known at a root, or None where a direction has collapsed."""
     try:
-        return task.at(root)
+        return task.evaluate(root)
     except np.linalg.LinAlgError:
         return None
 

@@ -30,7 +30,7 @@ LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
 
 
 @dataclass
-class ReachingScales(RunningScales):
+class RareFeatureScales(RunningScales):
     """Scales of features that are rare, or rarely large, are those of the rows where they are.
 
     A level that came once among n rows has the mean square 1 / n, and a prior in units of that
@@ -39,7 +39,7 @@ class ReachingScales(RunningScales):
 
     Examples
     --------
-    >>> scales = ReachingScales.before_data(1)
+    >>> scales = RareFeatureScales.before_data(1)
     >>> scales.learn(np.array([[0.0]] * 299 + [[1.0]]), None)
     >>> scales.read(intercept=True).squares.round(4)
     array([0.0331])
@@ -55,7 +55,7 @@ class ReachingScales(RunningScales):
         return cls(0.0, nothing, nothing, np.full(n_features, np.inf), np.full(n_features, -np.inf))
 
     def copy(self) -> Self:
-        """The same, to go its own way."""
+        """An independent copy."""
         return type(self)(self.count, self.mean, self.squares, self.low, self.high)
 
     def learn(self, X: Array, weights: Array | None) -> None:
@@ -66,9 +66,9 @@ class ReachingScales(RunningScales):
         self.high = np.maximum(self.high, rows.max(axis=0, initial=-np.inf))
 
     def merge(self, other: RunningScales) -> None:
-        """Take in all that another one has."""
+        """Merge another one into this one."""
         super().merge(other)
-        if isinstance(other, ReachingScales):
+        if isinstance(other, RareFeatureScales):
             self.low = np.minimum(self.low, other.low)
             self.high = np.maximum(self.high, other.high)
 
@@ -140,7 +140,7 @@ class Bounded:
             signal = spectrum.signal if shares is None else float(shares[~pinned].sum())
             ratios = max(signal, spectrum.signal) / variances
             logs = spectrum.log_evidence(ratios, noise) - np.log(STEPS)
-            found.append(Average.over(np.log(ratios), logs, [spectrum]))
+            found.append(Average.from_logs(np.log(ratios), logs, [spectrum]))
         return _make_one_node(
             found, shapes, pinned, data, noise, intercept, "integrated within bounds"
         )
@@ -183,7 +183,7 @@ class OddsScale:
         logs = logs - np.log(np.exp(logs).sum())
         for spectrum in spectra:
             logs = logs + spectrum.log_evidence(np.exp(LOG_SCALES), noise)
-        return Average.over(LOG_SCALES, logs, spectra)
+        return Average.from_logs(LOG_SCALES, logs, spectra)
 
     def choose(
         self,
@@ -212,7 +212,7 @@ class Average(NamedTuple):
     n_parameters: float
 
     @classmethod
-    def over(cls, log_ratios: Array, logs: Array, spectra: list[Spectrum]) -> Average:
+    def from_logs(cls, log_ratios: Array, logs: Array, spectra: list[Spectrum]) -> Average:
         """Of integrands with these logs."""
         top = float(logs.max())
         weights = np.exp(logs - top)

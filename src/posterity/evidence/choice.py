@@ -83,7 +83,7 @@ class Choice:
 
 
 class Strategy(Protocol):
-    """How prior precisions are found from data: a frozen dataclass without data."""
+    """Protocol of strategies that choose prior precisions from data: frozen dataclasses."""
 
     def choose(
         self,

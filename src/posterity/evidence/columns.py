@@ -110,7 +110,7 @@ def compute_precisions(
 
 @dataclass
 class RunningScales:
-    """Scales of the features of all rows that ever came, where the factor forgets them.
+    """Scales of the features over all rows that ever came, including forgotten ones.
 
     A prior that followed the rows of late would lose hold of a feature that has gone quiet: its
     scale would shrink to nothing, and what is believed of its coefficient grow without bound.
@@ -133,7 +133,7 @@ class RunningScales:
         return cls(0.0, np.zeros(n_features), np.zeros(n_features))
 
     def copy(self) -> RunningScales:
-        """The same, to go its own way."""
+        """An independent copy."""
         return RunningScales(self.count, self.mean.copy(), self.squares.copy())
 
     def learn(self, X: Array, weights: Array | None) -> None:
@@ -148,7 +148,7 @@ class RunningScales:
         self.merge(RunningScales(count, mean, squares))
 
     def merge(self, other: RunningScales) -> None:
-        """Take in all that another one has."""
+        """Merge another one into this one."""
         total, step = self.count + other.count, other.mean - self.mean
         if total > 0.0:
             share = other.count / total

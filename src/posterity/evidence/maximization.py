@@ -27,7 +27,7 @@ MOST_STEPS = 60
 
 @dataclass(frozen=True)
 class Maximum:
-    """Where the evidence of (alpha, beta) is largest.
+    """The maximum of the evidence over (alpha, beta).
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _evaluate_at(spectrum: Spectrum, noise: Noise, ratio: float, found: ModeFit)
 
 @dataclass(frozen=True)
 class Maximized:
-    """Plug in the alpha and beta of largest evidence, as scikit-learn's BayesianRidge does.
+    """Use the alpha and beta of largest evidence, as scikit-learn's BayesianRidge does.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ MANY = Integrated().most_nodes
 
 
 @dataclass(frozen=True)
-class Weak:
+class UnitInformation:
     """No choice: the prior knows of each coefficient what a fraction of a row would tell.
 
     w_j ~ N(m_j, sigma^2 / (rows s_j^2)), s_j^2 the mean square of feature j.
@@ -36,7 +36,9 @@ class Weak:
     >>> X, y = np.array([[0.0], [2.0]]), np.array([[0.1], [0.9]])
     >>> data.append(X, y, intercept=True)
     >>> from posterity.noise import LearnedNoise
-    >>> Weak(0.1).choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1)).precisions.round(9)
+    >>> strategy = UnitInformation(0.1)
+    >>> choice = strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1))
+    >>> choice.precisions.round(9)
     array([[0.1]])
     """
 
@@ -78,7 +80,7 @@ class InUnits:
     >>> from posterity.noise import LearnedNoise
     >>> data = Factor(2)
     >>> data.append(np.array([[0.0], [2.0]]), np.array([[0.1], [0.9]]), intercept=True)
-    >>> strategy = InUnits(Weak())
+    >>> strategy = InUnits(UnitInformation())
     >>> strategy.choose(data, LearnedNoise(), intercept=True, mean=np.zeros(1)).noise
     UnitNoise(shape=0.0, rate=0.0)
     """
@@ -102,12 +104,12 @@ class InUnits:
         return replace(choice, noise=noise.unit)
 
 
-def many_nodes(strategy: Strategy) -> Strategy:
+def use_many_nodes(strategy: Strategy) -> Strategy:
     """The strategy that integrates, where this one would choose a single prior in its stead.
 
     Examples
     --------
-    >>> many_nodes(use_single_node(Integrated())).most_nodes
+    >>> use_many_nodes(use_single_node(Integrated())).most_nodes
     5
     """
     return replace(strategy, most_nodes=MANY) if isinstance(strategy, Integrated) else strategy

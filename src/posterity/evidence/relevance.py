@@ -16,7 +16,7 @@ from posterity.evidence.columns import (
     mean_squares,
 )
 from posterity.evidence.integration import Integrated
-from posterity.evidence.relevance_state import SLABS, Evidence, Solved
+from posterity.evidence.relevance_state import SLABS, Evidence, SolvedSets
 from posterity.evidence.relevance_walk import sample_sets
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
@@ -32,7 +32,7 @@ FEWEST_NODES = 4
 
 @dataclass(frozen=True)
 class Relevance:
-    """A precision for each feature: a few are strong, the others weak ("ard").
+    """A prior precision for each feature: a few are strong, the others weak ("ard").
 
     The prior is w_j ~ N(m_j, sigma^2 (tau + kappa gamma_j) / s_j^2), s_j^2 the mean square of
     feature j: a background of variance tau that all features have, and a slab of variance kappa
@@ -145,7 +145,7 @@ def _make_evidence(
     return Evidence.of(matrix, target, residual, residual_df, data.count, noise)
 
 
-def _make_nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, Array]:
+def _make_nodes(evidence: Evidence, solved: SolvedSets, most: int) -> tuple[Array, Array]:
     """Prior variances (K, m) in units of the noise, the most probable ones first, and weights."""
     if most == 1:
         return _compute_second_moments(evidence, solved), np.ones(1)
@@ -157,7 +157,7 @@ def _make_nodes(evidence: Evidence, solved: Solved, most: int) -> tuple[Array, A
     return variances[order], counts[order] / counts.sum()
 
 
-def _compute_variances(evidence: Evidence, solved: Solved) -> Array:
+def _compute_variances(evidence: Evidence, solved: SolvedSets) -> Array:
     sets = solved.sets
     m = evidence.lengths.shape[1]
     variances = np.repeat(evidence.variances[sets.background][:, None], m, axis=1)
@@ -166,7 +166,7 @@ def _compute_variances(evidence: Evidence, solved: Solved) -> Array:
     return variances
 
 
-def _compute_second_moments(evidence: Evidence, solved: Solved) -> Array:
+def _compute_second_moments(evidence: Evidence, solved: SolvedSets) -> Array:
     """(1, m) mean square of each coefficient: the prior variance of largest expected density."""
     sets = solved.sets
     m = evidence.lengths.shape[1]
@@ -179,7 +179,7 @@ def _compute_second_moments(evidence: Evidence, solved: Solved) -> Array:
     return moments.mean(axis=0, keepdims=True)
 
 
-def _count_parameters(evidence: Evidence, solved: Solved) -> float:
+def _count_parameters(evidence: Evidence, solved: SolvedSets) -> float:
     """Mean over the walkers of tr(I - C^-1)."""
     sets = solved.sets
     left = evidence.left[sets.background]

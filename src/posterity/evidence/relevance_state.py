@@ -37,7 +37,7 @@ ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class FeatureSets:
     """K sets of features, each with a background and a slab.
 
     ``members`` (K, k) are the features of each set, in any order, -1 where it has fewer; the other
@@ -87,7 +87,7 @@ def widened(members: Indices, width: int) -> Indices:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedSets:
     """What K sets say.
 
     ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
@@ -95,7 +95,7 @@ class Solved:
     (K, k, m) are those of H.
     """
 
-    sets: Sets
+    sets: FeatureSets
     value: Array
     energy: Array
     mean: Array
@@ -252,16 +252,16 @@ class Evidence:
             return -0.5 * self.noise.known_precision * energy
         return -self.shape * np.log(energy)
 
-    def log_prior(self, sets: Sets) -> Array:
+    def log_prior(self, sets: FeatureSets) -> Array:
         """(K,) log prior probability, up to a constant."""
         hyperpriors = compute_log_half_cauchy(BACKGROUNDS)[sets.background]
         return hyperpriors + compute_log_half_cauchy(SLABS)[sets.slab] + self.log_sizes[sets.sizes]
 
-    def log_posterior(self, solved: Solved) -> Array:
+    def log_posterior(self, solved: SolvedSets) -> Array:
         """(K,) up to the same constant as ``value``."""
         return solved.value + self.log_prior(solved.sets)
 
-    def solve(self, sets: Sets) -> Solved:
+    def solve(self, sets: FeatureSets) -> SolvedSets:
         """Evaluate, O(K k^2 (k + m))."""
         there = sets.members >= 0
         members = np.where(there, sets.members, 0)
@@ -282,9 +282,9 @@ class Evidence:
         log_determinant += sets.sizes * SLABS[sets.slab]
         value = self.fit(energy) - 0.5 * log_determinant
         covariance = np.where(there[:, None, :], covariance, 0.0)
-        return Solved(sets, value, energy, mean, covariance, rows)
+        return SolvedSets(sets, value, energy, mean, covariance, rows)
 
-    def compute_gains(self, solved: Solved) -> Array:
+    def compute_gains(self, solved: SolvedSets) -> Array:
         """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
         sets, rows = solved.sets, solved.rows
         kappa = np.exp(SLABS[sets.slab])[:, None]
@@ -302,7 +302,7 @@ class Evidence:
         gains[walker, sets.members[walker, place]] = out
         return gains
 
-    def compute_prior_gains(self, sets: Sets) -> Array:
+    def compute_prior_gains(self, sets: FeatureSets) -> Array:
         """(K, m) what the same adds to the log prior."""
         sizes = sets.sizes
         now = self.log_sizes[sizes]
@@ -312,7 +312,7 @@ class Evidence:
         gains[walker, sets.members[walker, place]] = out[walker]
         return gains
 
-    def _get_rows(self, sets: Sets) -> Array:
+    def _get_rows(self, sets: FeatureSets) -> Array:
         """(K, k, m) rows of H; each is computed once."""
         there = sets.members >= 0
         keys = sets.background[:, None] * self.lengths.shape[1] + sets.members

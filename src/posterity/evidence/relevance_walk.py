@@ -23,8 +23,8 @@ from posterity.evidence.relevance_state import (
     BACKGROUNDS,
     SLABS,
     Evidence,
-    Sets,
-    Solved,
+    FeatureSets,
+    SolvedSets,
     compute_log_half_cauchy,
 )
 
@@ -41,14 +41,14 @@ STRIDES = np.array([1, 1, 2, 3, 5, 8])
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class WalkResult:
     """Where the walkers ended, all equally probable, and the log evidence (up to a constant)."""
 
-    solved: Solved
+    solved: SolvedSets
     log_evidence: float
 
 
-def sample_sets(evidence: Evidence, n_walkers: int) -> Walk:
+def sample_sets(evidence: Evidence, n_walkers: int) -> WalkResult:
     """Draw ``n_walkers`` sets from the posterior."""
     random = np.random.default_rng(SEED)
     few = evidence.lengths.shape[1]
@@ -65,10 +65,10 @@ def sample_sets(evidence: Evidence, n_walkers: int) -> Walk:
     for _ in range(min(ROUNDS_AFTER, 2 + few)):
         solved = _move(evidence, solved, random)
         visited.append(_collect_states(solved.sets, evidence.log_posterior(solved)))
-    return Walk(solved, _estimate_log_evidence(visited))
+    return WalkResult(solved, _estimate_log_evidence(visited))
 
 
-def _collect_states(sets: Sets, values: Array) -> dict[tuple[int, ...], float]:
+def _collect_states(sets: FeatureSets, values: Array) -> dict[tuple[int, ...], float]:
     places = zip(sets.background.tolist(), sets.slab.tolist(), strict=True)
     members = np.sort(sets.members, axis=1).tolist()
     return {
@@ -93,14 +93,14 @@ def _centre(logs: Array) -> Array:
     return logs - logs.max()
 
 
-def _start_walkers(evidence: Evidence, count: int, random: Generator) -> Solved:
+def _start_walkers(evidence: Evidence, count: int, random: Generator) -> SolvedSets:
     """Half of the walkers on a strong background; the others have none, and a set grown on it."""
     background, slab = (
         _draw_columns(np.tile(compute_log_half_cauchy(grid), (count, 1)), random)
         for grid in (BACKGROUNDS, SLABS)
     )
     background[::2] = 0
-    solved = evidence.solve(Sets(np.zeros((count, 0), dtype=np.intp), background, slab))
+    solved = evidence.solve(FeatureSets(np.zeros((count, 0), dtype=np.intp), background, slab))
     longest = min(evidence.most, LONGEST_START, max(2, int(evidence.residual_df + 1e-6) // 4))
     for _ in range(longest):
         odds = evidence.compute_gains(solved)
@@ -122,7 +122,7 @@ def _resample(weights: Array, random: Generator) -> Indices:
 # ---- steps that leave the posterior as it is -----------------------------------------------------
 
 
-def _move(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
+def _move(evidence: Evidence, solved: SolvedSets, random: Generator) -> SolvedSets:
     rates = _compute_rates(evidence, solved)
     m = evidence.lengths.shape[1]
     for _ in range(min(3, m) + int(solved.sets.sizes.mean()) // 4):
@@ -135,8 +135,8 @@ def _move(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
 
 
 def _flip(
-    evidence: Evidence, solved: Solved, rates: Array, random: Generator
-) -> tuple[Solved, Array]:
+    evidence: Evidence, solved: SolvedSets, rates: Array, random: Generator
+) -> tuple[SolvedSets, Array]:
     """Put a feature in, or take one out, by how much that raises the posterior.
 
     Of the changed posterior's odds o, proposals are drawn in proportion to o / (1 + o), which
@@ -151,13 +151,13 @@ def _flip(
     return solved.replace_rows(accepted, proposed), rates
 
 
-def _compute_rates(evidence: Evidence, solved: Solved) -> Array:
+def _compute_rates(evidence: Evidence, solved: SolvedSets) -> Array:
     odds = evidence.compute_gains(solved) + evidence.compute_prior_gains(solved.sets)
     with np.errstate(over="ignore"):
         return np.where(np.isneginf(odds), 0.0, np.maximum(1.0 / (1.0 + np.exp(-odds)), 1e-300))
 
 
-def _swap(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
+def _swap(evidence: Evidence, solved: SolvedSets, random: Generator) -> SolvedSets:
     """Take a feature out, any of the set, and put one in, by the posterior of what comes out."""
     sets = solved.sets
     some = sets.sizes > 0
@@ -173,7 +173,9 @@ def _swap(evidence: Evidence, solved: Solved, random: Generator) -> Solved:
     return evidence.solve(without.sets.flip_features(enters))
 
 
-def _shift(evidence: Evidence, solved: Solved, random: Generator, name: str, size: int) -> Solved:
+def _shift(
+    evidence: Evidence, solved: SolvedSets, random: Generator, name: str, size: int
+) -> SolvedSets:
     """Step along one of the grids."""
     sets = solved.sets
     count = len(sets.slab)
@@ -182,7 +184,7 @@ def _shift(evidence: Evidence, solved: Solved, random: Generator, name: str, siz
     inside = (where >= 0) & (where < size)
     places = {"background": sets.background, "slab": sets.slab}
     places[name] = np.where(inside, where, places[name])
-    proposed = evidence.solve(Sets(sets.members, **places))
+    proposed = evidence.solve(FeatureSets(sets.members, **places))
     gain = proposed.value - solved.value
     gain += evidence.log_prior(proposed.sets) - evidence.log_prior(sets)
     accepted = inside & (np.log(random.random(count)) < gain)

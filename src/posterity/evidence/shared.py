@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.evidence._covariance_prior import CovariancePrior
-from posterity.evidence._covariance_search import Point, search, search_from
+from posterity.evidence._covariance_search import DeviancePoint, search, search_from
 from posterity.evidence.columns import PINNED
 from posterity.factor import Factor
 from posterity.factor.grouped import whiten_groups
@@ -124,7 +124,7 @@ def learn_prior(
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
-    means, residual_df = frame.into(mean), free[frame.kept]
+    means, residual_df = frame.to_whitened(mean), free[frame.kept]
     if p == 0 or len(sample.rows) == 0 or not frame.tells:
         scale = np.sqrt(frame.scale)
         return _make_shared_prior(
@@ -143,7 +143,7 @@ def learn_prior(
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
         prior,
-        best_root=frame.unfold(root),
+        best_root=frame.expand_root(root),
         residual=fitted.residual,
         log_determinants=fitted.log_determinants,
     )
@@ -153,7 +153,7 @@ def with_given_precision(
     sample: GroupSample, prior: Factor, free: NDArray[np.bool_]
 ) -> SharedPrior:
     """The mean learned, where the precision is ``prior``'s; what is flat there has mean 0."""
-    frame = _Frame.plain(sample)
+    frame = _Frame.identity(sample)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
@@ -186,7 +186,7 @@ def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Fa
 
 def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
     """What groups, all of them, say at a prior that was learned from some."""
-    frame = _Frame.plain(sample)
+    frame = _Frame.identity(sample)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
     )
@@ -240,7 +240,7 @@ class _Frame:
         return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
 
     @classmethod
-    def plain(cls, sample: GroupSample) -> _Frame:
+    def identity(cls, sample: GroupSample) -> _Frame:
         """The coefficients themselves."""
         p = sample.rows.shape[1]
         rows = _drop_empty_rows(sample.rows)
@@ -261,15 +261,15 @@ class _Frame:
         """Rows beyond those that each group's own coefficients fit."""
         return self.sample.count - _count_ranks(self.sample)
 
-    def into(self, coefficients: Array) -> Array:
+    def to_whitened(self, coefficients: Array) -> Array:
         return self.root @ coefficients[self.kept]
 
-    def back(self, coefficients: Array) -> Array:
+    def from_whitened(self, coefficients: Array) -> Array:
         whole = np.zeros(len(self.kept))
         whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
 
-    def unfold(self, root: Array) -> Array:
+    def expand_root(self, root: Array) -> Array:
         """A root (p, p) for the coefficients themselves, 0 where columns depend on others."""
         whole = np.zeros((len(self.kept),) * 2)
         whole[np.ix_(self.kept, self.kept)] = root @ self.root
@@ -317,7 +317,7 @@ def _count_ranks(sample: GroupSample) -> float:
 
 def _find_covariance(
     frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_], tolerance: float
-) -> Point:
+) -> DeviancePoint:
     """The best D under the prior of that strength for which the evidence is highest.
 
     From the most strict prior on, each from where the last one ended, until none is better. The
@@ -344,7 +344,7 @@ def _find_covariance(
     return search_from(chosen, best.root, tolerance)
 
 
-def _compute_expected_root(point: Point) -> Array:
+def _compute_expected_root(point: DeviancePoint) -> Array:
     """A root of the mean of D over what the groups leave open of it."""
     spread = point.compute_spread(np.tril_indices(len(point.root)))
     return np.asarray(point.root * np.exp(0.5 * np.minimum(spread, MOST_SPREAD)))
@@ -402,7 +402,7 @@ class _Deviance:
         """-2 log evidence at a root, but for constants."""
         return self._compute_value(root, self._compute_means(root))
 
-    def at(self, root: Array) -> Point:
+    def evaluate(self, root: Array) -> DeviancePoint:
         """What is known at a root.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
@@ -422,7 +422,9 @@ class _Deviance:
         slope += self.prior.slope(root)
         learns = not isinstance(noise, KnownNoise)
         value = self._compute_value(root, means)
-        return Point(root, value, slope, each, residual_df if learns else np.inf, self.prior)
+        return DeviancePoint(
+            root, value, slope, each, residual_df if learns else np.inf, self.prior
+        )
 
     def _compute_means(self, root: Array) -> _MeansRegression:
         inverse = _triangulate(np.asarray(np.linalg.inv(root)))
@@ -447,8 +449,8 @@ def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> S
     others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
     tell: Callable[[Factor], Array] = lambda factor: _make_prior(frame, root, means, factor)  # noqa: E731
     return SharedPrior(
-        frame.unfold(root),
-        frame.back(means.mean),
+        frame.expand_root(root),
+        frame.from_whitened(means.mean),
         np.array([tell(factor) for factor in [*others, means.factor]]),
         means.residual,
         means.factor.rank,

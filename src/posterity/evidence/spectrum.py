@@ -31,7 +31,7 @@ WELL_CONDITIONED = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """What the evidence needs to know of the data, for one shape of the prior.
+    """Singular values and projections of the data, from which the evidence is computed.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Together(Integrated):
+class SharedScale(Integrated):
     """As :class:`Integrated`, with one scale of the prior for all targets of y (n, q).
 
     Better than a scale for each where the features explain about as much of every target, and rows
@@ -41,12 +41,12 @@ class Together(Integrated):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(12, 3))
     >>> y = X @ rng.normal(size=(3, 2)) + rng.normal(size=(12, 2))
-    >>> model = BayesianLinearRegression(prior_precision=Together()).fit(X, y)
+    >>> model = BayesianLinearRegression(prior_precision=SharedScale()).fit(X, y)
     >>> bool(np.allclose(model.prior_precision_[0], model.prior_precision_[1]))
     True
     """
 
-    def settle(
+    def fix_prior_choice(
         self,
         data: Factor,
         noise: Noise,
@@ -63,7 +63,7 @@ class Together(Integrated):
         shapes, _ = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         if len(shapes) > 1:
             raise ValueError(
-                "Together does not choose length scales: give the basis a length_scale"
+                "SharedScale does not choose length scales: give the basis a length_scale"
             )
         spectra = [
             Spectrum.of(of_target(data, j), intercept=intercept, mean=mean, shape=shapes[0])
@@ -133,4 +133,4 @@ def _compute_correlation_evidence(
         return np.asarray(-0.5 * nu * np.linalg.slogdet(correlation)[1])
 
 
-__all__ = ["FixedRatios", "Together"]
+__all__ = ["FixedRatios", "SharedScale"]

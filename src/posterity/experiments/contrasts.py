@@ -113,7 +113,7 @@ class Contrasts:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.squares / np.square(self.sums[0]))
 
-    def radius(self, level: float, planned_rows: float | None = None) -> Array:
+    def compute_half_widths(self, level: float, planned_rows: float | None = None) -> Array:
         """(K + 1, K + 1) half widths that hold at all times; infinite while rows are few.
 
         The sum of h^2 is half the rows of each of two arms that come alike often, and less where
@@ -126,7 +126,7 @@ class Contrasts:
 
     def draws(self) -> Array:
         """(draws, K) of the means, normal with their covariance; none while it isn't known."""
-        known = self.radius(0.95)[:-1, :]
+        known = self.compute_half_widths(0.95)[:-1, :]
         if not np.isfinite(known[~np.eye(self.n_arms, self.n_arms + 1, dtype=bool)]).all():
             return np.zeros((0, self.n_arms))
         variances = self.variances[:-1]

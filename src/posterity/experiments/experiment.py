@@ -24,7 +24,7 @@ _LEARNED_FIRST = 5
 
 
 class Experiment:
-    """An A/B/n test that may be looked at, and stopped, at any time.
+    """An A/B/n test that you may look at, and stop, at any time.
 
     Each row's reward is first predicted for all arms, from covariates and what was learned before,
     then compared: what covariates explain makes no interval wider. All intervals hold at all times,
@@ -169,7 +169,8 @@ class Experiment:
         unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
         if unknown is not None:
             raise ValueError(
-                f"the arm in row {unknown} is {chosen[unknown]!r}: the arms are {list(self.arms)}"
+                f"the arm in row {unknown} is {chosen[unknown]!r}: it must be one of "
+                f"{list(self.arms)}"
             )
         places = np.array([where[name] for name in chosen], dtype=np.intp)
         n = len(places)
@@ -190,7 +191,7 @@ class Experiment:
                 f"{list(self._features or ())}: give the same"
             )
         self._features = names
-        self._learn([Rounds(contexts, places, earned, own, every).checked()])
+        self._learn([Rounds(contexts, places, earned, own, every).check_rewards()])
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
@@ -229,17 +230,17 @@ class Experiment:
 
     @property
     def mean_(self) -> dict[Any, float]:
-        """Mean reward of each arm, were all rows its own; nan while rows are few."""
+        """Mean reward of each arm if all rows had it; NaN while rows are few."""
         return self._by_arm(self._contrasts.differences[:-1, -1])
 
     @property
     def effect_(self) -> dict[Any, float]:
-        """Mean of each arm but the control, less that of the control."""
+        """Difference of the mean of each arm and that of the control."""
         return self._by_arm(self._contrasts.differences[:-1, 0], first=1)
 
     @property
     def interval_(self) -> dict[Any, tuple[float, float]]:
-        """Of each effect, at all times and for all arms together."""
+        """Interval of each effect, valid at all times and for all arms together."""
         low, high = self._bounds()
         both = zip(low[:, 0].tolist(), high[:, 0].tolist(), strict=True)
         return dict(list(zip(self.arms, both, strict=True))[1:])
@@ -251,7 +252,7 @@ class Experiment:
 
     @property
     def expected_loss_(self) -> dict[Any, float]:
-        """What is lost on average a row if each arm is taken: infinite while rows are few."""
+        """Expected loss per row if each arm is chosen; infinite while rows are few."""
         return self._by_arm(self._summarize_arms().loss)
 
     @property
@@ -286,7 +287,7 @@ class Experiment:
         """(K, K) ends of all differences; their errors share what the level leaves."""
         count = len(self.arms)
         level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
-        radius = self._contrasts.radius(level, self.planned_rows)[:-1, :-1]
+        radius = self._contrasts.compute_half_widths(level, self.planned_rows)[:-1, :-1]
         differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
         return differences - radius, differences + radius
 

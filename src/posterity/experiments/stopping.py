@@ -80,11 +80,11 @@ class Stop:
         raise NotImplementedError
 
     def __or__(self, other: Stop) -> Stop:
-        return Either((self, other))
+        return AnyRule((self, other))
 
 
 @dataclass(frozen=True)
-class Either(Stop):
+class AnyRule(Stop):
     """The first of several rules that has a verdict."""
 
     rules: tuple[Stop, ...]
@@ -112,7 +112,7 @@ class AnytimeValid(Stop):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.smallest_effect < np.inf:
-            raise ValueError(f"smallest_effect is {self.smallest_effect}: it can't be negative")
+            raise ValueError(f"smallest_effect is {self.smallest_effect}: it must be 0 or more")
 
     def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
@@ -129,7 +129,7 @@ class AnytimeValid(Stop):
 
 @dataclass(frozen=True)
 class ExpectedLoss(Stop):
-    """What is lost, on average, if the arm that looks best is not, is below a threshold.
+    """Stop when the expected loss of choosing the arm that looks best is below a threshold.
 
     It bounds no frequency of errors: how often one looks is up to who takes it.
 
@@ -170,4 +170,4 @@ class Rows(Stop):
         return int(means.argmax()), f"{summaries.rows} rows have come; it has the largest mean"
 
 
-__all__ = ["AnytimeValid", "ArmSummaries", "Decision", "Either", "ExpectedLoss", "Rows", "Stop"]
+__all__ = ["AnyRule", "AnytimeValid", "ArmSummaries", "Decision", "ExpectedLoss", "Rows", "Stop"]

@@ -111,7 +111,7 @@ class Bank:
         copies = []
         for triangle in self.triangles:
             factor = Factor(self.n_coefficients)
-            factor.commit(triangle, 0.0, 0.0)
+            factor.set_triangle(triangle, 0.0, 0.0)
             copies.append(factor)
         return copies
 

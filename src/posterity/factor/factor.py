@@ -27,6 +27,7 @@ from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import partitions, run_together
 from posterity.factor.usable import check_usable
+from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ class Before:
 
 
 class Factor:
-    """The triangle of a stack of rows, and how much it weighs.
+    """The triangular factor of learned rows, with their number and total weight.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ class Factor:
         intercept: bool,
         names: Sequence[str] | None = None,
     ) -> kernel.RowPath:
-        """The lean path that learns and predicts single rows in this factor, in place."""
+        """A fast path that learns and predicts single rows in this factor, in place."""
         if self.n_targets == 1:
             return kernel.RowPath(self.triangle, self._counts, intercept, names)
         return kernel.TargetsPath(self.triangle, self._counts, intercept, names, self.n_targets)
@@ -181,7 +182,7 @@ class Factor:
         return twin
 
     def copy_from(self, other: Factor) -> None:
-        """Take over the content of a factor of the same shape, in place."""
+        """Copy the content of a factor of the same shape, in place."""
         self._replace(other.triangle, other._counts)
 
     def append(
@@ -199,7 +200,7 @@ class Factor:
         ``threads`` limits them (1: stay on one core); the default is described in
         :func:`posterity.factor.parallel.workers`.
         """
-        ones = self.lacks_ones(X, intercept)
+        ones = self.lacks_intercept_column(X, intercept)
         parts = partitions(len(X), X.shape[1] + 1, threads)
         triangles = [self.triangle.copy()]
         triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
@@ -224,7 +225,7 @@ class Factor:
     ) -> Before:
         """Learn the rows one after another; returns the prediction made before each."""
         triangle = self.triangle.copy()
-        ones = self.lacks_ones(X, intercept)
+        ones = self.lacks_intercept_column(X, intercept)
         before = kernel.learn_rows(triangle, self.n_targets, X, Y, weights, ones)
         if weights is None:
             counts = self.count + np.arange(len(X) + 1.0)
@@ -234,9 +235,14 @@ class Factor:
         self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return Before(*before, counts[:-1])
 
-    def commit(self, triangle: Array, count: float, seen: float) -> None:
+    def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
         """Become this triangle with these sums of weights, if all of it is usable."""
         self._commit(triangle, [count, seen])
+
+    def commit(self, triangle: Array, count: float, seen: float) -> None:
+        """Former name of :meth:`set_triangle`."""
+        warn_former_name("Factor.commit", "set_triangle")
+        self.set_triangle(triangle, count, seen)
 
     def remove(
         self,
@@ -321,11 +327,11 @@ class Factor:
                 )
 
     def scale(self, weight: float) -> None:
-        """Multiply the weight of every row by ``weight`` >= 0."""
+        """Multiply the weight of every row by ``weight``, which is at least 0."""
         self._commit(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
 
     def reset_counts(self) -> None:
-        """Set the counts to 0: the rows of a prior count for nothing."""
+        """Set the counts to 0, because the rows of a prior are not observations."""
         self._counts[...] = 0.0
 
     # ---- read-outs -----------------------------------------------------------------------------
@@ -368,7 +374,7 @@ class Factor:
 
     def predict(self, X: Array, *, intercept: bool = False) -> tuple[Array, Array]:
         """Means (n, k) and leverages (n,), infinite where ``x`` has a direction never seen."""
-        ones = self.lacks_ones(X, intercept)
+        ones = self.lacks_intercept_column(X, intercept)
         return kernel.predict_rows(self.triangle, self.n_targets, X, ones)
 
     def log_determinant(self) -> float:
@@ -380,7 +386,7 @@ class Factor:
         """(k, k) residual sums of squares and products S'S."""
         return self.residual_root.T @ self.residual_root
 
-    def lacks_ones(self, X: Array, intercept: bool) -> bool:
+    def lacks_intercept_column(self, X: Array, intercept: bool) -> bool:
         """Whether a 1 must be put before each row of ``X``: none has a column for it."""
         return intercept and X.shape[1] < self.n_coefficients
 

@@ -141,7 +141,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
         rows.X,
         rows.y,
         rows.weights,
-        factor.lacks_ones(rows.X, rows.intercept),
+        factor.lacks_intercept_column(rows.X, rows.intercept),
         start,
         leave,
         prior.triangle,
@@ -151,7 +151,7 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     so_far = np.concatenate([[0.0], np.cumsum(weights)])
     counts = so_far[start:] - so_far[leave]
     new = float(np.sum(weights[start:]))
-    factor.commit(triangle, float(counts[-1]), factor.seen + new)
+    factor.set_triangle(triangle, float(counts[-1]), factor.seen + new)
     return Before(*before, counts[:-1])
 
 
@@ -166,14 +166,14 @@ def _learn(
 ) -> Before:
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
-    ones = factor.lacks_ones(rows.X, rows.intercept)
+    ones = factor.lacks_intercept_column(rows.X, rows.intercept)
     before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     if spent is None:
         counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     else:
         counts = _count_beyond_spent(factor.count, rows, discounts, spent, before[1])
-    factor.commit(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
+    factor.set_triangle(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
     return Before(*before, counts[:-1])
 
 

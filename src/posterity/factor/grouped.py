@@ -185,7 +185,7 @@ class GroupBank:
         run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
         self.clock += len(rows)
 
-    def tell(
+    def predict_then_learn_rows(
         self, rows: GroupedRows, priors: Array, discount: float = 1.0, out: Array | None = None
     ) -> Array:
         """Learn rows; (4, n) says what each was before it, the group's rows stacked on its prior.
@@ -221,7 +221,7 @@ class GroupBank:
     def posteriors(self, priors: Array, slots: Slots | None = None) -> Array:
         """(n, q (q + 1) / 2) rows and ``priors`` of the groups at ``slots``, or of all.
 
-        Packed triangles; ``priors`` are as in :meth:`tell`.
+        Packed triangles; ``priors`` are as in :meth:`predict_then_learn_rows`.
         """
         slots = np.arange(self.size) if slots is None else slots
         posterior = np.empty((len(slots), self._arrays[0].shape[1]))
@@ -239,9 +239,11 @@ class GroupBank:
         twin.size, twin.clock = self.size, self.clock
         return twin
 
-    def image(self, slots: Slots) -> BankImage:
+    def take_snapshot(self, slots: Slots) -> BankSnapshot:
         """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
-        return BankImage(self, self._copy_arrays(), slots, [array[slots] for array in self._arrays])
+        return BankSnapshot(
+            self, self._copy_arrays(), slots, [array[slots] for array in self._arrays]
+        )
 
     def remove(self, rows: GroupedRows) -> None:
         """Unlearn rows.
@@ -275,7 +277,7 @@ class GroupBank:
 
 
 @dataclass(frozen=True)
-class BankImage:
+class BankSnapshot:
     """A bank as it was: its arrays, and what was in those rows that may change."""
 
     bank: GroupBank
@@ -377,7 +379,7 @@ def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 __all__ = [
-    "BankImage",
+    "BankSnapshot",
     "GroupBank",
     "NotInGroupError",
     "predict_rows",

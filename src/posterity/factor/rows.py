@@ -22,7 +22,7 @@ class Rows:
     Examples
     --------
     >>> rows = Rows(np.arange(6.0).reshape(6, 1), np.zeros(6), elapsed=np.ones(6))
-    >>> len(rows[2:]), rows.total, rows.every(3).weights
+    >>> len(rows[2:]), rows.total, rows.thin(3).weights
     (4, 6.0, array([3., 3.]))
     """
 
@@ -46,7 +46,7 @@ class Rows:
             offsets=None if self.offsets is None else self.offsets[part],
         )
 
-    def every(self, share: int) -> Self:
+    def thin(self, share: int) -> Self:
         """Every so many-th row, each with the weight of all that it stands for."""
         few = self[::share]
         return replace(

@@ -27,7 +27,7 @@ class SiteCode(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SiteBefore:
+class OneStepSites:
     """Mean and variance (n,) of eta before each row, offset included, and the row's site (n,)."""
 
     mean: Array
@@ -43,7 +43,7 @@ def learn_sites(
     rows: SiteRows,
     discounts: Array | None = None,
     prior: Factor | None = None,
-) -> SiteBefore:
+) -> OneStepSites:
     """Learn rows in order in ``factor``, whose noise has precision 1.
 
     All before row i is first discounted by discounts[i]; with ``prior``, which is in the factor,
@@ -75,14 +75,14 @@ def learn_sites(
         discounts,
         None if prior is None else prior.triangle,
     )
-    before = SiteBefore(*outputs)
+    before = OneStepSites(*outputs)
     precision = before.precision
     total = float(np.sum(precision))
     if discounts is None:
         count = factor.count + total
     else:
         count = kernel.fading_counts(factor.count, len(rows.X), precision, discounts)[-1]
-    factor.commit(triangle, count, factor.seen + total)
+    factor.set_triangle(triangle, count, factor.seen + total)
     return before
 
 

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from posterity.factor.sparse_pattern import Front, Pattern
+from posterity.factor.sparse_pattern import Front, SparsityPattern
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -26,14 +26,14 @@ Places = NDArray[np.intp]
 class SparseCholesky:
     """The factor ``L L' = A`` of a sparse positive definite matrix (p, p), given by its entries.
 
-    Raises ``LinAlgError`` where the matrix is not positive definite.
+    Raises ``LinAlgError`` where the matrix is not positive definite: give a larger prior precision.
 
     Examples
     --------
     >>> from scipy.sparse import csc_array
-    >>> from posterity.factor.sparse_pattern import find_pattern
+    >>> from posterity.factor.sparse_pattern import find_sparsity_pattern
     >>> A = csc_array([[4.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])
-    >>> pattern = find_pattern(A)
+    >>> pattern = find_sparsity_pattern(A)
     >>> factor = SparseCholesky(pattern.gather(A), pattern)
     >>> factor.solve(np.array([5.0, 2.0, 4.0])).round(12)
     array([1., 1., 1.])
@@ -41,7 +41,7 @@ class SparseCholesky:
     array([0.2727, 0.5   , 0.3636])
     """
 
-    def __init__(self, values: Array, pattern: Pattern) -> None:
+    def __init__(self, values: Array, pattern: SparsityPattern) -> None:
         self.pattern = pattern
         self._leaves: list[tuple[Array, Array]] = []  # of each group: the roots, the rest
         self._blocks: list[tuple[Array, Array]] = []  # of each other front: triangle, the rest
@@ -154,7 +154,7 @@ class SparseCholesky:
 def _eliminate_leaves(values: Array) -> tuple[Array, Array]:
     """Roots (k,) and the rest (k, m) of single columns (k, 1 + m)."""
     if not (values[:, 0] > 0.0).all():
-        raise LinAlgError("the matrix is not positive definite")
+        raise LinAlgError("the matrix is not positive definite: give a larger prior precision")
     roots = np.sqrt(values[:, 0])
     return roots, values[:, 1:] / roots[:, None]
 
@@ -167,13 +167,13 @@ def _eliminate(dense: Array, width: int) -> tuple[Array, Array, Array]:
     if width == 1:
         pivot = dense[0, 0]
         if not pivot > 0.0:
-            raise LinAlgError("the matrix is not positive definite")
+            raise LinAlgError("the matrix is not positive definite: give a larger prior precision")
         root = np.sqrt(pivot)
         rest = dense[1:, :1] / root
         return np.full((1, 1), root), rest, dense[1:, 1:] - rest * rest.T
     triangle, failed = dpotrf(dense[:width, :width], lower=1, clean=1)
     if failed:
-        raise LinAlgError("the matrix is not positive definite")
+        raise LinAlgError("the matrix is not positive definite: give a larger prior precision")
     rest = dtrsm(1.0, triangle, dense[width:, :width], side=1, lower=1, trans_a=1)
     return triangle, rest, dense[width:, width:] - rest @ rest.T
 

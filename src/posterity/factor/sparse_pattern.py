@@ -67,7 +67,7 @@ class Leaves(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pattern:
+class SparsityPattern:
     """The order of the columns, and the fronts, of all matrices with one pattern of zeros.
 
     Its entries are those of the matrix's lower triangle in the order of the factor, column by
@@ -167,7 +167,9 @@ class Pattern:
         return csr_array((values, places), (n, len(self.keys)))
 
 
-def find_pattern(matrix: csc_array, check: Callable[[int], None] | None = None) -> Pattern:
+def find_sparsity_pattern(
+    matrix: csc_array, check: Callable[[int], None] | None = None
+) -> SparsityPattern:
     """Order the columns of a symmetric matrix (p, p) and find where its factor is not zero.
 
     ``check`` gets the count of numbers in the factor so far, and may raise.
@@ -190,7 +192,7 @@ def find_pattern(matrix: csc_array, check: Callable[[int], None] | None = None) 
     columns = np.repeat(np.arange(len(order)), np.diff(lower.indptr))
     keys = columns.astype(np.int64) * len(order) + lower.indices
     fronts = tuple(_make_fronts(sizes, below, lower.indptr))
-    return Pattern(order, places, keys, _find_targets(fronts, lower, columns), fronts)
+    return SparsityPattern(order, places, keys, _find_targets(fronts, lower, columns), fronts)
 
 
 def _order_with_little_fill(matrix: csc_array) -> Numbers:
@@ -323,4 +325,4 @@ def _size(width: int, below: int) -> int:
     return width * (width + 1) // 2 + width * below
 
 
-__all__ = ["Front", "Pattern", "find_pattern"]
+__all__ = ["Front", "SparsityPattern", "find_sparsity_pattern"]

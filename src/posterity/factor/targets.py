@@ -28,7 +28,7 @@ def for_targets(factor: Factor, count: int) -> Factor:
     many = Factor(factor.n_coefficients, count)
     many.root[...] = factor.root
     many.moments[...] = factor.moments
-    many.commit(many.triangle, factor.count, factor.seen)
+    many.set_triangle(many.triangle, factor.count, factor.seen)
     return many
 
 
@@ -48,7 +48,7 @@ def of_target(factor: Factor, target: int | Sequence[int]) -> Factor:
     one.moments[...] = factor.moments[:, some]
     left = factor.residual_root[:, some]
     one.residual_root[...] = np.linalg.norm(left) if len(some) == 1 else np.linalg.qr(left)[1]
-    one.commit(one.triangle, factor.count, factor.seen)
+    one.set_triangle(one.triangle, factor.count, factor.seen)
     return one
 
 

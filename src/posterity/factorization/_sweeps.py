@@ -18,7 +18,7 @@ Codes = NDArray[np.intp]
 
 
 @dataclass
-class Sides:
+class LevelWeights:
     """What is believed of the weights of all levels of all sides, in units of the target's spread.
 
     Parameters
@@ -47,9 +47,9 @@ class Sides:
         """Number of factors."""
         return self.prior_means.shape[1] - 1
 
-    def copy(self) -> Sides:
-        """The same, to go its own way."""
-        return Sides(
+    def copy(self) -> LevelWeights:
+        """An independent copy."""
+        return LevelWeights(
             [one.copy() for one in self.means],
             [one.copy() for one in self.covariances],
             [one.copy() for one in self.precisions],
@@ -106,7 +106,7 @@ class SideRows:
         """Sums over the rows (n,) of each level."""
         return np.add.reduceat(rows, self.starts)
 
-    def compute_effects(self, sides: Sides) -> dict[int, Array]:
+    def compute_effects(self, sides: LevelWeights) -> dict[int, Array]:
         """x [w, v] of the other sides' levels in each row, (p, n), means."""
         return {
             other: np.ascontiguousarray(sides.means[other][self.codes[:, other]].T)
@@ -146,7 +146,7 @@ def compute_partial_residuals(rows: SideRows, effects: dict[int, Array], offset:
     return rest
 
 
-def sum_covariances(rows: SideRows, sides: Sides) -> Array:
+def sum_covariances(rows: SideRows, sides: LevelWeights) -> Array:
     """Sums over rows of x^2 Cov of the others' v, (L, k, k): what f f' has beyond its means."""
     k = sides.rank
     total = np.zeros((len(rows.levels), k * k))
@@ -156,7 +156,7 @@ def sum_covariances(rows: SideRows, sides: Sides) -> Array:
     return total.reshape(len(rows.levels), k, k)
 
 
-def sum_cross_covariances(rows: SideRows, sides: Sides, effects: dict[int, Array]) -> Array:
+def sum_cross_covariances(rows: SideRows, sides: LevelWeights, effects: dict[int, Array]) -> Array:
     """Sums over rows of Cov(f, what the others leave), (L, k): they share the others' errors."""
     total = np.zeros((len(rows.levels), sides.rank))
     for other, met in rows.met_once.items():
@@ -174,13 +174,13 @@ def sum_cross_covariances(rows: SideRows, sides: Sides, effects: dict[int, Array
     return total
 
 
-def sum_moments(rows: SideRows, sides: Sides) -> tuple[Array, Array]:
+def sum_moments(rows: SideRows, sides: LevelWeights) -> tuple[Array, Array]:
     """Sums over the rows of each level: E f E f' (L, p, p), and the covariance of v's (L, k, k)."""
     features = make_features(rows, rows.compute_effects(sides), sides.rank + 1)
     return sum_second_moments(rows, features), sum_covariances(rows, sides)
 
 
-def sum_statistics(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -> None:
+def sum_statistics(rows: SideRows, sides: LevelWeights, moments: tuple[Array, Array]) -> None:
     """Sums of E f f' and E f e over the rows of each level, given all other sides."""
     effects = rows.compute_effects(sides)
     features = make_features(rows, effects, sides.rank + 1)
@@ -194,7 +194,7 @@ def sum_statistics(rows: SideRows, sides: Sides, moments: tuple[Array, Array]) -
 
 
 def update_levels(
-    rows: SideRows, sides: Sides, noise_precision: float, moments: tuple[Array, Array]
+    rows: SideRows, sides: LevelWeights, noise_precision: float, moments: tuple[Array, Array]
 ) -> None:
     """The best Normal of each level's weights, given all other sides, their prior and the noise."""
     sum_statistics(rows, sides, moments)
@@ -208,7 +208,7 @@ def update_levels(
     sides.means[side][levels] = np.linalg.solve(precision, right[:, :, None])[:, :, 0]
 
 
-def compute_errors(rows: SideRows, sides: Sides) -> Array:
+def compute_errors(rows: SideRows, sides: LevelWeights) -> Array:
     """(n,) targets less their means, in the order of ``rows``."""
     effects = rows.compute_effects(sides)
     features = make_features(rows, effects, sides.rank + 1)
@@ -219,7 +219,7 @@ def compute_errors(rows: SideRows, sides: Sides) -> Array:
 
 
 def sum_variances(
-    sorted_rows: list[SideRows], moments: list[tuple[Array, Array]], sides: Sides
+    sorted_rows: list[SideRows], moments: list[tuple[Array, Array]], sides: LevelWeights
 ) -> float:
     """Sum over rows of the variance that :func:`compute_moments` says, the offset's aside."""
     total = 0.0
@@ -230,7 +230,7 @@ def sum_variances(
     return total
 
 
-def compute_moments(codes: Codes, values: Array, sides: Sides) -> tuple[Array, Array]:
+def compute_moments(codes: Codes, values: Array, sides: LevelWeights) -> tuple[Array, Array]:
     """Mean and variance, noise aside, at rows (n, S); code -1 is a level that was never seen.
 
     Deviations of different sides are independent, so the variance is that of the terms linear in
@@ -246,7 +246,7 @@ def compute_moments(codes: Codes, values: Array, sides: Sides) -> tuple[Array, A
     return mean, variance
 
 
-def append_prior(sides: Sides, side: int) -> tuple[Array, Array]:
+def append_prior(sides: LevelWeights, side: int) -> tuple[Array, Array]:
     """Means and covariances of a side's levels, with the prior as the last: that of code -1."""
     covariance = np.diag(1.0 / sides.prior_precisions[side])
     return (
@@ -256,7 +256,7 @@ def append_prior(sides: Sides, side: int) -> tuple[Array, Array]:
 
 
 def _moments_of_block(
-    codes: Codes, values: Array, tables: list[tuple[Array, Array]], sides: Sides
+    codes: Codes, values: Array, tables: list[tuple[Array, Array]], sides: LevelWeights
 ) -> tuple[Array, Array]:
     effects = [table[codes[:, s]] * values[:, s, None] for s, (table, _) in enumerate(tables)]
     spreads = [
@@ -275,8 +275,8 @@ def _moments_of_block(
 
 
 __all__ = [
+    "LevelWeights",
     "SideRows",
-    "Sides",
     "append_prior",
     "compute_errors",
     "compute_moments",

@@ -28,7 +28,7 @@ _ALL = np.ones((1, 1))
 
 
 class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
-    """Two classes by levels of several sides, such as users and items, which meet in pairs.
+    """Factorization machine for two classes, on pairs of categories such as users and items.
 
     The log odds of the second class are what :class:`BayesianFactorizationMachine` has as mean:
     ``b + x'w + sum_{i<j} <v_i, v_j> x_i x_j``. Probabilities are integrated over what is not known

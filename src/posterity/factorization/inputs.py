@@ -22,7 +22,10 @@ def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[s
         own = {str(name): name for name in columns}
         wanted = list(own) if names is None else list(names)
         if missing := [name for name in wanted if name not in own]:
-            raise ValueError(f"X lacks the column {missing[0]!r}, which the model has learned from")
+            raise ValueError(
+                f"X lacks the column {missing[0]!r}, which the model has learned from: give "
+                "all learned columns"
+            )
         return [X[own[name]] for name in wanted], wanted
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix: give a column of levels for each side instead")
@@ -85,7 +88,9 @@ def find_numeric_columns(
         elif isinstance(one, int | np.integer) and 0 <= one < n:
             places.append(int(one))
         else:
-            raise ValueError(f"numeric names {one!r}, which is not a column of X")
+            raise ValueError(
+                f"numeric names {one!r}, which is not a column of X: name columns of X"
+            )
     return places
 
 
@@ -95,7 +100,8 @@ def read_numbers(column: Any, name: str) -> Array:
         numbers = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"the numeric column {name} contains values that are not numbers: {error}"
+            f"the numeric column {name} contains values that are not numbers ({error}): "
+            "convert it, or leave it out of numeric"
         ) from error
     if not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))

@@ -20,7 +20,7 @@ from posterity.factorization.posterior import BOLD, SHY, FactorizationPosterior,
 from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_weights, refuse_no_weight
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -51,9 +51,9 @@ class FactorizationLearner(FactorizationReader):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @one_at_a_time
+    @hold_model_lock
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything and learn these rows.
+        """Learn these rows, starting from the prior.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class FactorizationLearner(FactorizationReader):
             self._begin(X, self._copy_unfitted()._targets(y, None), sample_weight)
         )
 
-    @one_at_a_time
+    @hold_model_lock
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these rows too, of levels known or new. Parameters and errors as in :meth:`fit`.
 
@@ -94,7 +94,7 @@ class FactorizationLearner(FactorizationReader):
         self._learn(X, self._targets(y, None), sample_weight)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Self:
         """Learn one row: a sequence of levels, or a mapping of column names to levels.
 
@@ -149,7 +149,7 @@ class FactorizationLearner(FactorizationReader):
         fresh._posterior_or_none = fresh._fit(rows, _sizes(fresh._indexes), rank)
         return fresh
 
-    @one_at_a_time
+    @hold_model_lock
     def _learn(
         self, X: Any, read: tuple[Array, dict[str, Any]], sample_weight: ArrayLike | None
     ) -> None:
@@ -172,7 +172,7 @@ class FactorizationLearner(FactorizationReader):
     def _learn_new_levels(self, posterior: FactorizationPosterior, x: Any, y: float) -> bool:
         """Learn a row with new levels in its place; whether that was possible."""
         n, sizes = len(posterior.y), posterior.sizes
-        images = [index.image() for index in self._indexes if index is not None]
+        images = [index.take_snapshot() for index in self._indexes if index is not None]
         try:
             found = self._find_levels(x, new=True)
             if found is not None:

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
-    """Regression on levels of several sides, such as users and items, which meet in pairs.
+    """Factorization machine: regression on pairs of categories, such as users and items.
 
     ``y = b + x'w + sum_{i<j} <v_i, v_j> x_i x_j + noise``: each level of each side has a weight
     and ``rank`` factors. Each column of ``X`` is a side: a level in each row, or a number where the

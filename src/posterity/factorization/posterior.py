@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from posterity.factorization._learning import sweep
 from posterity.factorization._room import copy_with_room, extend
-from posterity.factorization._sweeps import Sides, append_prior, compute_moments
+from posterity.factorization._sweeps import LevelWeights, append_prior, compute_moments
 from posterity.kernel import MachineRows
 
 Array = NDArray[np.float64]
@@ -147,9 +147,9 @@ class FactorizationPosterior:
         )
 
     @property
-    def sides(self) -> Sides:
+    def sides(self) -> LevelWeights:
         """The beliefs of the weights; changes of their arrays are changes of these."""
-        return Sides(
+        return LevelWeights(
             self.means,
             self.covariances,
             self.precisions,
@@ -176,7 +176,7 @@ class FactorizationPosterior:
         return self.noise_shape == np.inf
 
     def copy(self) -> FactorizationPosterior:
-        """The same, to go its own way."""
+        """An independent copy."""
         sides = self.sides.copy()
         return replace(
             self,

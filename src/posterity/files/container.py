@@ -134,7 +134,10 @@ def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
             "again"
         )
     if not _is_readable(content[8 : 8 + length]):
-        raise ModelFileError("the file's header has more entries than any model of posterity")
+        raise ModelFileError(
+            "the file's header has more entries than any model of posterity has: it is not "
+            "a model file; give another"
+        )
     try:
         return _read(content[8 : 8 + length], memoryview(content)[8 + length :])
     except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -34,7 +34,7 @@ from posterity.files.registry import (
     name_of,
     slots_of,
 )
-from posterity.files.types import check_type, hints_of
+from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
 
 AnyArray = NDArray[Any]
@@ -53,9 +53,9 @@ class Decoder:
         self._arrays = arrays
         # Bytes that may be made beyond those of the file.
         self._room = triangles.MOST_SPARSE + 64 * sum(array.nbytes for array in arrays.values())
-        self._made: list[Any] = []
+        self._restored: list[Any] = []
         for node in objects:
-            self._made.append(self._object(node))
+            self._restored.append(self._object(node))
 
     def value(self, node: Any) -> Any:
         """The value that a node stands for."""
@@ -63,9 +63,9 @@ class Decoder:
             return node
         ((what, inner), *rest) = node.items()
         if what == "object":
-            if type(inner) is not int or not 0 <= inner < len(self._made):
+            if type(inner) is not int or not 0 <= inner < len(self._restored):
                 raise ValueError(f"object {inner!r} is used before it is defined")
-            return self._made[inner]
+            return self._restored[inner]
         if what == "list":
             return [self.value(one) for one in inner]
         if what == "tuple":
@@ -105,7 +105,7 @@ class Decoder:
         }
         given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
         values = LATER.get(name, {}) | given
-        made = _made(kind, values)
+        made = _instantiate(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:
             _make_splines(made)
@@ -122,7 +122,7 @@ class Decoder:
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
             raise ValueError("a factor is not a triangle of numbers")
-        factor.commit(triangle, float(count), float(seen))
+        factor.set_triangle(triangle, float(count), float(seen))
         return factor
 
     def _take(self, n_bytes: int) -> None:
@@ -184,7 +184,7 @@ class Decoder:
         return array.copy()
 
 
-def _made(kind: type, values: dict[str, Any]) -> Any:
+def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(kind):
         expected = {one.name for one in dataclasses.fields(kind)}
     elif hasattr(kind, "_fields"):
@@ -197,13 +197,13 @@ def _made(kind: type, values: dict[str, Any]) -> Any:
         odd = sorted(expected ^ values.keys())
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
     for key, value in values.items():
-        check_type(hints_of(kind)[key], value, f"{kind.__name__}.{key}")
+        check_type(get_type_hints_of(kind)[key], value, f"{kind.__name__}.{key}")
     return kind(**values)
 
 
 def _restore_object(kind: type, values: dict[str, Any]) -> Any:
     """An object as it was, without its ``__init__``; an estimator needs its parameters at least."""
-    hints = hints_of(kind)
+    hints = get_type_hints_of(kind)
     needed: set[str] = set()
     if issubclass(kind, BaseEstimator):
         needed = set(kind._get_param_names())  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from posterity.files.errors import ModelFileError
 
 
 def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
-    """The content of a model file, for a database or another file.
+    """Return the content of a model file, for a database or a message.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
 
 
 def loads(content: bytes) -> Any:
-    """The model in the content of a model file; raises as :func:`load`.
+    """Read a model from the content of a model file; raises as :func:`load`.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def loads(content: bytes) -> Any:
 
 
 def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
-    """The model, and its notes.
+    """Read a model and its notes from the content of a model file.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
-    """The model of a file, and its notes; as :func:`load`.
+    """Read a model from a file, and its notes; as :func:`load`.
 
     Examples
     --------

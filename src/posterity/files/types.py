@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 
 @cache
-def hints_of(kind: type) -> dict[str, Any]:
+def get_type_hints_of(kind: type) -> dict[str, Any]:
     """The declared types of the attributes of a class, those of its parents included."""
     return typing.get_type_hints(kind)
 
@@ -88,4 +88,4 @@ def _resolve_annotation(protocol: type) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-__all__ = ["check_type", "hints_of"]
+__all__ = ["check_type", "get_type_hints_of"]

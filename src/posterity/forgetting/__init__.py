@@ -46,7 +46,7 @@ __all__ = [
 
 @runtime_checkable
 class Forgetting(Protocol):
-    """The protocol of ``forgetting=``."""
+    """Protocol of ``forgetting=``: strategies that begin a posterior which forgets."""
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""

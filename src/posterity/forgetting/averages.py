@@ -24,7 +24,7 @@ SHORTEST = 3
 
 @dataclass(frozen=True)
 class Adaptive:
-    """No knob: an average over discounts, weighed by how well each has predicted lately.
+    """Average over several discounts, weighted by how well each has predicted lately.
 
     Dynamic model averaging (Raftery, Karny and Ettler 2010). Every discount has a
     :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight

@@ -44,7 +44,10 @@ class _Discounted:
     def __post_init__(self) -> None:
         name = type(self).__name__
         if (self.discount is None) == (self.half_life is None):
-            raise ValueError(f"{name} needs either a discount or a half_life")
+            raise ValueError(
+                f"{name} needs either a discount or a half_life: give one of them, as in "
+                f"{name}(0.99)"
+            )
         if self.discount is not None and not 0.0 < self.discount <= 1.0:
             raise ValueError(
                 f"discount is {self.discount}: it must be above 0 and at most 1, as in 0.99"
@@ -94,7 +97,7 @@ class _Discounted:
 
 @dataclass(frozen=True)
 class Exponential(_Discounted):
-    """Everything fades, the prior of the coefficients too: weights are discount^age.
+    """Discount the data and the prior of the coefficients: weights are discount^age.
 
     The likelihood of old rows to the power discount^age (a power prior: Ibrahim and Chen 2000).
     With a flat prior this is weighted least squares. Counts, the noise (never below its own prior)
@@ -125,7 +128,7 @@ class Exponential(_Discounted):
 
 @dataclass(frozen=True)
 class Stabilized(_Discounted):
-    """Data fade, the prior does not: prior + discounted data (Kulhavy and Zarrop 1993).
+    """Discount the data but not the prior (Kulhavy and Zarrop 1993).
 
     A direction that no row visits falls back to its prior, and never beyond. After every call the
     posterior is exactly that. In the midst of a call over many rows the prior is refreshed every
@@ -255,7 +258,7 @@ class Smoothing:
 
 @dataclass(frozen=True)
 class RandomWalk:
-    """Coefficients wander: w_t = w_(t-1) + Normal(0, variance) a unit of time.
+    """Coefficients follow a random walk: w_t = w_(t-1) + Normal(0, variance) per unit of time.
 
     The local-level model of dynamic regression, learned by a square-root information filter
     (Bierman 1977); the same as a Kalman filter, without its loss of digits. O(p^3) a row.

@@ -41,7 +41,10 @@ class Window:
 
     def __post_init__(self) -> None:
         if (self.size is None) == (self.duration is None):
-            raise ValueError("Window needs either a size, in rows, or a duration")
+            raise ValueError(
+                "Window needs either a size, in rows, or a duration: give one, as in "
+                "Window(size=500)"
+            )
         if self.size is not None and (self.size != int(self.size) or self.size < 1):
             raise ValueError(f"size is {self.size}: it must be a whole number of rows, at least 1")
         if self.duration is not None and not 0.0 < self.duration < math.inf:

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
 from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, minimize_check_loss
-from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
+from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
 
@@ -92,7 +92,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
             delta = e - (1.0 - 2.0 * q) / (q * (1.0 - q))
         return weight, delta * scale - error
 
-    def spread_one(self, error: float, leverage: float) -> float:
+    def scale_term(self, error: float, leverage: float) -> float:
         """What one row adds to the sum of check losses."""
         lost = error * (self.quantile - (error < 0.0))
         return lost / math.sqrt(1.0 + self.widening * leverage)
@@ -105,7 +105,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         log_z = self._compute_normaliser_one(error / scale, max(leverage, 1e-12))[0]
         return log_z + math.log(q * (1.0 - q)) - math.log(scale)
 
-    def spread(self, error: Array, leverage: Array) -> Array:
+    def scale_terms(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
         lost = check_loss(error, self.quantile) / self._compute_widening(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
@@ -119,7 +119,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         log_z = self._compute_normaliser(error / b, v)[0]
         return np.where(open_, 0.0, log_z + np.log(q * (1.0 - q)) - np.log(b))
 
-    def at(self, scale: float) -> Quantile:
+    def with_scale(self, scale: float) -> Quantile:
         """The likelihood of this scale."""
         return Quantile(self.quantile, scale)
 
@@ -141,20 +141,20 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """How much larger the loss of a row becomes where eta is open by its leverage."""
         return np.sqrt(1.0 + self.widening * leverage)
 
-    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: SearchStart) -> Mode:
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""
         penalty = prior.copy()
         penalty.scale(1.0 / last.scale)
         precise = ABOUT if last.rough else PRECISE
         w = minimize_check_loss(rows, penalty, self.quantile, precise)
-        fit = rows.at(w)
+        fit = rows.compute_fitted(w)
         loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))
         scale = known_scale or max(_find_scale_mode(rows, prior, w, loss), rows.floor)
         weight = self._compute_curvature(rows, (rows.y - fit) / scale)
-        target = fit + rows.at(_compute_offset(rows, prior, weight, w))
+        target = fit + rows.compute_fitted(_compute_offset(rows, prior, weight, w))
         return Mode(scale, fit, weight, target, scale * rows.residual_df, rough=last.rough)
 
-    def spread_at(
+    def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
         """Nothing: the scale of a working likelihood is not believed in."""

@@ -51,14 +51,14 @@ class Classifier(GeneralizedModel):
     # ---- what was learned ------------------------------------------------------------------------
 
     @property
-    def _many(self) -> Any:
+    def _multiclass_posterior(self) -> Any:
         posterior: Any = self._posterior
         return posterior if len(self.classes_) > 2 else None
 
     @property
     def _all_coefficients(self) -> Array:
         """(1, p) of the log odds of the second class, or (K, p) one row a class."""
-        many = self._many
+        many = self._multiclass_posterior
         if many is not None:
             return many.coefficients()
         coefficients = self._posterior.coefficients()[None]
@@ -84,7 +84,7 @@ class Classifier(GeneralizedModel):
         return super().posterior_
 
     def _joint(self) -> Joint:
-        many = self._many
+        many = self._multiclass_posterior
         if many is None:
             posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
@@ -107,7 +107,7 @@ class Classifier(GeneralizedModel):
     @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
-        if self._many is None:
+        if self._multiclass_posterior is None:
             return super().sample_coefficients(size, rng)
         whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
@@ -120,7 +120,7 @@ class Classifier(GeneralizedModel):
         return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
-        """Distribution of the probability of the second class at ``X`` (n, m): how far it is known.
+        """Posterior distribution of the probability of the second class at ``X`` (n, m).
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Classifier(GeneralizedModel):
         >>> model.predict_mean_distribution([[0.5]]).mean().round(6)
         array([0.5])
         """
-        if self._many is not None:
+        if self._multiclass_posterior is not None:
             raise ValueError(
                 f"there are {len(self.classes_)} classes, whose probabilities have no single "
                 "distribution: use sample_mean or predict_interval"
@@ -155,20 +155,20 @@ class Classifier(GeneralizedModel):
         >>> model.sample_mean([[0.5]], 4, rng=0).sum(axis=2).round(6).tolist()
         [[1.0], [1.0], [1.0], [1.0]]
         """
-        if self._many is None:
-            return self._likelihood().expected(self._eta_draws(X, size, rng, None))
+        if self._multiclass_posterior is None:
+            return self._likelihood().mean(self._eta_draws(X, size, rng, None))
         predictors = self._draw_classes(size, rng) @ self._prepare_rows(X, None)[0].T
         return np.exp(log_softmax(predictors.transpose(0, 2, 1)))
 
     _label_of_outputs: ClassVar[str] = "class"
 
     def _outputs(self) -> list[str]:
-        return [] if self._many is None else [str(label) for label in self.classes_]
+        return [] if self._multiclass_posterior is None else [str(label) for label in self.classes_]
 
     def _means_and_variances(  # type: ignore[override]
         self, X: Any, size: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        if self._many is not None:
+        if self._multiclass_posterior is not None:
             raise ValueError(
                 f"there are {len(self.classes_)} classes: R^2 is of numbers, or of two classes"
             )
@@ -241,7 +241,7 @@ class Classifier(GeneralizedModel):
     def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn rows in general: classes may be new or many, and rows may have times."""
         first = self._posterior_or_none is None
-        place = None if first or self._many is not None else self._place_of(y)
+        place = None if first or self._multiclass_posterior is not None else self._place_of(y)
         if place is not None:
             self._learn_row(x, float(place != self._flipped), weight, time)
             return
@@ -302,7 +302,7 @@ class Classifier(GeneralizedModel):
     def _take(
         self, way: Way, columns: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Categorical | None:
-        many, n_classes = self._many, len(self.classes_)
+        many, n_classes = self._multiclass_posterior, len(self.classes_)
         if way == "fit":
             shares = np.bincount(y[:, 0].astype(np.intp), weights=weights, minlength=n_classes)
             if n_classes == 1 or (shares == 0.0).any():
@@ -360,7 +360,7 @@ class Classifier(GeneralizedModel):
 
     def _grow(self, met: Labels) -> None:
         """Make room for classes that are met for the first time; ``met`` are all, sorted."""
-        before, many = self.classes_, self._many
+        before, many = self.classes_, self._multiclass_posterior
         self.classes_ = met
         self._posterior_or_none = copy.deepcopy(self._posterior_or_none)
         if len(met) == 2:
@@ -418,7 +418,7 @@ class Classifier(GeneralizedModel):
         return both[:, ::-1] if self._flipped else both
 
     def _log_probabilities(self, columns: Array) -> Array:
-        many = self._many
+        many = self._multiclass_posterior
         if many is not None:
             return many.predictive(columns).log_probabilities
         return self._predict_log_odds(self._posterior.predictive(columns))

@@ -75,7 +75,7 @@ class CountRegression(BayesianGeneralizedLinear):
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows together, to convergence.
+        """Learn these rows together, to convergence, starting from the prior.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class CountRegression(BayesianGeneralizedLinear):
     def predict_mean_distribution(  # type: ignore[override]
         self, X: Any, *, exposure: ArrayLike | None = None
     ) -> RowDistribution:
-        """Distribution of the expected counts at ``X`` (n, m): what is not known of them.
+        """Posterior distribution of the expected counts at ``X`` (n, m).
 
         Examples
         --------

@@ -8,9 +8,9 @@ from typing import Any
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._heavy_tails_state import HeavyTailsState
-from posterity.generalized._noise_tally import NoiseTally
+from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._quantile_posterior import QuantilePosterior
-from posterity.generalized._start import Kept, WarmStart
+from posterity.generalized._start import StoredRows, WarmStart
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._evidence_stream import NEVER
@@ -18,7 +18,7 @@ from posterity.posteriors._evidence_stream import NEVER
 Values = Mapping[str, Any]
 
 
-def nothing(values: Values) -> None:
+def drop(values: Values) -> None:
     """What is computed from the other parts of a model now."""
 
 
@@ -36,7 +36,7 @@ def quantile_posterior(values: Values) -> QuantilePosterior:
 
 def _restore_reweighted(values: Values) -> tuple[Any, ...]:
     kinds: dict[str, Any] = {"fresh": LinearPosterior, "inner": LinearPosterior}
-    kinds |= {"tally": NoiseTally, "kept": Kept | None, "clock": int, "due": int}
+    kinds |= {"tally": NoiseSums, "kept": StoredRows | None, "clock": int, "due": int}
     optional = {"spread": Spread | None, "begun": WarmStart}
     there = {**values, "spread": values.get("spread"), "begun": values.get("begun", WarmStart())}
     if not all(isinstance(there[key], kind) for key, kind in (kinds | optional).items()):
@@ -45,7 +45,8 @@ def _restore_reweighted(values: Values) -> tuple[Any, ...]:
         inner=_fix_prior(values["inner"]),
         log_predictive=float(values["evidence"]),
         seen=float(values["_seen"]),
-        **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread", "begun")},
+        **{key: there[key] for key in ("tally", "kept", "clock", "due", "spread")},
+        warm_start=there["begun"],
     )
     return values["fresh"].with_one_node(), values["noise"], state
 

@@ -77,7 +77,7 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior) -> None:
     p = old.n_coefficients
     triangle = new.factor.triangle.copy()  # of the prior: what it says of the features that are new
     _place(triangle, old.factor, np.arange(p), new.n_coefficients)
-    new.factor.commit(triangle, old.factor.count, old.factor.seen)
+    new.factor.set_triangle(triangle, old.factor.count, old.factor.seen)
 
 
 def _widen_fading(new: FadingPosterior, old: FadingPosterior) -> None:
@@ -157,7 +157,7 @@ def _widen_contrasts(new: Contrasts, old: Contrasts) -> None:
     columns = np.eye(old.n_columns, new.n_columns)
     for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
         matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)
-        mine.copy_from(theirs.recast(matrix))
+        mine.copy_from(theirs.transform_features(matrix))
     new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
 

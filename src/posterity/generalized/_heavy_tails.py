@@ -26,8 +26,8 @@ from posterity.factor.usable import check_usable
 from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
-from posterity.generalized._noise_tally import SUMS, Before, NoiseTally
-from posterity.generalized._start import Kept, ModeFit, WarmStart, most_probable, noise_of
+from posterity.generalized._noise_tally import SUMS, NoiseSums, OneStepScales
+from posterity.generalized._start import ModeFit, StoredRows, WarmStart, most_probable, noise_of
 from posterity.generalized._unlearning import in_order, make_matched_site, take_out, without
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
@@ -71,8 +71,8 @@ class HeavyTailedPosterior(LinearPosterior):
     ) -> Self:
         """Take over what a posterior that has seen nothing believes, relative to the noise."""
         fresh = fresh.with_one_node()
-        nothing = Kept(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
-        tally = NoiseTally(likelihood, known_scale, fresh.n_flat)
+        nothing = StoredRows(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
+        tally = NoiseSums(likelihood, known_scale, fresh.n_flat)
         return cls._make_from(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
 
     @classmethod
@@ -102,10 +102,10 @@ class HeavyTailedPosterior(LinearPosterior):
         """Learn rows at once: their most probable fit. Nothing was learned before."""
         check_usable(X, y)
         g = np.ones(len(X)) if weights is None else weights
-        ahead, rows = self.copy(), Kept(X, y[:, 0], g, elapsed)
+        ahead, rows = self.copy(), StoredRows(X, y[:, 0], g, elapsed)
         state = ahead.state
         found = ahead._fit_mode(rows)
-        state.settle(found)
+        state.set_mode(found)
         state.log_predictive, state.seen = found.log_evidence, float(np.sum(g))
         state.clock = int(np.count_nonzero(g))
         state.kept = rows if state.clock < self._n_start else None
@@ -148,7 +148,7 @@ class HeavyTailedPosterior(LinearPosterior):
             self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
         some, gone = g > 0.0, float(np.sum(g))
-        rows = Kept(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
+        rows = StoredRows(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
         ahead = self.copy()
         state = ahead.state
         if state.seen - gone < -1e-12 * gone:
@@ -166,7 +166,7 @@ class HeavyTailedPosterior(LinearPosterior):
             ahead._remove_rows(rows)
         self.copy_from(ahead)
 
-    def _remove_rows(self, rows: Kept) -> None:
+    def _remove_rows(self, rows: StoredRows) -> None:
         state, together = self.state, self.state.spread is not None
         if together:
             site = make_matched_site(self.likelihood, self._unit, rows.weights)
@@ -196,7 +196,7 @@ class HeavyTailedPosterior(LinearPosterior):
         if both.kept is not None and its.kept is not None:
             one = its.kept
             rows = both.kept.join(one.X, one.y, one.weights, one.elapsed)
-            both.settle(ahead._fit_mode(rows, in_order=over))
+            both.set_mode(ahead._fit_mode(rows, in_order=over))
             both.kept = None if over else rows
         else:
             both.inner.merge(its.inner.with_noise(both.inner.noise))
@@ -412,13 +412,13 @@ class HeavyTailedPosterior(LinearPosterior):
         tally, discounts = state.tally.copy(), self._discounts_of_sums(elapsed)
         mean, leverage = self._raw(X)
         n = len(X) + 1
-        before = Before(np.full(n, tally.scale), np.full(n, tally.core))
+        before = OneStepScales(np.full(n, tally.scale), np.full(n, tally.core))
         inner, added = state.inner, np.zeros((len(SUMS), n - 1))
         for _ in range(n + 3):
             error = y - mean
             weight, shift = self._sites(error, leverage, before.scale[:-1])
-            added = tally.adds(error, leverage, g, before)
-            new_before = tally.before(added, discounts)
+            added = tally.compute_terms(error, leverage, g, before)
+            new_before = tally.compute_scales_before(added, discounts)
             inner = state.inner.copy()
             predictive = inner.predict_then_learn(X, (y + shift)[:, None], weight * g, elapsed)
             new_mean, new_leverage = predictive.mean(), _compute_leverage(predictive, inner.noise)
@@ -459,10 +459,10 @@ class HeavyTailedPosterior(LinearPosterior):
         if state.clock < state.due:
             return
         if state.kept is not None and state.clock >= self._n_start:
-            state.settle(self._fit_mode(state.kept, WarmStart(), in_order=True))
+            state.set_mode(self._fit_mode(state.kept, WarmStart(), in_order=True))
             state.learn_in_order_from_now()
         elif state.kept is not None:
-            state.settle(self._fit_mode(state.kept, state.begun))
+            state.set_mode(self._fit_mode(state.kept, state.warm_start))
         elif self.fresh.learns_prior:  # with the noise of today
             state.inner = state.inner.with_noise(noise_of(state.tally.scale))
         self._set_due()
@@ -481,12 +481,12 @@ class HeavyTailedPosterior(LinearPosterior):
             self.state.due = n + min(n // 4, LONGEST_STRETCH)
 
     def _fit_mode(
-        self, kept: Kept, begun: WarmStart | None = None, *, in_order: bool = False
+        self, kept: StoredRows, warm_start: WarmStart | None = None, *, in_order: bool = False
     ) -> ModeFit:
         """The most probable fit of these rows."""
         problem = self.fresh, self.likelihood, self.state.tally.known_scale, kept
         return most_probable(
-            *problem, self._discounts_of_sums(kept.elapsed), begun, in_order=in_order
+            *problem, self._discounts_of_sums(kept.elapsed), warm_start, in_order=in_order
         )
 
 

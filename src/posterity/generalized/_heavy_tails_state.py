@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.generalized._noise_tally import NoiseTally
-from posterity.generalized._start import Kept, ModeFit, WarmStart
+from posterity.generalized._noise_tally import NoiseSums
+from posterity.generalized._start import ModeFit, StoredRows, WarmStart
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
 
@@ -30,20 +30,20 @@ class HeavyTailsState:
     """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
 
     ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
-    ``kept`` are all rows so far, until there are enough, and ``begun`` is where their next fit
+    ``kept`` are all rows so far, until there are enough, and ``warm_start`` is where their next fit
     begins. ``clock`` counts rows, and at ``due`` of them the prior, or that fit, is due anew.
     ``log_predictive`` sums the log densities of the rows, ``seen`` their weights.
     """
 
     inner: LinearPosterior
-    tally: NoiseTally
-    kept: Kept | None
+    tally: NoiseSums
+    kept: StoredRows | None
     clock: int = 0
     due: int = 1
     log_predictive: float = 0.0
     seen: float = 0.0
     spread: Spread | None = None
-    begun: WarmStart = field(default_factory=WarmStart)
+    warm_start: WarmStart = field(default_factory=WarmStart)
 
     def copy(self) -> HeavyTailsState:
         """An independent copy."""
@@ -53,16 +53,16 @@ class HeavyTailsState:
         """Take over all of another one."""
         self.__dict__.update(other.__dict__)
 
-    def settle(self, found: ModeFit) -> None:
+    def set_mode(self, found: ModeFit) -> None:
         """Know the most probable fit of some rows, and nothing else of them."""
         tally = self.tally = self.tally.copy()
-        self.inner, self.begun, self.spread = found.inner, found.begun, found.spread
+        self.inner, self.warm_start, self.spread = found.inner, found.warm_start, found.spread
         if found.mode is None:
             tally.count, tally.spread = found.rows.total, 0.0
         else:
             scale = found.mode.scale if found.spread is None else found.spread.scale
-            tally.settle(found.rows, found.mode, scale)
+            tally.set_mode(found.rows, found.mode, scale)
 
     def learn_in_order_from_now(self) -> None:
         """From now on rows are learned in order."""
-        self.kept, self.spread, self.begun = None, None, WarmStart()
+        self.kept, self.spread, self.warm_start = None, None, WarmStart()

@@ -52,8 +52,8 @@ def minimize_check_loss(
     rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE
 ) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
-    w = solution(rows.under(prior, rows.y, np.ones(len(rows.y))))
-    error = rows.y - rows.at(w)
+    w = solution(rows.stack_on_prior(prior, rows.y, np.ones(len(rows.y))))
+    error = rows.y - rows.compute_fitted(w)
     size = float(np.mean(np.abs(error)))
     if size <= 1e-14 * float(np.mean(np.abs(rows.y))) or size <= 1e-150:
         return w  # every row is met
@@ -68,7 +68,7 @@ def minimize_check_loss(
     )
     best, stuck = point, 0
     for _ in range(MOST_STEPS):
-        loss = float(g @ check_loss(rows.y - rows.at(point.w), quantile))
+        loss = float(g @ check_loss(rows.y - rows.compute_fitted(point.w), quantile))
         if point.gap <= precise * (loss + 1e-3 * size * float(np.sum(g))):
             break
         ahead = _take_step(rows, prior, quantile, point)
@@ -111,7 +111,7 @@ class _Newton:
     def __init__(self, rows: Rows, prior: Factor, quantile: float, now: _Iterate) -> None:
         self.rows, self.prior, self.now = rows, prior, now
         self.theta = 1.0 / (now.u / now.s + now.v / now.t)
-        self.fit = rows.at(now.w)
+        self.fit = rows.compute_fitted(now.w)
         # What a target is beside what a step asks for.
         self.centre = self.fit + (quantile * rows.weights - now.s) / self.theta
         self.apart = rows.y - self.fit - (now.u - now.v)
@@ -122,21 +122,23 @@ class _Newton:
         now = self.now
         rest = to_us / now.s - now.u - to_vt / now.t + now.v - self.apart
         w = self._least_squares(self.centre - rest)
-        ds = self.theta * (rest + self.rows.at(w) - self.fit)
+        ds = self.theta * (rest + self.rows.compute_fitted(w) - self.fit)
         du = to_us / now.s - now.u - now.u / now.s * ds
         dv = to_vt / now.t - now.v + now.v / now.t * ds
         return _Iterate(w - now.w, du, dv, ds, -ds)
 
     def _least_squares(self, target: Array) -> Array:
         if self.solved is None:
-            factor = self.rows.under(self.prior, target, self.theta / self.rows.weights)
+            factor = self.rows.stack_on_prior(self.prior, target, self.theta / self.rows.weights)
             w = solution(factor)
             self.solved = factor, target, w
             return w
         factor, before, w = self.solved
         if not factor.determined.all():
-            return solution(self.rows.under(self.prior, target, self.theta / self.rows.weights))
-        pull = self.rows.back(self.theta * (target - before))
+            return solution(
+                self.rows.stack_on_prior(self.prior, target, self.theta / self.rows.weights)
+            )
+        pull = self.rows.multiply_transposed(self.theta * (target - before))
         half = dtrtrs(factor.root, pull, trans=1)[0]
         return np.asarray(w + dtrtrs(factor.root, half)[0])
 

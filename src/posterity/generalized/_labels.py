@@ -79,7 +79,7 @@ def join_classes(known: Labels | None, named: ArrayLike | None, labels: Labels) 
         parts.append(known)
     if named is not None:
         listed = np.unique(np.asarray(named))
-        allowed = listed if known is None else _unite([listed, known])
+        allowed = listed if known is None else _concatenate_labels([listed, known])
         _, there = (
             positions(allowed, labels) if len(allowed) else (None, np.zeros(len(labels), bool))
         )
@@ -89,10 +89,10 @@ def join_classes(known: Labels | None, named: ArrayLike | None, labels: Labels) 
                 f"y is {labels[row]!r} in row {row}, which is not in classes: name every class"
             )
         parts.append(listed)
-    return _unite(parts)
+    return _concatenate_labels(parts)
 
 
-def _unite(parts: list[Labels]) -> Labels:
+def _concatenate_labels(parts: list[Labels]) -> Labels:
     if len({part.dtype.kind in "US" or part.dtype.kind == "O" for part in parts}) > 1:
         raise ValueError(
             f"y has labels like {parts[0][:1].tolist()}, but earlier labels are like "

@@ -103,7 +103,7 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
     """
     data, statistics = posterior.without_prior(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
-    recast = data.recast(size * np.eye(fresh.n_coefficients))
+    recast = data.transform_features(size * np.eye(fresh.n_coefficients))
     (part,) = fresh.contrasts.parts
     part.copy_from(recast.with_counts(posterior.n_effective, posterior.n_observations))
     fresh.contrasts.constant = statistics.log_sites - 0.5 * LOG_2PI * data.factor.count

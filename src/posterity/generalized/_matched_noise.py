@@ -29,7 +29,7 @@ from posterity.generalized._matching import (
     Sites,
     Solution,
 )
-from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
+from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -73,7 +73,7 @@ class MatchedNoise(WorkingNoise):
         """Rows that stand for the likelihood around a fit, roughly."""
         raise NotImplementedError
 
-    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: SearchStart) -> Mode:
         """Means and scale of the posterior that matches the rows' moments."""
         settled, rounds = (ROUGH, SOME_ROUNDS) if last.rough else (SETTLED, MOST_ROUNDS)
         if last.nearly:
@@ -83,14 +83,14 @@ class MatchedNoise(WorkingNoise):
             start = Sites(last.scale, last.weight[honest], last.target[honest])
         else:
             honest, start = self._begin(rows, prior, known_scale, last)
-        matcher = self._make_matcher(rows.only(honest), prior, last)
+        matcher = self._make_matcher(rows.select(honest), prior, last)
         known = known_scale is not None
         matched = matcher.climb(start, known=known, settled=settled, rounds=rounds)
         weight, target = np.zeros(len(rows.y)), np.zeros(len(rows.y))
         weight[honest], target[honest] = matched.weight, matched.target
         fit, leverage = matched.fit, matched.leverage
         if not honest.all():
-            factor = rows.under(prior, target, weight)
+            factor = rows.stack_on_prior(prior, target, weight)
             both, leverage = factor.predict(rows.X, intercept=rows.intercept)
             fit = both[:, 0]
         spread = matched.scale * rows.residual_df
@@ -107,12 +107,12 @@ class MatchedNoise(WorkingNoise):
             in_order=last.in_order,
         )
 
-    def spread_at(
+    def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
         """How well the scale is known at this mode."""
         honest = mode.weight > 0.0
-        matcher = self._make_matcher(rows.only(honest), prior, mode)
+        matcher = self._make_matcher(rows.select(honest), prior, mode)
         if mode.rough:
             if known_scale is not None or mode.in_order:
                 return Spread(mode.scale, math.inf, 1.0, 0.0)
@@ -121,7 +121,7 @@ class MatchedNoise(WorkingNoise):
         weight, target = mode.weight[honest], mode.target[honest]
         if known_scale is not None or mode.in_order:
             return Spread(mode.scale, math.inf, 1.0, mode.log_evidence)
-        factor = matcher.rows.under(prior, target, weight)
+        factor = matcher.rows.stack_on_prior(prior, target, weight)
         solution = Solution(factor, mode.fit[honest], mode.leverage[honest])
         spread = matcher.spread(Fit(mode.scale, weight, target, solution, mode.log_evidence))
         gross = _compute_log_gross(np.abs(rows.y - mode.fit)[~honest], rows.weights, honest)
@@ -129,33 +129,33 @@ class MatchedNoise(WorkingNoise):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _make_matcher(self, rows: Rows, prior: Factor, last: Start) -> Matcher:
+    def _make_matcher(self, rows: Rows, prior: Factor, last: SearchStart) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
         core_ratio = self.core_ratio if last.in_order else None
         least, most = rows.floor, 10.0 * largest
-        unit, information = self.at(1.0), self.scale_information
+        unit, information = self.with_scale(1.0), self.scale_information
         return Matcher(rows, prior, unit, information, least, most, core_ratio)
 
     def _begin(
-        self, rows: Rows, prior: Factor, known: float | None, last: Start
+        self, rows: Rows, prior: Factor, known: float | None, last: SearchStart
     ) -> tuple[Mask, Sites]:
         """Which rows are no gross errors, and the best hill to begin on."""
-        some = rows.some(START_ROWS)
+        some = rows.thin(START_ROWS)
         hills = self._find_local_modes(some, prior, known, last)
         honest, best = max(hills, key=lambda hill: hill.log_evidence)[1:]
         if len(some.y) == len(rows.y):
             return honest, best
-        chosen = some.only(honest)
-        fit = rows.fitted(chosen.under(prior, best.target, best.weight))
+        chosen = some.select(honest)
+        fit = rows.fitted(chosen.stack_on_prior(prior, best.target, best.weight))
         all_honest = np.ones(len(rows.y), dtype=bool)
         if not honest.all():
             all_honest = np.abs(rows.y - fit) <= GROSS * best.scale
         return all_honest, self.approximate_sites(
-            rows.only(all_honest), fit[all_honest], best.scale
+            rows.select(all_honest), fit[all_honest], best.scale
         )
 
     def _find_local_modes(
-        self, rows: Rows, prior: Factor, known: float | None, last: Start
+        self, rows: Rows, prior: Factor, known: float | None, last: SearchStart
     ) -> list[LocalMode]:
         fit, starts = self._find_starts(rows, prior, known, last)
         gross: list[LocalMode] = []
@@ -171,7 +171,7 @@ class MatchedNoise(WorkingNoise):
         return [LocalMode(one.log_evidence, all_, one) for one in (first, *others)] + gross
 
     def _find_starts(
-        self, rows: Rows, prior: Factor, known: float | None, last: Start
+        self, rows: Rows, prior: Factor, known: float | None, last: SearchStart
     ) -> tuple[Array, list[tuple[Array, float]]]:
         """A robust fit, and the fits and scales from which to climb."""
         if last.fit is not None:
@@ -182,7 +182,7 @@ class MatchedNoise(WorkingNoise):
         fit = _fit_least_absolute(rows, prior, rows, last.rough)
         starts = [(fit, known or self._estimate_narrow_scale(rows, fit))]
         if not last.in_order:
-            broad = rows.under(prior, rows.y, np.ones(len(rows.y)))
+            broad = rows.stack_on_prior(prior, rows.y, np.ones(len(rows.y)))
             wide = math.sqrt(float(broad.residual()[0, 0]) / rows.residual_df) / self.core_ratio
             starts.append((rows.fitted(broad), known or max(wide, rows.floor)))
         return fit, starts
@@ -195,10 +195,10 @@ class MatchedNoise(WorkingNoise):
         known: float | None,
         fit: Array,
         scale: float,
-        last: Start,
+        last: SearchStart,
         unlike: Fit | None = None,
     ) -> Fit:
-        some = rows.only(honest)
+        some = rows.select(honest)
         start = self.approximate_sites(some, fit[honest], scale)
         matcher = self._make_matcher(some, prior, last)
         rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
@@ -207,7 +207,7 @@ class MatchedNoise(WorkingNoise):
         )
 
     def _fit_without_outliers(
-        self, rows: Rows, prior: Factor, fit: Array, last: Start
+        self, rows: Rows, prior: Factor, fit: Array, last: SearchStart
     ) -> list[LocalMode]:
         """The hill without gross errors, seen from a fit; none where there are none."""
         scale = self._estimate_narrow_scale(rows, fit)
@@ -219,7 +219,7 @@ class MatchedNoise(WorkingNoise):
                 return []
             if (honest == before).all():
                 break
-            some = rows.only(honest)
+            some = rows.select(honest)
             fit = _fit_least_absolute(some, prior, rows, last.rough)
             scale = self._estimate_narrow_scale(some, fit[honest])
         best = self._climb(rows, honest, prior, None, fit, scale, last)
@@ -247,4 +247,6 @@ def _fit_least_absolute(rows: Rows, prior: Factor, at: Rows, rough: bool) -> Arr
     size = float(np.mean(np.abs(rows.y - rows.median(rows.y))))
     weak.scale(1e-6 / max(size, rows.floor))
     few = len(rows.y) < ROWS_A_COEFFICIENT * len(prior.root)
-    return at.at(minimize_check_loss(rows, weak, 0.5, PRECISE if few and not rough else ABOUT))
+    return at.compute_fitted(
+        minimize_check_loss(rows, weak, 0.5, PRECISE if few and not rough else ABOUT)
+    )

@@ -97,7 +97,7 @@ class Round(NamedTuple):
 
 
 @dataclass
-class Chord:
+class SecantSteps:
     """Steps of the log scale, no longer than ``most``, made ``longer`` times as long at most.
 
     Steps are too short where fits follow the scale: by how much the last two say.
@@ -167,10 +167,10 @@ class Matcher:
             last, now = one.move, replace(one.ahead, scale=scale)
         return self.log_predictive(now)
 
-    def _begin_chord(self, *, known: bool) -> Chord:
+    def _begin_chord(self, *, known: bool) -> SecantSteps:
         """How the scale follows its steps."""
         many = len(self.rows.y) > CHORD_ROWS * self.prior.n_coefficients
-        return Chord(0.0 if known else LONGEST_STEP, LONGER if many else 1.0)
+        return SecantSteps(0.0 if known else LONGEST_STEP, LONGER if many else 1.0)
 
     def approximate_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.
@@ -217,7 +217,7 @@ class Matcher:
         return self.climb(start, known=True, settled=ROUGH, solution=best.solution)
 
     def _solve(self, now: Sites) -> Solution:
-        factor = self.rows.under(self.prior, now.target, now.weight)
+        factor = self.rows.stack_on_prior(self.prior, now.target, now.weight)
         fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
         return Solution(factor, fit[:, 0], leverage)
 

@@ -22,7 +22,7 @@ LEAST_SHARE = 0.4
 
 
 @dataclass(frozen=True)
-class Before:
+class OneStepScales:
     """(n + 1,) scales before each row, and after the last."""
 
     scale: Array
@@ -30,7 +30,7 @@ class Before:
 
 
 @dataclass
-class NoiseTally:
+class NoiseSums:
     """Sums over the rows, weighted: spread, count, those of the core's variance, and beyond it."""
 
     noise: WorkingNoise
@@ -44,7 +44,7 @@ class NoiseTally:
     # core says. Of rows that come one by one only the core is heard.
     beyond_core: float = 0.0
 
-    def copy(self) -> NoiseTally:
+    def copy(self) -> NoiseSums:
         """An independent copy."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -71,22 +71,22 @@ class NoiseTally:
         beyond = max(LEAST_SHARE * self.residual_df / self.core_weight, 1.0)
         return max(sigma * beyond * beyond, SMALLEST)
 
-    def with_row(self, error: float, leverage: float, g: float) -> NoiseTally:
-        """With one row more, as :meth:`adds` and :meth:`learn` have it."""
+    def with_row(self, error: float, leverage: float, g: float) -> NoiseSums:
+        """With one row more, as :meth:`compute_terms` and :meth:`learn` have it."""
         twin = self.copy()
         twin.count += g
         if math.isfinite(leverage):
             core, square = self.core, error * error / (1.0 + leverage)
             inside = g * math.exp(-0.5 * GAMMA * square / (core * core))
-            twin.spread += g * self.noise.spread_one(error, leverage)
+            twin.spread += g * self.noise.scale_term(error, leverage)
             twin.core_square += inside * square
             twin.core_weight += inside
         return twin
 
-    def without(self, error: Array, leverage: Array, weights: Array) -> NoiseTally:
+    def without(self, error: Array, leverage: Array, weights: Array) -> NoiseSums:
         """Less rows that had these errors and leverages when they came."""
-        now = Before(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
-        gone = self.adds(error, leverage, weights, now).sum(axis=1)
+        now = OneStepScales(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
+        gone = self.compute_terms(error, leverage, weights, now).sum(axis=1)
         left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))
         # Of the core all sums stay above 0, and what a fit said beyond it.
         share = max(left["count"], 0.0) / self.count
@@ -99,16 +99,18 @@ class NoiseTally:
         """Rows left for the noise."""
         return self.count - self.n_flat
 
-    def before(self, added: Array, discounts: Array) -> Before:
+    def compute_scales_before(self, added: Array, discounts: Array) -> OneStepScales:
         """Scales before each row, of which each adds ``added`` (5, n)."""
         sums = self._accumulate(added, discounts)
-        return Before(self._compute_scales(sums), self._compute_cores(sums))
+        return OneStepScales(self._compute_scales(sums), self._compute_cores(sums))
 
-    def adds(self, error: Array, leverage: Array, weights: Array, before: Before) -> Array:
+    def compute_terms(
+        self, error: Array, leverage: Array, weights: Array, before: OneStepScales
+    ) -> Array:
         """(5, n) what the rows add, given the scales before them."""
         wide = np.isinf(leverage)
         e, h = np.where(wide, 0.0, error), np.where(wide, 0.0, leverage)
-        spread = self.noise.spread(e, h)
+        spread = self.noise.scale_terms(e, h)
         square = np.square(e) / (1.0 + h)
         core = np.where(wide, 0.0, compute_core_weights(square, np.square(before.core[:-1])))
         return weights * np.array([spread, np.ones_like(e), core * square, core, np.zeros_like(e)])
@@ -119,11 +121,11 @@ class NoiseTally:
         for name, value in zip(SUMS, last, strict=True):
             setattr(self, name, float(value))
 
-    def settle(self, rows: Rows, mode: Mode, scale: float) -> None:
+    def set_mode(self, rows: Rows, mode: Mode, scale: float) -> None:
         """Take all from the mode of these rows instead, and the scale that is said."""
         self.count = rows.total
         self.spread = mode.spread * scale / mode.scale
-        honest = rows.only(mode.weight > 0.0)
+        honest = rows.select(mode.weight > 0.0)
         square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
         start, floor = 2.2 * honest.median(square), honest.floor**2
         variance = compute_core_variance(square, honest.weights, start, floor)
@@ -134,7 +136,7 @@ class NoiseTally:
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)
 
-    def merge(self, other: NoiseTally) -> None:
+    def merge(self, other: NoiseSums) -> None:
         """Add another's sums."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.generalized._few_rows import NormalNodes, are_few, integrate, spread_of
-from posterity.generalized._working_noise import Mode, Rows, Spread, Start, WorkingNoise
+from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
 
@@ -26,7 +26,7 @@ LEAST_TARGET = 1e-130
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredRows:
     """Rows as they came: (n, m), (n,), weights >= 0 (n,) and the time before each (n,)."""
 
     X: Array
@@ -34,9 +34,9 @@ class Kept:
     weights: Array
     elapsed: Array
 
-    def join(self, X: Array, y: Array, weights: Array, elapsed: Array) -> Kept:
+    def join(self, X: Array, y: Array, weights: Array, elapsed: Array) -> StoredRows:
         """These and more."""
-        return Kept(
+        return StoredRows(
             np.concatenate([self.X, X]),
             np.concatenate([self.y, y]),
             np.concatenate([self.weights, weights]),
@@ -69,7 +69,7 @@ class ModeFit:
     precision: Array | None = None
 
     @property
-    def begun(self) -> WarmStart:
+    def warm_start(self) -> WarmStart:
         """Where the next search begins."""
         if self.mode is None:
             return WarmStart()
@@ -80,17 +80,17 @@ def most_probable(
     fresh: LinearPosterior,
     noise: WorkingNoise,
     known_scale: float | None,
-    kept: Kept,
+    kept: StoredRows,
     discounts: Array,
-    begun: WarmStart | None = None,
+    warm_start: WarmStart | None = None,
     *,
     in_order: bool = False,
 ) -> ModeFit:
     """Search for the mode of the rows; where the prior is learned, for both in turns.
 
     ``fresh`` has seen nothing; ``discounts`` (n,) is what is left of the past before each row.
-    ``begun`` asks for a rough answer, as of rows that more will follow: quickly, from what was
-    known before, and without the evidence; ``in_order`` is as in :class:`Start`.
+    ``warm_start`` asks for a rough answer, as of rows that more will follow: quickly, from what was
+    known before, and without the evidence; ``in_order`` is as in :class:`SearchStart`.
     """
     _check_size(kept.y)
     some = kept.weights > 0.0
@@ -110,15 +110,15 @@ def most_probable(
     if nodes is not None:
         precision = nodes.prior_precision * noise.scale_of_normal**2
         prior = _make_prior(fresh, precision)
-    last = replace(last, rough=begun is not None, in_order=in_order, nearly=fresh.learns_prior)
+    last = replace(last, rough=warm_start is not None, in_order=in_order, nearly=fresh.learns_prior)
     rounds, agreed = MOST_ROUNDS, AGREED
-    if begun is not None:
+    if warm_start is not None:
         rounds, agreed = FEW_ROUNDS, ABOUT
-        if begun.coefficients is not None and nodes is None:
-            scale = max(known_scale or begun.scale, rows.floor)
-            last = replace(last, scale=scale, fit=rows.at(begun.coefficients))
-        if begun.precision is not None and fresh.learns_prior and nodes is None:
-            prior = _make_prior(fresh, begun.precision)
+        if warm_start.coefficients is not None and nodes is None:
+            scale = max(known_scale or warm_start.scale, rows.floor)
+            last = replace(last, scale=scale, fit=rows.compute_fitted(warm_start.coefficients))
+        if warm_start.precision is not None and fresh.learns_prior and nodes is None:
+            prior = _make_prior(fresh, warm_start.precision)
     lean, last_move = 1.0, math.inf
     for _ in range(rounds):
         mode = noise.mode(rows, prior, known_scale, last)
@@ -135,12 +135,12 @@ def most_probable(
             precision = chosen if precision is None else _interpolate(precision, chosen, lean)
             prior = _make_prior(fresh, precision)
     if nodes is None or precision is None:
-        spread = noise.spread_at(rows, prior, known_scale, mode)
+        spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
     else:
-        inner.rest_on(precision)
+        inner.use_prior_precision(precision)
         spread = spread_of(nodes, inner.central(), rows, mode.scale)
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
-    if begun is not None:
+    if warm_start is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
         return ModeFit(inner, rows, mode, _approximate_log_evidence(rows, noise, prior, mode))
@@ -157,7 +157,7 @@ def _check_size(y: Array) -> None:
 
 
 def _learn_sites(
-    fresh: LinearPosterior, kept: Kept, some: NDArray[np.bool_], mode: Mode
+    fresh: LinearPosterior, kept: StoredRows, some: NDArray[np.bool_], mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
     inner = fresh.with_noise(noise_of(mode.scale))
@@ -167,7 +167,9 @@ def _learn_sites(
     return inner
 
 
-def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tuple[Factor, Start]:
+def _begin(
+    fresh: LinearPosterior, rows: Rows, known_scale: float | None
+) -> tuple[Factor, SearchStart]:
     """A prior to begin the search with, and a scale."""
     size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
     prior = fresh.prior
@@ -175,7 +177,7 @@ def _begin(fresh: LinearPosterior, rows: Rows, known_scale: float | None) -> tup
         # As much as one row says.
         squares = rows.weights @ np.square(rows.X) / rows.total
         prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
-    return prior, Start(known_scale or size, None)
+    return prior, SearchStart(known_scale or size, None)
 
 
 def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
@@ -200,13 +202,13 @@ def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mo
     rows.append_to(posterior, mode.target, mode.weight)
     off = prior.root @ posterior.coefficients()[:, 0] - prior.moments[:, 0]
     d = prior.n_coefficients - prior.rank
-    value = float(rows.weights @ noise.at(mode.scale).log_density(rows.y, mode.fit))
+    value = float(rows.weights @ noise.with_scale(mode.scale).log_density(rows.y, mode.fit))
     value -= 0.5 * float(off @ off) / mode.scale**2
     value += 0.5 * (prior.log_determinant() - posterior.log_determinant())
     return value + 0.5 * d * math.log(2.0 * math.pi * mode.scale**2)
 
 
-def _move(one: Start, other: Start) -> float:
+def _move(one: SearchStart, other: SearchStart) -> float:
     """How far two rounds are apart, relative to the scale."""
     if one.fit is None or other.fit is None:
         return math.inf

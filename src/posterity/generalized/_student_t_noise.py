@@ -105,7 +105,7 @@ class StudentTNoise(MatchedNoise):
 
     site = sites
 
-    def spread_one(self, error: float, leverage: float) -> float:
+    def scale_term(self, error: float, leverage: float) -> float:
         """Nothing: the scale is read from the core."""
         return 0.0
 
@@ -125,7 +125,7 @@ class StudentTNoise(MatchedNoise):
         off = error / width
         return constant - 0.5 * (nu + 1.0) * math.log1p(off * off / nu)
 
-    def spread(self, error: Array, leverage: Array) -> Array:
+    def scale_terms(self, error: Array, leverage: Array) -> Array:
         """Nothing: the scale is read from the core."""
         return np.zeros_like(error)
 
@@ -151,7 +151,7 @@ class StudentTNoise(MatchedNoise):
             width[some] *= np.interp(place[some], PLACES, narrowing)
         return StudentT(1.0 / per_df, mean, scale * width)
 
-    def at(self, scale: float) -> noises.StudentT:
+    def with_scale(self, scale: float) -> noises.StudentT:
         """The likelihood of this scale."""
         return noises.StudentT(self.df, scale)
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from posterity.factor.factor import NotInFactorError
 from posterity.generalized._matched_noise import GROSS
-from posterity.generalized._noise_tally import NoiseTally
-from posterity.generalized._start import Kept
+from posterity.generalized._noise_tally import NoiseSums
+from posterity.generalized._start import StoredRows
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import find_moments
 from posterity.posteriors import LinearPosterior
@@ -33,7 +33,7 @@ Site = Callable[[Array, Array], tuple[Array, Array, Array]]
 LEAST_SHARE = 1e-4
 
 
-def without(kept: Kept, gone: Kept) -> Kept:
+def without(kept: StoredRows, gone: StoredRows) -> StoredRows:
     """Rows that are kept, less others that are among them; raises ``ValueError`` if one is not."""
     weights = kept.weights.copy()
     for i in range(len(gone.y)):
@@ -43,12 +43,12 @@ def without(kept: Kept, gone: Kept) -> Kept:
             raise ValueError(explain_never_learned(f"row {i}"))
         weights[there[-1]] -= gone.weights[i]
     left = weights > 1e-12 * kept.weights
-    return Kept(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
+    return StoredRows(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
 
 
 def make_matched_site(noise: WorkingNoise, scale: float, weights: Array) -> Site:
     """Sites of rows that were fitted together, by their moments."""
-    code = noise.at(1.0).kernel_code
+    code = noise.with_scale(1.0).kernel_code
     assert code is not None  # of all noise here
 
     def site(error: Array, leverage: Array) -> tuple[Array, Array, Array]:
@@ -74,8 +74,8 @@ def in_order(noise: WorkingNoise, scale: float) -> Site:
 
 
 def take_out(
-    inner: LinearPosterior, tally: NoiseTally, rows: Kept, site: Site, *, together: bool
-) -> tuple[NoiseTally, float]:
+    inner: LinearPosterior, tally: NoiseSums, rows: StoredRows, site: Site, *, together: bool
+) -> tuple[NoiseSums, float]:
     """Unlearn rows from ``inner``, in place; returns what is left of the noise's sums.
 
     And the slope of what the others say of the logarithm of the scale, where all were fitted.

@@ -48,34 +48,34 @@ class Rows:
 
     def append_to(self, factor: Factor, target: Array, relative: Array) -> None:
         """Learn the rows with these targets and relative weights; they do not count."""
-        ones = factor.lacks_ones(self.X, self.intercept)
+        ones = factor.lacks_intercept_column(self.X, self.intercept)
         weights = relative * self.weights
         kernel.append_block(factor.triangle, 1, self.X, target[:, None], weights, ones)
         if not np.abs(factor.triangle).max() <= LARGEST:  # NaN is not, either
             raise FloatingPointError(NOT_USABLE)
 
-    def under(self, prior: Factor, target: Array, relative: Array) -> Factor:
+    def stack_on_prior(self, prior: Factor, target: Array, relative: Array) -> Factor:
         """A factor of the prior and of the rows with these targets and relative weights."""
         factor = prior.copy()
         self.append_to(factor, target, relative)
         return factor
 
-    def at(self, coefficients: Array) -> Array:
+    def compute_fitted(self, coefficients: Array) -> Array:
         """(n,) fitted values."""
         if self.intercept:
             return self.X @ coefficients[1:] + coefficients[0]
         return self.X @ coefficients
 
-    def back(self, values: Array) -> Array:
+    def multiply_transposed(self, values: Array) -> Array:
         """(p,) sum of the rows, each times its value (n,)."""
         slopes = values @ self.X
         return np.concatenate([[np.sum(values)], slopes]) if self.intercept else slopes
 
     def fitted(self, factor: Factor) -> Array:
         """(n,) fitted values of a factor's coefficients."""
-        return self.at(solution(factor))
+        return self.compute_fitted(solution(factor))
 
-    def some(self, most: int) -> Rows:
+    def thin(self, most: int) -> Rows:
         """These rows, or about so many of them, evenly spaced."""
         step = -(-len(self.y) // most)
         X, y, weights = (
@@ -83,7 +83,7 @@ class Rows:
         )
         return replace(self, X=X, y=y, weights=weights)
 
-    def only(self, which: NDArray[np.bool_]) -> Rows:
+    def select(self, which: NDArray[np.bool_]) -> Rows:
         """Some of these rows."""
         if which.all():
             return self
@@ -111,7 +111,7 @@ def solution(factor: Factor) -> Array:
 
 
 @dataclass(frozen=True)
-class Start:
+class SearchStart:
     """Where to search from: a scale, and a fit (n,) if there is one.
 
     A ``rough`` search is quick, and its answer near enough for rows that more will follow. Where
@@ -128,7 +128,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Mode(Start):
+class Mode(SearchStart):
     """The fit (n,) and noise scale, and the rows that stand for the likelihood there.
 
     ``weight`` (n,) is relative to the noise, 1 / scale^2, and so is ``leverage`` (n,), where it is
@@ -183,19 +183,19 @@ class WorkingNoise(Protocol):
     def site(self, error: float, leverage: float, scale: float) -> tuple[float, float]:
         """The same of one row, in plain numbers; as below."""
 
-    def spread_one(self, error: float, leverage: float) -> float:
+    def scale_term(self, error: float, leverage: float) -> float:
         """What one row adds to the sum that the scale is read from."""
 
     def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
         """Log predictive density of one row; 0 where nothing is known."""
 
-    def spread(self, error: Array, leverage: Array) -> Array:
+    def scale_terms(self, error: Array, leverage: Array) -> Array:
         """What each row adds to the sum that the scale is read from."""
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
 
-    def at(self, scale: float) -> Likelihood:
+    def with_scale(self, scale: float) -> Likelihood:
         """The likelihood of this scale."""
 
     def predictive(
@@ -203,10 +203,10 @@ class WorkingNoise(Protocol):
     ) -> RowDistribution:
         """Distribution of a new observation, the scale known as by ``df``; see :class:`Spread`."""
 
-    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: Start) -> Mode:
+    def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: SearchStart) -> Mode:
         """Fit and scale under this prior, from what the round before found."""
 
-    def spread_at(
+    def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
         """How well the scale is known at this mode; None where it is taken as it is."""

@@ -52,14 +52,14 @@ class GeneralizedModel(LinearEstimator):
     def _compute_expected(self, eta: RowDistribution) -> RowDistribution:
         """Distribution of the mean of targets, from that of eta."""
         likelihood = self._likelihood()
-        return Transformed(eta, likelihood.expected, likelihood.eta_of)
+        return Transformed(eta, likelihood.mean, likelihood.link_function)
 
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         likelihood, eta = self._get_learned_likelihood(), self._eta_draws(X, size, rng, offset)
         around = likelihood.predictive(eta, np.zeros_like(eta))
-        return likelihood.expected(eta), np.asarray(around.var()).mean(axis=1)
+        return likelihood.mean(eta), np.asarray(around.var()).mean(axis=1)
 
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
@@ -82,7 +82,7 @@ class GeneralizedModel(LinearEstimator):
         keeps = self._keeps_start and not likelihood.is_noise
         return GeneralizedPosterior.wrap(inner, likelihood, approximation, keeps_start=keeps)
 
-    def _tell(self, way: Way, rows: Rows) -> Any:
+    def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
         check_usable(rows.X, rows.y)
         return learn(self._posterior, way, rows, self.approximation)
@@ -104,7 +104,7 @@ def learn(
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
         if approximation == "auto":
-            posterior = posterior.near_the_mean() if few else posterior.at_the_mode()
+            posterior = posterior.near_the_mean() if few else posterior.for_mode_search()
         return posterior.fit(*learned)
     return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
-    """Generalised linear regression: a target of any likelihood, in one pass or to convergence.
+    """Generalised linear regression with any likelihood and a Gaussian prior, online or in batches.
 
     ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a
     Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
@@ -54,7 +54,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never.
+        How old rows lose weight. None: they never do.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     >>> @dataclass(frozen=True)
     ... class Successes(Likelihood):
     ...     trials: int
-    ...     def observed(self, eta):
+    ...     def distribution(self, eta):
     ...         return stats.binom(self.trials, special.expit(eta))
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
@@ -129,7 +129,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         offset: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows together, to convergence.
+        """Learn these rows together, to convergence, starting from the prior.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.fit([[-1.0], [1.0]], [0, 1]).predict([[0.0]]).round(6)
         array([0.5])
         """
-        self._learned("fit", (X, y, sample_weight), times, offset)
+        self._learn_rows("fit", (X, y, sample_weight), times, offset)
         return self
 
     def partial_fit(
@@ -160,7 +160,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         times: ArrayLike | None = None,
     ) -> Self:
         """Learn more rows together, starting from the posterior; parameters as in :meth:`fit`."""
-        self._learned("append", (X, y, sample_weight), times, offset)
+        self._learn_rows("append", (X, y, sample_weight), times, offset)
         return self
 
     def predict_then_learn(
@@ -184,7 +184,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> predictive[1:].mean().round(3)
         array([4.])
         """
-        return self._learned("predict_then_learn", (X, y, sample_weight), times, offset)
+        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times, offset)
 
     def unlearn(
         self,
@@ -258,7 +258,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         offset: ArrayLike | None = None,
         of: Literal["observation", "mean", "eta"] = "observation",
     ) -> Array:
-        """(n, 2) ends of the central interval of a new target, or of what it varies around.
+        """(n, 2) ends of the central interval of a new target, or of its mean.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
         (5, 2)
         """
-        return self._likelihood().expected(self._eta_draws(X, size, rng, offset))
+        return self._likelihood().mean(self._eta_draws(X, size, rng, offset))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected target at one row ``x``, as of :meth:`predict`; before any data, the prior's.
@@ -336,7 +336,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> round(BayesianGeneralizedLinear(Bernoulli()).predict_one([3.0]), 6)
         0.5
         """
-        model = self if self._posterior_or_none is not None else self._begun_from(x)
+        model = self if self._posterior_or_none is not None else self._make_from_row(x)
         posterior: Any = model._posterior
         return float(posterior.predictive(model._columns(model._path.values(x))).mean()[0])
 

@@ -25,7 +25,7 @@ Labels = NDArray[Any]
 
 
 class BayesianLogisticRegression(ClassifierMixin, Classifier):
-    """Logistic regression with a Gaussian prior, in one pass or to convergence; softmax for many.
+    """Logistic regression with a Gaussian prior, for two or more classes, online or in batches.
 
     Each row is learned as a Gaussian row that stands for its likelihood, so that learning online,
     forgetting, weights and the evidence work as in :class:`posterity.BayesianLinearRegression`.
@@ -58,8 +58,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never. With more than two classes any with one memory
-        (not Adaptive, not Changepoint), under none of which the prior fades.
+        How old rows lose weight. None: they never do.
 
     Attributes
     ----------
@@ -134,7 +133,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         *,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows together, to convergence.
+        """Learn these rows together, to convergence, starting from the prior.
 
         Parameters
         ----------
@@ -257,7 +256,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         array([8])
         """
         predictive = self.predict_distribution(X)
-        if self._many is not None or len(self.classes_) != 2:
+        if self._multiclass_posterior is not None or len(self.classes_) != 2:
             return predictive.mode()
         # More probable than 1/2 is eta's mean above 0, also where eta is so uncertain (a flat
         # prior, separated classes) that no digit of the probability is left to say so.
@@ -342,7 +341,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         self._posterior  # noqa: B018
         X = read_points(self, X)
-        many = self._many
+        many = self._multiclass_posterior
         if many is not None:
             return many.probability_interval(self._columns(X), level)
         mean, variance = self._predictor(X)

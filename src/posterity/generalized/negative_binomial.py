@@ -36,7 +36,7 @@ class DispersedCounts(NegativeBinomial):
 
 
 class BayesianNegativeBinomialRegression(CountRegression):
-    """Regression of counts that vary more than Poisson's, and learns how much.
+    """Negative binomial regression, for overdispersed counts; the dispersion is learned.
 
     ``y`` is negative binomial (NB2) of mean ``rate = exposure * exp(intercept + x . coef)`` and
     variance ``rate + dispersion * rate^2``: a Poisson count whose rate varies as a Gamma of shape
@@ -119,10 +119,10 @@ class BayesianNegativeBinomialRegression(CountRegression):
     # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
     _keeps_start = False
 
-    def _tell(self, way: Way, rows: Rows) -> Any:
+    def _update_posterior(self, way: Way, rows: Rows) -> Any:
         # Moments of a first batch with fewer rows than features let prior and dispersion run away.
         first = way == "append" and len(rows) > 1 and self._posterior.n_observations == 0.0
-        return super()._tell("fit" if first else way, rows)
+        return super()._update_posterior("fit" if first else way, rows)
 
     def _get_learned_likelihood(self) -> DispersedCounts:
         return DispersedCounts(self.dispersion_)

@@ -36,7 +36,7 @@ class CountsOrRates(Poisson):
 
 
 class BayesianPoissonRegression(CountRegression):
-    """Poisson regression with a log link and a Gaussian prior, in one pass or to convergence.
+    """Poisson regression with a log link and a Gaussian prior, online or in batches.
 
     ``y ~ Poisson(exposure * exp(intercept + x . coef))``. Each row is learned as a Gaussian row
     that stands for its likelihood, so that learning online, forgetting, weights and the evidence

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 class BayesianQuantileRegression(HeavyTailedRegression):
-    """A quantile of the target, linear in the features: what it stays below with probability q.
+    """Quantile regression: estimates the value that the target stays below with probability q.
 
     Parameters
     ----------
@@ -133,7 +133,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         quantiles = self._quantiles()
         if quantile not in quantiles:
             raise ValueError(
-                f"quantile is {quantile}: the model has learned {', '.join(map(str, quantiles))}"
+                f"quantile is {quantile}: give one that the model has learned, "
+                f"{', '.join(map(str, quantiles))}"
             )
         return self._models()[quantiles.index(quantile)]
 
@@ -158,7 +159,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         return float(np.mean(scores))
 
     def predict_quantile(self, X: Any) -> Normal | Mixture:
-        """Posterior of the quantile at ``X`` (n, m); infinitely wide where it is open.
+        """Posterior of the quantile at ``X`` (n, m); infinitely wide where it is not determined.
 
         Examples
         --------
@@ -187,7 +188,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """
         if of not in ("quantile", "observation"):
             raise ValueError(f"of is {of!r}: it must be 'quantile' or 'observation'")
-        if self._is_one and of == "quantile":
+        if self._has_single_quantile and of == "quantile":
             return interval_ends(self.predict_quantile(X), level)
         if of == "observation":
             return interval_ends(self.predict_distribution(X), level)
@@ -208,7 +209,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         """
         if not return_std:
             return super().predict(X)
-        if self._is_one:
+        if self._has_single_quantile:
             quantiles = self.predict_quantile(X)
             return quantiles.mean(), quantiles.std()
         each = [one.predict_quantile(X) for one in self._models()]
@@ -229,7 +230,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         )
 
     @property
-    def _is_one(self) -> bool:
+    def _has_single_quantile(self) -> bool:
         return np.ndim(self.quantile) == 0
 
     def _quantiles(self) -> tuple[float, ...]:
@@ -252,21 +253,23 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         return tuple(found.ravel().tolist())
 
     def _outputs(self) -> list[str]:
-        return [] if self._is_one else [f"{quantile:g}" for quantile in self._quantiles()]
+        return (
+            [] if self._has_single_quantile else [f"{quantile:g}" for quantile in self._quantiles()]
+        )
 
     def _working_noise(self) -> AsymmetricLaplaceNoise:
         return AsymmetricLaplaceNoise(*self._quantiles())
 
     def _forgetting(self) -> LinearPosterior:
         quantiles = self._quantiles()
-        if self._is_one:
+        if self._has_single_quantile:
             return super()._forgetting()
         each = tuple(self._make_single_quantile(quantile)._forgetting() for quantile in quantiles)
         return cast(LinearPosterior, QuantilesPosterior(quantiles, each))
 
     def _models(self) -> list[Self]:
         """A model of each quantile, with a copy of what is known of it."""
-        if self._is_one:
+        if self._has_single_quantile:
             return [copy.copy(self)]
         quantiles = cast(QuantilesPosterior, self._posterior).copy()
         models = [self._make_single_quantile(quantile) for quantile in quantiles.quantiles]

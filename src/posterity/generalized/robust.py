@@ -19,14 +19,14 @@ from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points, read_rows, refuse_unusable
-from posterity.linear.named import as_read
-from posterity.linear.reader import asked
+from posterity.linear.named import wrap_read_rows
+from posterity.linear.reader import predict_as_asked
 
 Array = NDArray[np.float64]
 
 
 class BayesianRobustRegression(HeavyTailedRegression):
-    """Linear regression with heavy-tailed noise, online: outliers are seen as what they are.
+    """Linear regression with heavy-tailed noise, which down-weights outliers, online or in batches.
 
     ``y = intercept + x . coef + scale * noise``. A row far from its prediction gets a small weight
     (Student-t), or a bounded pull (Laplace), and is then a row like any other.
@@ -142,13 +142,13 @@ class BayesianRobustRegression(HeavyTailedRegression):
         (1, 2)
         """
         if outliers or of != "observation":
-            return interval_ends(asked(self, X, of, {}), level)
+            return interval_ends(predict_as_asked(self, X, of, {}), level)
         columns = self._transform_rows(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return interval_ends(predictive, level)
 
     def row_weights(self, X: Any, y: Any) -> Array:
-        """(n,) weight of each row: near 1 for those that the line expects, small where it doubts.
+        """(n,) weight of each row: near 1 for rows near the line, small for outliers.
 
         The posterior mean of the weight that the row has in the noise's scale mixture, given what
         is known of the line. The model keeps no rows, so give those that were learned, or others.
@@ -176,7 +176,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         self._posterior  # noqa: B018 - not fitted comes first
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         refuse_unusable(self, X, targets)
-        line, scale = self._eta_distribution(as_read(self, X), None), self.noise_scale_
+        line, scale = self._eta_distribution(wrap_read_rows(self, X), None), self.noise_scale_
         # Where nothing is known of the line, a row is taken as it is.
         known = np.isfinite(line.ppf(0.25)) & np.isfinite(scale)
         weights = np.zeros(len(X))
@@ -190,8 +190,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
     def weights_(self) -> Array:
         """Not here: the model keeps no rows, :meth:`row_weights` takes them."""
         raise AttributeError(
-            "there is no weights_, as the model keeps no rows: row_weights(X, y) says which rows "
-            "it doubts"
+            "there is no weights_, as the model keeps no rows: row_weights(X, y) computes them"
         )
 
     def _compute_weight_at(self, off: Array) -> Array:

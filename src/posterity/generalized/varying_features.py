@@ -15,7 +15,7 @@ Row = Mapping[str, float]
 
 
 class VaryingFeatures(BaseEstimator):
-    """A model of rows that are mappings, whose keys come and go.
+    """Wraps a model so that it learns rows that are mappings, with features that come and go.
 
     A feature that is absent from a row is 0. With ``unknown="grow"`` one that comes for the first
     time joins with its prior: without forgetting the posterior is what it would be had the feature
@@ -80,7 +80,7 @@ class VaryingFeatures(BaseEstimator):
             self._check()
             self.model_ = clone(self.model).learn_one(dict(x), y, weight, time, **how)
             return self
-        model, row = self._seeing(x)
+        model, row = self._include_features(x)
         model.learn_one(row, y, weight, time, **how)
         self.model_ = model
         return self
@@ -170,10 +170,10 @@ class VaryingFeatures(BaseEstimator):
             raise NotFittedError(
                 "This VaryingFeatures has learned nothing yet: call learn_one first"
             )
-        model, row = self._seeing(x)
+        model, row = self._include_features(x)
         return getattr(model, method)(row, **how)
 
-    def _seeing(self, x: Row) -> tuple[Any, Row]:
+    def _include_features(self, x: Row) -> tuple[Any, Row]:
         """A model that knows the features of ``x``, and the row that it takes; nothing changes."""
         model = self.model_
         names = model.feature_names_in_.tolist()

@@ -31,12 +31,12 @@ from posterity.kernel import GroupPath
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
-from posterity.linear.reader import asked
+from posterity.linear.reader import predict_as_asked
 from posterity.linear.state import HERE, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import lock_of, one_at_a_time
+from posterity.transaction import hold_model_lock, lock_of
 
 Array = NDArray[np.float64]
 
@@ -76,13 +76,13 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         return self._posterior.bank.size
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def coef_(self) -> Array:
         """(G, m) posterior means of the coefficients."""
         return self._posterior.coefficients()[:, int(self.fit_intercept) :]
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def intercept_(self) -> Array:
         """(G,) posterior means of the intercepts; 0 without."""
         posterior = self._posterior
@@ -91,29 +91,29 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         )
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def shared_mean_(self) -> Array:
         """(p,) mean of [intercept, coefficients] over groups."""
-        return self._posterior.exact().prior.mean.copy()
+        return self._posterior.learn_exact_prior().prior.mean.copy()
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
-        return self._posterior.exact().prior.covariance() / self.noise_precision_
+        return self._posterior.learn_exact_prior().prior.covariance() / self.noise_precision_
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def shared_posterior_(self) -> JointOfOne:
         """Joint posterior of the means over groups: of the fixed effects of a mixed model."""
         names = ["intercept"] * int(self.fit_intercept) + feature_names(self)
         return build_shared_posterior(self._posterior, tuple(names))
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        posterior = self._posterior.exact()
+        posterior = self._posterior.learn_exact_prior()
         return self._posterior.noise.precision(posterior.residual_df, posterior.residual)
 
     @property
@@ -127,7 +127,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         return float(self._posterior.bank.seen.sum())
 
     @property
-    @one_at_a_time
+    @hold_model_lock
     def log_evidence_(self) -> float:
         """log p(y | X) under the prior in use."""
         return self._posterior.log_evidence
@@ -139,7 +139,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    @one_at_a_time
+    @hold_model_lock
     def predict(
         self, X: Any, return_std: bool = False, *, groups: Any = None
     ) -> Array | tuple[Array, Array]:
@@ -161,7 +161,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         points, slots = self._read_points(X, groups)
         return self._posterior.predict_mean(points, slots)
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
@@ -177,9 +177,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         points, slots = self._read_points(X, groups)
         return self._posterior.predictive(points, slots)
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
-        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+        """Posterior distribution of the expected target at ``X`` (n, m), without noise.
 
         Examples
         --------
@@ -191,7 +191,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         True
         """
         points, slots = self._read_points(X, groups)
-        return self._posterior.expected(points, slots)
+        return self._posterior.predict_mean_of_new(points, slots)
 
     def predict_interval(
         self,
@@ -212,9 +212,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        return interval_ends(asked(self, X, of, {"groups": groups}), level)
+        return interval_ends(predict_as_asked(self, X, of, {"groups": groups}), level)
 
-    @one_at_a_time
+    @hold_model_lock
     def average_effects(
         self,
         X: Any,
@@ -223,7 +223,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         per: Literal["unit", "sd"] = "unit",
         level: float = 0.95,
     ) -> Any:
-        """Mean change of the expected target when one feature changes, the others as they are.
+        """Mean change of the expected target when one feature changes and the others stay the same.
 
         Each row changes by the coefficient of its own group, so groups count by their rows; one
         that is not known changes as all groups do on average.
@@ -266,9 +266,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
         return table_of_effects(points, feature_names(self), effects, per=per, level=level)
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`), as :meth:`predict` says it.
+        """Mean at one row ``x`` (as in :meth:`learn_one`), the same as by :meth:`predict`.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> round(model.predict_one([3.0], group="a"), 9)
         7.0
         """
-        model = self if self._posterior_or_none else self._begun_from(x, group)
+        model = self if self._posterior_or_none else self._make_from_row(x, group)
         x, group = model._separate_key(x, group)
         slot = None if group is None else model._index.place(group)
         if slot is None:
@@ -286,7 +286,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             slot = int(model._index.places(keys)[0])
         return model._posterior.predict_row(model._path, slot, x)
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_distribution_one(
         self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
     ) -> Distribution:
@@ -337,7 +337,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             posterior, index = self._posterior_or_none, self._index
             none = np.empty(0, dtype=np.intp)
             slots = none if keys is None else index.places(keys)
-            images = posterior.image(slots[slots >= 0]), index.image()
+            images = posterior.take_snapshot(slots[slots >= 0]), index.take_snapshot()
             try:
                 yield
             except BaseException:
@@ -359,7 +359,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         )
         self._index = KeyIndex()
 
-    def _begun_from(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
+    def _make_from_row(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
         fresh = self._copy_unfitted()
         rest, _ = split_one(x, self.by, group, 0)
         if hasattr(rest, "keys"):  # a mapping, or a row of a data frame
@@ -446,7 +446,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             self._row_path = GroupPath(posterior.bank.n_coefficients, posterior.intercept, names)
         return self._row_path
 
-    def _one(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
+    def _make_input(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
         return Input(self._path.values(x), np.array([y]), weights, keys)
 
     def _read_points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
@@ -455,7 +455,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         points = np.ascontiguousarray(read_points(self, X))
         return points, self._index.places(keys)[keys.numbers]
 
-    def _learned(
+    def _learn_rows(
         self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any
     ) -> Distribution | None:
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""

@@ -30,7 +30,7 @@ def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) 
             "prior_mean is given, so the mean over groups has no posterior: leave prior_mean out "
             "to learn it"
         )
-    read = posterior.exact()
+    read = posterior.learn_exact_prior()
     spread = mean_covariance(posterior)
     # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
     size = np.sqrt(np.diag(spread))
@@ -47,7 +47,7 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
 
     ``change`` (n, p); ``slots`` (n,) the places of the groups, -1 for unknown ones.
     """
-    read, n = posterior.exact(), len(change)
+    read, n = posterior.learn_exact_prior(), len(change)
     precision, spread = read.prior.root.T @ read.prior.root, mean_covariance(posterior)
     which, places = np.unique(slots, return_inverse=True)
     sums = np.zeros((len(which), change.shape[1]))
@@ -75,7 +75,7 @@ def mean_covariance(posterior: GroupedPosterior) -> Array:
 
     A new group's covariance is that of the groups, D, and that of their mean.
     """
-    prior, p = posterior.exact().prior, posterior.bank.n_coefficients
+    prior, p = posterior.learn_exact_prior().prior, posterior.bank.n_coefficients
     newcomer = prior.newcomer[:, :p][:p]
     # Where groups have a flat prior their mean is nothing that they know.
     kept = (prior.root != 0.0).any(axis=0) & posterior.belief.free

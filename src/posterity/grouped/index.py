@@ -57,9 +57,9 @@ class KeyIndex:
         """Whether no key is here twice."""
         return self._table.is_distinct
 
-    def image(self) -> IndexImage:
+    def take_snapshot(self) -> IndexSnapshot:
         """The state to restore if new keys are taken back."""
-        return IndexImage(self, self._table, len(self.labels), self.kinds)
+        return IndexSnapshot(self, self._table, len(self.labels), self.kinds)
 
     def copy(self) -> KeyIndex:
         """An independent copy."""
@@ -74,7 +74,7 @@ class KeyIndex:
             return np.arange(len(self.labels))
         if not new and not len(self.labels):
             return np.full(len(keys.labels), -1, dtype=np.intp)
-        if new and not self._table.takes(keys.labels):
+        if new and not self._table.accepts(keys.labels):
             self._use_table(_Objects(list_labels(self.labels)))
         found = self._table.places(keys.labels, new)
         self.labels = self._table.labels
@@ -143,7 +143,7 @@ class KeyIndex:
 
 
 @dataclass(frozen=True)
-class IndexImage:
+class IndexSnapshot:
     """An index as it was: keys are only ever put behind the others."""
 
     index: KeyIndex
@@ -169,7 +169,7 @@ class _Objects:
     def is_distinct(self) -> bool:
         return len(self._slots) == len(self.labels)
 
-    def takes(self, labels: Labels) -> bool:
+    def accepts(self, labels: Labels) -> bool:
         return True
 
     def place(self, key: Any) -> int:
@@ -206,7 +206,7 @@ class _Numbers:
     def is_distinct(self) -> bool:
         return self._table.is_distinct
 
-    def takes(self, labels: Labels) -> bool:
+    def accepts(self, labels: Labels) -> bool:
         return isinstance(labels, np.ndarray) or all(map(_is_whole, labels))
 
     def place(self, key: Any) -> int:
@@ -214,7 +214,7 @@ class _Numbers:
         return self._table.place(int(key)) if whole else -1
 
     def places(self, labels: Labels, new: bool) -> Slots:
-        if self.takes(labels):
+        if self.accepts(labels):
             return self._table.places(np.asarray(labels, dtype=np.int64), new)
         return np.array([self.place(label) for label in labels], dtype=np.intp)
 

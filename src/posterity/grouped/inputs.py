@@ -155,7 +155,7 @@ def _column(frame: Any, name: str) -> Any:
     names = list(getattr(frame, "column_names", None) or frame.columns)
     if name not in names:
         raise ValueError(
-            f"X has no column {name!r} to group by; it has {', '.join(map(repr, names))}"
+            f"X has no column {name!r} to group by: name one of {', '.join(map(repr, names))}"
         )
     return frame.column(name) if hasattr(frame, "column_names") else frame[name]
 

@@ -16,13 +16,13 @@ from posterity.grouped.single import make_single_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.noise import Distribution
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 
 
 class GroupedRegression(GroupedModel):
-    """A linear regression for each group, all of which learn from each other.
+    """A linear regression for each group, with a prior that all groups share and learn.
 
     ``y = intercept_g + x . coef_g + noise``, and the coefficients of the groups, intercepts
     included, vary around a mean that they share: ``w_g ~ Normal(mean, sigma^2 D)``. Mean and D are
@@ -130,11 +130,11 @@ class GroupedRegression(GroupedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @one_at_a_time
+    @hold_model_lock
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
-        """Forget everything and learn these rows.
+        """Learn these rows, starting from the prior.
 
         Parameters
         ----------
@@ -160,10 +160,10 @@ class GroupedRegression(GroupedModel):
         >>> GroupedRegression().fit(X, y, groups=["a", "a", "b", "b", "b"]).groups_.tolist()
         ['a', 'b']
         """
-        self._learned("fit", (X, y, sample_weight), groups)
+        self._learn_rows("fit", (X, y, sample_weight), groups)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
@@ -175,10 +175,10 @@ class GroupedRegression(GroupedModel):
         >>> model.partial_fit([[1.0]], [2.0], groups=["b"]).n_groups_
         2
         """
-        self._learned("append", (X, y, sample_weight), groups)
+        self._learn_rows("append", (X, y, sample_weight), groups)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_then_learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Distribution:
@@ -196,11 +196,11 @@ class GroupedRegression(GroupedModel):
         >>> predictive.mean()
         array([0., 0., 1.])
         """
-        predictive = self._learned("predict_then_learn", (X, y, sample_weight), groups)
+        predictive = self._learn_rows("predict_then_learn", (X, y, sample_weight), groups)
         assert predictive is not None
         return predictive
 
-    @one_at_a_time
+    @hold_model_lock
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, Any],
@@ -232,19 +232,21 @@ class GroupedRegression(GroupedModel):
         array([1.])
         """
         if self._posterior_or_none is None:
-            return self._take_over(self._begun_from(x, group).learn_one(x, y, weight, group=group))
+            return self._take_over(
+                self._make_from_row(x, group).learn_one(x, y, weight, group=group)
+            )
         x, group = self._separate_key(x, group)
         slot = None if group is None else self._index.place(group)
         if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
-        given = self._one(X, float(y), weights, keys)
+        given = self._make_input(X, float(y), weights, keys)
         if weight > 0.0:
             self._learn(given)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def unlearn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
     ) -> Self:
@@ -282,7 +284,7 @@ class GroupedRegression(GroupedModel):
             self._drop_empty()
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def merge(self, other: GroupedRegression) -> Self:
         """Learn all that ``other`` has learned: the union of the groups, each with all its rows.
 
@@ -312,9 +314,9 @@ class GroupedRegression(GroupedModel):
             self._posterior_or_none.merge(theirs, self._index.places(keys, new=True))
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def evict(self, *, idle: int | None = None, groups: Any = None) -> Self:
-        """Take groups out of the model, and return a model of them: to save, and to merge again.
+        """Remove groups from the model, and return a model of them, to save and merge again later.
 
         Parameters
         ----------
@@ -357,7 +359,7 @@ class GroupedRegression(GroupedModel):
             self._index = self._index.keep(~leaves)
         return evicted
 
-    @one_at_a_time
+    @hold_model_lock
     def model_of(self, key: Any) -> BayesianLinearRegression:
         """A plain model with the posterior of one group, which can continue to learn.
 
@@ -379,7 +381,7 @@ class GroupedRegression(GroupedModel):
         return make_single_model(self, self._find_slot(key))
 
     def summary(self, level: float = 0.95, *, groups: Any = None) -> Any:
-        """Table of what was learned of each group: a pandas data frame.
+        """Table of the coefficients of each group: a pandas data frame.
 
         Parameters
         ----------

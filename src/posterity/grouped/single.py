@@ -17,13 +17,13 @@ from posterity.priors import GaussianPrior
 
 def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
     """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
-    known, read = model._posterior, model._posterior.exact()
+    known, read = model._posterior, model._posterior.learn_exact_prior()
     priors = read.prior.priors
     posterior = known.bank.posteriors(priors, np.array([slot]))
     triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
     prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
-    factor.commit(triangle, known.bank.count[slot], known.bank.seen[slot])
-    prior.commit(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
+    factor.set_triangle(triangle, known.bank.count[slot], known.bank.seen[slot])
+    prior.set_triangle(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
     noise, noise_prior = known.noise, model.noise_prior
     if isinstance(noise, LearnedNoise):
         # The other groups' rows are the prior of the noise, this group's are in its factor.

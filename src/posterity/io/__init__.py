@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Reading a table needs no model: scikit-learn is imported when one learns.
+    # ReadSettings a table needs no model: scikit-learn is imported when one learns.
     if name in ("learn_stream", "predict_stream"):
         from posterity.io import learning as home
     elif name in ("FormulaStream", "open_formula"):

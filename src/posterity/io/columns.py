@@ -247,7 +247,7 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     if not pa.types.is_temporal(kind):
         raise TableError(
             f"column {dated[0]!r} holds {_describe_column(pa, kind)}, "
-            "and was dates when it was learned"
+            "and was dates when it was learned: give dates"
         )
     return Categories.of_part(*dated, levels, drop_first=False)
 

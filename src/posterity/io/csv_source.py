@@ -58,7 +58,9 @@ class TextFormat:
         if self.thousands and (len(self.thousands) > 1 or self.thousands in "0123456789+-eE"):
             raise ValueError(f"thousands must be one character, as in '.', got {self.thousands!r}")
         if self.thousands == self.decimal:
-            raise ValueError(f"thousands and decimal can't both be {self.decimal!r}")
+            raise ValueError(
+                f"thousands and decimal can't both be {self.decimal!r}: give different characters"
+            )
         if self.date_format and "%" not in self.date_format:
             raise ValueError(
                 f"date_format must contain day, month and year, as in '%d.%m.%Y'; got "

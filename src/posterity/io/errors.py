@@ -6,7 +6,7 @@ from posterity.safety import escaped
 
 
 class TableError(ValueError):
-    """A file that cannot be read as a stream of numbers; the message names the place and a cure."""
+    """A table cannot be read as a stream of numbers; the message says where and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message))

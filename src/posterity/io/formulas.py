@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.io.errors import TableError
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
-from posterity.io.reading import BATCH_ROWS, Reading
+from posterity.io.reading import BATCH_ROWS, ReadSettings
 from posterity.io.table import FIRST_ROWS, open_any
 
 FloatArray = NDArray[np.float64]
@@ -54,7 +54,7 @@ class FormulaStream:
             X = self._drop_intercept(_apply_formula_again(self._terms, frame))
             y = np.asarray(_apply_formula_again(self._target, frame), dtype=np.float64)[:, 0]
             values, target = np.array(X, dtype=np.float64, order="C"), y
-            kept = policy.apply(values, target, _Places(self, first_row))
+            kept = policy.apply(values, target, _ValueNames(self, first_row))
             if kept is not None:
                 values, target = values[kept], target[kept]
             first_row += batch.num_rows
@@ -67,7 +67,7 @@ class FormulaStream:
         return matrix[list(self.feature_names)]
 
 
-class _Places:
+class _ValueNames:
     """What to call a value in a message."""
 
     def __init__(self, stream: FormulaStream, first_row: int) -> None:
@@ -126,7 +126,7 @@ def open_formula(
     >>> model.predict(stream.matrix(rides[:2])).shape
     (2,)
     """
-    Reading(batch_rows=batch_rows, missing=missing)  # refuses what is out of range
+    ReadSettings(batch_rows=batch_rows, missing=missing)  # refuses what is out of range
     return FormulaStream(open_any(table), formula, batch_rows, missing)
 
 
@@ -146,7 +146,9 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
         needed = {str(name) for name in parsed.required_variables}
     except Exception as error:  # formulaic's own errors have no common parent
         message = str(error).splitlines()[0]
-        raise TableError(f"the formula {formula!r} can't be parsed: {message}") from error
+        raise TableError(
+            f"the formula {formula!r} can't be parsed ({message}): write it as in 'y ~ a + b'"
+        ) from error
     if not hasattr(parsed, "lhs"):
         raise TableError(f"the formula {formula!r} has no target: write it as in 'y ~ x'")
     missing = sorted(needed.difference(present))
@@ -176,7 +178,10 @@ def _apply_formula_again(spec: Any, frame: Any) -> Any:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
         message = str(error).splitlines()[0]
-        raise TableError(f"the table no longer fits the formula: {message}") from error
+        raise TableError(
+            f"the table no longer fits the formula ({message}): give columns of the same "
+            "kind as before"
+        ) from error
 
 
 def _convert_to_pandas(frame: Any) -> Any:

@@ -14,7 +14,7 @@ from posterity.io.containers import Output, container
 from posterity.io.errors import TableError
 from posterity.io.lags import check_lags
 from posterity.io.missing import Missing
-from posterity.io.reading import BATCH_ROWS, MEMORY, Reading
+from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.table import TableStream, open_any, open_first, open_rows
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 from posterity.linear.base import LinearModel
@@ -102,7 +102,7 @@ def learn_stream(
     known = getattr(model, "feature_names_in_", None)
     goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
     growing = levels == "growing"
-    reading = Reading(
+    reading = ReadSettings(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
     if known is None:
@@ -196,7 +196,7 @@ def predict_stream(
         raise TableError(
             "the model has no feature names: learn with learn_stream, or from a data frame"
         )
-    reading = Reading(batch_rows=batch_rows, memory=memory, missing=missing)
+    reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
     stream = open_rows(table, list(names), reading)
     wrapped = container(table, output)
     for X, rows in stream:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.io.errors import TableError
+from posterity.other_names import warn_former_name
 
 FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
@@ -20,7 +21,7 @@ WAYS = ("error", "skip", "mean", "level")
 
 
 class ColumnMeans:
-    """Means of features so far, to go on with from one table to the next.
+    """Means of features so far, which continue from one table to the next.
 
     Give one object to every :func:`learn_stream` of a model as ``missing=``, and its ``fixed``
     values to :func:`predict_stream`. A value that is missing in a row is filled in with the mean
@@ -49,7 +50,7 @@ class ColumnMeans:
 
     @classmethod
     def of(cls, tallies: Mapping[str, Sequence[float]]) -> Self:
-        """Go on from what :meth:`tallies` returned. Raises ``ValueError`` for anything else."""
+        """Continue from what :meth:`get_sums` returned. Raises ``ValueError`` for anything else."""
         means = cls()
         for name, (total, count) in tallies.items():
             if not (math.isfinite(total) and math.isfinite(count) and count >= 0.0):
@@ -62,12 +63,17 @@ class ColumnMeans:
         """Mean of each feature so far."""
         return {name: total / count for name, (total, count) in self._tallies.items() if count}
 
-    def tallies(self) -> dict[str, list[float]]:
+    def get_sums(self) -> dict[str, list[float]]:
         """Sum and count of each feature, in numbers that a file can keep."""
         return {name: [total, count] for name, (total, count) in self._tallies.items()}
 
+    def tallies(self) -> dict[str, list[float]]:
+        """Former name of :meth:`get_sums`."""
+        warn_former_name("ColumnMeans.tallies", "get_sums")
+        return self.get_sums()
+
     def merge(self, other: ColumnMeans) -> Self:
-        """Count also what ``other`` has counted."""
+        """Add the sums and counts of ``other``."""
         for name, (total, count) in other._tallies.items():
             mine = self._tallies.get(name, (0.0, 0.0))
             self._tallies[name] = mine[0] + total, mine[1] + count
@@ -78,7 +84,7 @@ class ColumnMeans:
         return np.array([self._tallies.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2).T
 
     def join(self, name: str, like: str) -> None:
-        """A level that is new was zero wherever another one of its column was seen."""
+        """Add a level, which was zero wherever another level of its column was seen."""
         self._tallies[name] = 0.0, self._tallies.get(like, (0.0, 0.0))[1]
 
     def add(self, names: Sequence[str], sums: FloatArray, counts: FloatArray) -> None:

@@ -24,7 +24,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadSettings:
     """Settings that hold whatever the columns are; parameters as in :func:`open_table`.
 
     Columns to ``keep`` come with the rows as they are in the table.
@@ -105,7 +105,7 @@ class WeightAndTime:
     ``since`` is the time of the last row that was learned before, if there was one.
     """
 
-    def __init__(self, reading: Reading, since: float | None = None) -> None:
+    def __init__(self, reading: ReadSettings, since: float | None = None) -> None:
         self._weight, self._time, self._now = reading.weight, reading.time, since
         self.columns = reading.other_columns
 
@@ -167,4 +167,4 @@ def _show(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:g}"
 
 
-__all__ = ["BATCH_ROWS", "MEMORY", "Reading", "Rows", "WeightAndTime"]
+__all__ = ["BATCH_ROWS", "MEMORY", "ReadSettings", "Rows", "WeightAndTime"]

@@ -62,7 +62,7 @@ class Rounds:
             self.first + ((rows.start or 0) if isinstance(rows, slice) else 0),
         )
 
-    def checked(self) -> Rounds:
+    def check_rewards(self) -> Rounds:
         """The same, or :class:`TableError` for what can't be a propensity or a reward."""
         self._refuse("reward", self.rewards, ~np.isfinite(self.rewards), "must be finite")
         if self.propensities is not None:
@@ -135,10 +135,12 @@ class RoundTable:
         for batch in self._stream.batches():
             more = len(batch.y)
             propensity_columns = batch.X[:, m : m + len(self._list_propensity_columns)]
-            arms = self._places(batch.X[:, m + len(self._list_propensity_columns) :], done)
+            arms = self._read_arm_indices(
+                batch.X[:, m + len(self._list_propensity_columns) :], done
+            )
             yield self._make_rounds(
                 batch.X[:, :m], arms, batch.y, propensity_columns, done
-            ).checked()
+            ).check_rewards()
             done += more
 
     def _make_rounds(
@@ -152,7 +154,7 @@ class RoundTable:
                 propensity = propensities[np.arange(len(arms)), arms]
         return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done)
 
-    def _places(self, columns: Array, done: int) -> Index:
+    def _read_arm_indices(self, columns: Array, done: int) -> Index:
         """Places of arms, of their columns of zeros and ones, or of their number."""
         if self._text:
             places = columns.argmax(axis=1)

@@ -68,7 +68,8 @@ class ParquetSource:
                 self.schema, self._n_rows = file.schema_arrow, file.metadata.num_rows
         except (pa.ArrowException, OSError) as error:
             raise TableError(
-                f"{path} cannot be read as Parquet: {_get_first_line(error)}"
+                f"{path} cannot be read as Parquet ({_get_first_line(error)}): write it "
+                "anew, or check its ending"
             ) from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
@@ -135,7 +136,9 @@ class ArrowSource:
                         mapped.madvise(mmap.MADV_DONTNEED)
                         touched = 0
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path} is damaged: {_get_first_line(error)}") from error
+            raise TableError(
+                f"{self.path} is damaged ({_get_first_line(error)}): write it anew"
+            ) from error
 
     def row_name(self, row: int) -> str:
         """The row, counted from one."""
@@ -181,7 +184,9 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
     file = Path(path)
     ending = find_ending(file)
     if ending is None:
-        raise TableError(f"{file}: unknown ending; readable are {', '.join(sorted(_ENDINGS))}")
+        raise TableError(
+            f"{file}: unknown ending; give a file that ends in one of {', '.join(sorted(_ENDINGS))}"
+        )
     try:
         with file.open("rb") as opened:
             start = opened.read(4096)

@@ -35,7 +35,7 @@ from posterity.io.missing import (
     refuse_too_large,
     sum_is_usable,
 )
-from posterity.io.reading import BATCH_ROWS, MEMORY, Reading, Rows, WeightAndTime
+from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings, Rows, WeightAndTime
 from posterity.io.sources import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
@@ -71,7 +71,7 @@ class TableStream:
         source: Source,
         target: Target,
         encoders: tuple[PlacedEncoder, ...],
-        reading: Reading,
+        reading: ReadSettings,
         *,
         growing: bool = False,
         since: float | None = None,
@@ -125,7 +125,7 @@ class TableStream:
 
     @property
     def n_before(self) -> int:
-        """Rows at the start that are only the past of those after them, where there are lags."""
+        """Number of first rows that serve only as the past of later rows, if there are lags."""
         lags = [one.encoder.rows for one in self._encoders if isinstance(one.encoder, Lag)]
         return max(lags, default=0)
 
@@ -148,7 +148,7 @@ class TableStream:
         }
 
     def fill_with(self, means: ColumnMeans) -> None:
-        """Fill missing values in with these means, and go on with them from here."""
+        """Fill missing values with these means, and update them from here on."""
         self._reading = replace(self._reading, missing=means)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -176,7 +176,7 @@ class TableStream:
             rows = Rows(X, numbers, weight, time, batch.select(keep) if keep else None)
             past = min(max(n_before - self.n_rows_read, 0), batch.num_rows)
             rows = self._usable(rows.select(slice(past, None)) if past else rows, past)
-            rows = rows._replace(y=self._target.as_given(rows.y))
+            rows = rows._replace(y=self._target.restore_targets(rows.y))
             self.n_rows_read += batch.num_rows
             self.fraction = fraction
             for start in range(0, len(rows.y), size):
@@ -267,7 +267,7 @@ def open_table(
     lags: Sequence[int] = (),
     text: TextFormat | None = None,
 ) -> TableStream:
-    r"""Open a table, on disk or in the hands of another library, as a stream of numbers.
+    r"""Open a table, on disk or of another library, as a stream of numbers.
 
     A file is never held whole, and read once. Column types are decided on its first megabyte
     (CSV) or taken from its schema. Numbers and booleans are used as they are; text columns are
@@ -361,7 +361,7 @@ def open_table(
     [[1.5, 1.0, 0.0], [2.5, 0.0, 1.0]] [7.0, 10.0]
     >>> folder.cleanup()
     """
-    reading = Reading(
+    reading = ReadSettings(
         batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
     )
     if dates not in get_args(Dates):
@@ -381,7 +381,7 @@ def open_table(
 def open_first(
     source: Source,
     goal: Target,
-    reading: Reading,
+    reading: ReadSettings,
     columns: tuple[Sequence[str] | None, Sequence[str]],
     how: Encoding,
     *,
@@ -401,7 +401,7 @@ def open_first(
 def open_rows(
     table: Any,
     names: Sequence[str],
-    reading: Reading,
+    reading: ReadSettings,
     *,
     target: Target | None = None,
     growing: bool = False,
@@ -436,7 +436,7 @@ def open_any(table: Any, text: TextFormat | None = None) -> Source:
 
 
 def _choose_encoders(
-    source: Source, columns: Sequence[str], reading: Reading, how: Encoding
+    source: Source, columns: Sequence[str], reading: ReadSettings, how: Encoding
 ) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""
     peek = source.batches(

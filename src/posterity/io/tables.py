@@ -176,7 +176,10 @@ def _convert_pandas(frame: Any) -> TableSource:
     try:
         schema = pa.Schema.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError) as error:
-        raise TableError(f"the data frame has a column of mixed types: {error}") from error
+        raise TableError(
+            f"the data frame has a column of mixed types ({error}): convert it to numbers "
+            "or to text"
+        ) from error
 
     def read(columns: Sequence[str]) -> Iterable[Any]:
         chosen = pa.schema([schema.field(name) for name in columns])
@@ -249,23 +252,24 @@ def _open_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     first = next(coming, None)
     if first is None:
         raise TableError("the stream of tables is empty: give at least one table")
-    schema = _one(pa, first).schema
+    schema = _convert_one(pa, first).schema
 
     def read() -> Iterator[Any]:
         for number, data in enumerate(chain([first], coming)):
-            table = _one(pa, data)
+            table = _convert_one(pa, data)
             try:
                 yield from table.select(schema.names).cast(schema).to_batches()
             except (KeyError, ValueError, pa.ArrowException) as error:
                 wrong = str(error).splitlines()[0]
                 raise TableError(
-                    f"table {number} of the stream does not have the columns of the first: {wrong}"
+                    f"table {number} of the stream does not have the columns of the first "
+                    f"({wrong}): give all tables the same columns"
                 ) from error
 
     return SinglePassSource("the stream", schema, read())
 
 
-def _one(pa: Any, data: Any) -> Any:
+def _convert_one(pa: Any, data: Any) -> Any:
     if isinstance(data, pa.Table):
         return data
     source = open_tables(data)

@@ -29,7 +29,7 @@ class Target(Protocol):
         """(n,) numbers for the rows of a record batch; NaN where missing."""
         ...
 
-    def as_given(self, numbers: FloatArray) -> Any:
+    def restore_targets(self, numbers: FloatArray) -> Any:
         """(m,) what the numbers of the rows that are left stand for."""
         ...
 
@@ -49,7 +49,7 @@ class TargetNumbers:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
 
-    def as_given(self, numbers: FloatArray) -> FloatArray:
+    def restore_targets(self, numbers: FloatArray) -> FloatArray:
         """Themselves."""
         return numbers
 
@@ -59,7 +59,7 @@ class TargetLabels:
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
-        self._places: dict[Any, int] = {}
+        self._label_numbers: dict[Any, int] = {}
 
     def check(self, schema: Any) -> None:
         """Refuse a column that is not there."""
@@ -68,12 +68,14 @@ class TargetLabels:
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """A number for each label, in the order in which labels first came."""
         codes, labels = get_codes(batch.column(self.columns[0]))
-        places = [self._places.setdefault(label, len(self._places)) for label in labels]
+        places = [
+            self._label_numbers.setdefault(label, len(self._label_numbers)) for label in labels
+        ]
         return np.array([*places, np.nan])[codes]
 
-    def as_given(self, numbers: FloatArray) -> NDArray[Any]:
+    def restore_targets(self, numbers: FloatArray) -> NDArray[Any]:
         """The labels."""
-        return np.array(list(self._places))[numbers.astype(np.intp)]
+        return np.array(list(self._label_numbers))[numbers.astype(np.intp)]
 
 
 class TargetRows:
@@ -88,7 +90,7 @@ class TargetRows:
         """Row numbers, from 0; exact up to 2^53."""
         return np.arange(first_row, first_row + batch.num_rows, dtype=np.float64)
 
-    def as_given(self, numbers: FloatArray) -> NDArray[np.intp]:
+    def restore_targets(self, numbers: FloatArray) -> NDArray[np.intp]:
         """Row numbers."""
         return numbers.astype(np.intp)
 

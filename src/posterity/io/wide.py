@@ -14,7 +14,7 @@ from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING
 from posterity.io.csv_source import TextFormat
 from posterity.io.errors import TableError
-from posterity.io.reading import Reading, Rows
+from posterity.io.reading import ReadSettings, Rows
 from posterity.io.sources import Source
 from posterity.io.table import TableStream, open_any
 from posterity.io.targets import Target, TargetRows
@@ -34,7 +34,7 @@ class WideStream(TableStream):
         source: Source,
         target: Target,
         columns: Sequence[str],
-        reading: Reading,
+        reading: ReadSettings,
         since: float | None = None,
     ) -> None:
         missing: Any = reading.missing
@@ -104,7 +104,7 @@ class WideStream(TableStream):
 def open_wide(
     path: Any,
     target: Target | None,
-    reading: Reading,
+    reading: ReadSettings,
     *,
     columns: tuple[Sequence[str] | None, Sequence[str]] = (None, ()),
     since: float | None = None,

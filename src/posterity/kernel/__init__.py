@@ -6,7 +6,12 @@ from posterity.kernel.instructions import FOLDER, instruction_set
 __path__.append(str(FOLDER / instruction_set()))
 
 # ruff: noqa: E402
-from posterity.kernel._best import best_arms, cheapest_pairs, envelope_shares, informed_shares
+from posterity.kernel._best import (
+    best_arms,
+    cheapest_pairs,
+    envelope_shares,
+    information_directed_shares,
+)
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
 from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
@@ -117,7 +122,7 @@ __all__ = [
     "fading_counts",
     "find_moments",
     "find_sites",
-    "informed_shares",
+    "information_directed_shares",
     "instruction_set",
     "judge_rows",
     "leading_dimension",

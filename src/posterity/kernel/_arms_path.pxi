@@ -16,8 +16,8 @@ cdef extern from "posterity_arms.h" nogil:
     Py_ssize_t PK_LANES_SIZE(Py_ssize_t arms, pk_shape shape)
     int pk_is_deficient(const double *T, pk_shape shape)
     Py_ssize_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, const pk_chooser *how, unsigned long long number)
-    void pk_lay_arm(double *lanes, const double *T, Py_ssize_t arm, pk_shape shape)
-    void pk_lay_nothing(double *lanes, Py_ssize_t arms, pk_shape shape)
+    void pk_pack_arm(double *lanes, const double *T, Py_ssize_t arm, pk_shape shape)
+    void pk_pad_lanes(double *lanes, Py_ssize_t arms, pk_shape shape)
     void pk_expect_arms(const double *posteriors, const double *lanes, const unsigned char *open, Py_ssize_t arms, const double *row, double *work, pk_shape shape, double *mean, double *leverage)
     void pk_predict_rows(const double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *mean, double *leverage)
     Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
@@ -52,11 +52,11 @@ cdef class ArmsPath(RowPath):
         self.df, self.scale = df, scale
         if q <= PK_FEW_COLUMNS:
             self.lanes = _aligned(max(PK_LANES_SIZE(self.arms, self.shape), 1))
-            pk_lay_nothing(&self.lanes[0], self.arms, self.shape)
+            pk_pad_lanes(&self.lanes[0], self.arms, self.shape)
             for k in range(self.arms):
                 self._lay(k)
 
-    def rest_on(self, known):
+    def use_prior_precision(self, known):
         """This is what ``known`` says now: of which see :meth:`is_of`."""
         self.known, self.reading, self.bank = known, known.read, known.bank
         self.clock, self.size, self.until = self.bank.clock, self.bank.size, 0
@@ -107,7 +107,7 @@ cdef class ArmsPath(RowPath):
 
     cdef void _lay(self, Py_ssize_t arm) noexcept:
         cdef const double *T = &self.posteriors[arm * self.shape.q * self.shape.ld]
-        pk_lay_arm(&self.lanes[0], T, arm, self.shape)
+        pk_pack_arm(&self.lanes[0], T, arm, self.shape)
         self.open_arms[arm] = pk_is_deficient(T, self.shape)
 
     cdef void _expect(self, const double *row, double *mean, double *width) noexcept nogil:

@@ -23,7 +23,7 @@ cdef extern from "posterity_best.h" nogil:
         const pk_rule *rule
     ctypedef struct pk_arm:
         double location
-    Py_ssize_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
+    Py_ssize_t pk_collect_allowed_arms(const pk_arms *of, pk_arm *arms)
     double pk_find_best(const pk_arms *of, pk_arm *arms, Py_ssize_t count, double *best, double *means)
     void pk_share_envelope(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, double stretch, double *shares)
     void pk_cheapest_pair(const double *regret, const double *information, Py_ssize_t count, double *shares)
@@ -84,7 +84,7 @@ def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const d
         with nogil:
             for i in range(n):
                 _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0])
-                count = pk_enter_arms(&of, arms)
+                count = pk_collect_allowed_arms(&of, arms)
                 total = pk_find_best(&of, arms, count, &best[0], NULL)
                 error[i] = total - 1.0
                 _spread(&of, &best[0], total, &outputs[i, 0])
@@ -92,12 +92,12 @@ def best_arms(const double[:, ::1] location, const double[:, ::1] scale, const d
     return np.asarray(outputs), np.asarray(error)
 
 
-def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, const double[:, ::1] df,
+def information_directed_shares(const double[:, ::1] location, const double[:, ::1] scale, const double[:, ::1] df,
                     const unsigned char[:, ::1] allowed):
     """(n, K) shares of the two arms that pay least squared regret for what they tell of the best arm.
 
     What an arm tells is the variance of its expected value by which arm is the best (Russo and Van Roy 2018). Also
-    the expected regrets, and what is told (n, K).
+    the expected regrets, and the information gained (n, K).
     """
     cdef Py_ssize_t n = location.shape[0], size = location.shape[1], i, a, b, count
     cdef double[:, ::1] shares = np.zeros((n, size)), regrets = np.zeros((n, size)), tellings = np.zeros((n, size))
@@ -112,7 +112,7 @@ def informed_shares(const double[:, ::1] location, const double[:, ::1] scale, c
         with nogil:
             for i in range(n):
                 _point(&of, &location[i, 0], &scale[i, 0], &df[i, 0], &allowed[i, 0])
-                count = pk_enter_arms(&of, arms)
+                count = pk_collect_allowed_arms(&of, arms)
                 total = pk_find_best(&of, arms, count, &best[0], &means[0])
                 most = 0.0
                 for a in range(count):
@@ -141,7 +141,7 @@ def cheapest_pairs(const double[:, ::1] regret, const double[:, ::1] information
     cdef double[::1] cost = np.empty(size), gain = np.empty(size), share = np.empty(size)
     cdef pk_arms of = _arms_of(size)
     if not n == information.shape[0] == allowed.shape[0] or not size == information.shape[1] == allowed.shape[1]:
-        raise ValueError("regret, told and allowed must have the same shape")
+        raise ValueError("regret, information and allowed must have the same shape")
     with nogil:
         for i in range(n if size else 0):
             count = 0

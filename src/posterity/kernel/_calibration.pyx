@@ -107,7 +107,7 @@ def track(const double[::1] scores, const double[::1] tails, const double[::1] s
           double[:, ::1] bounds, double[:, ::1] integrals, double[::1] scale, bint return_predictions):
     """Conformal PID: learn scores in order; bounds, integrals (2, L) and scale (3,) are changed in place.
 
-    ``integrator`` is its gain and its saturation. Returns the ends (n, 2, L) told before each score, or None.
+    ``integrator`` is its gain and its saturation. Returns the ends (n, 2, L) before each score, or None.
     """
     cdef pk_tracks tracks
     cdef Py_ssize_t n = scores.shape[0], levels = tails.shape[0]

@@ -39,7 +39,7 @@ class DiagonalState:
         discounts: Array | None,
         tell: bool,
     ) -> Array | None: ...
-    def tell(
+    def predict_then_learn_rows(
         self, starts: Starts, features: Numbers, columns: Numbers | None, values: Array | None
     ) -> Array: ...
 

@@ -142,7 +142,7 @@ cdef class DiagonalState:
                 pk_learn_sparse(&self.state, &likelihood, &rows, <pk_active *> &active[0], &sums[0], to)
         return outputs
 
-    def tell(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
+    def predict_then_learn_rows(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
              const double[::1] values):
         """Mean and variance of eta at rows under each member: (n, 2, 4); features may be -1."""
         cdef pk_sparse_rows rows

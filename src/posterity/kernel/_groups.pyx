@@ -28,7 +28,7 @@ cdef extern from "posterity_groups.h" nogil:
         const Py_ssize_t *offset
         const Py_ssize_t *slot
         double discount
-    ctypedef struct pk_tallies:
+    ctypedef struct pk_group_sums:
         double *count
         double *seen
         long long *last
@@ -48,8 +48,8 @@ cdef extern from "posterity_groups.h" nogil:
     void pk_place_keys(const long long *distinct, Py_ssize_t count, int *table, size_t mask)
     int pk_count_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups, Py_ssize_t *counts)
     void pk_place_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *next, int *order)
-    int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies)
-    Py_ssize_t pk_predict_then_learn_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_tallies *tallies, const pk_predictions_out *outputs)
+    int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_group_sums *tallies)
+    Py_ssize_t pk_predict_then_learn_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_group_sums *tallies, const pk_predictions_out *outputs)
     void pk_stack_groups(const double *data, const Py_ssize_t *slot, double *posterior, const double *priors, Py_ssize_t n_priors, double *work, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
     void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *work, Py_ssize_t groups, pk_shape shape)
     void pk_predict_groups(const double *posterior, const double *newcomer, double *work, const pk_rows *rows, const Py_ssize_t *place, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
@@ -306,8 +306,8 @@ cdef class SortedRows:
         return grouped
 
 
-cdef pk_tallies _tallies(arrays, Py_ssize_t size) except *:
-    cdef pk_tallies tallies
+cdef pk_group_sums _tallies(arrays, Py_ssize_t size) except *:
+    cdef pk_group_sums tallies
     cdef double[::1] count = arrays[0], seen = arrays[1]
     cdef long long[::1] last = arrays[2]
     if not size <= min(count.shape[0], seen.shape[0], last.shape[0]) or size == 0:
@@ -326,7 +326,7 @@ def learn_groups(double[:, ::1] bank, SortedRows order, const double[:, ::1] X, 
     """
     cdef pk_shape shape = _shape(bank, X.shape[1] + intercept)
     cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
-    cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
+    cdef pk_group_sums counts = _tallies(tallies, bank.shape[0])
     cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
     cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
     cdef Py_ssize_t first = share[0], last = share[1]
@@ -349,20 +349,20 @@ def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] prior
     """
     cdef pk_shape shape = _shape(bank, X.shape[1] + intercept)
     cdef pk_rows rows = _rows(shape, X, y, weights, intercept)
-    cdef pk_tallies counts = _tallies(tallies, bank.shape[0])
+    cdef pk_group_sums counts = _tallies(tallies, bank.shape[0])
     cdef pk_grouped grouped = order.pointers(rows, discount, bank.shape[0], share)
     cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
-    cdef double[:, :] said = outputs
+    cdef double[:, :] predictions = outputs
     cdef pk_predictions_out pointers
     cdef Py_ssize_t first = share[0], last = share[1], failed = 0
     if priors.shape[0] == 0:
         raise ValueError("there must be a prior")
     _is_triangle(shape, priors[0])
-    if said.shape[0] != 4 or said.shape[1] != rows.n or (rows.n > 1 and said.strides[1] != sizeof(double)):
-        raise ValueError(f"told has shape ({said.shape[0]}, {said.shape[1]}): expected (4, {rows.n})")
+    if predictions.shape[0] != 4 or predictions.shape[1] != rows.n or (rows.n > 1 and predictions.strides[1] != sizeof(double)):
+        raise ValueError(f"outputs has shape ({predictions.shape[0]}, {predictions.shape[1]}): expected (4, {rows.n})")
     if first < last:
-        pointers.error, pointers.leverage = &said[0, 0], &said[1, 0]
-        pointers.residual_gain, pointers.count_gain = &said[2, 0], &said[3, 0]
+        pointers.error, pointers.leverage = &predictions[0, 0], &predictions[1, 0]
+        pointers.residual_gain, pointers.count_gain = &predictions[2, 0], &predictions[3, 0]
         with nogil:
             failed = pk_predict_then_learn_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
                                     shape, &counts, &pointers)

@@ -136,7 +136,7 @@ cdef class _Source:
 
 
 cdef class _Before:
-    """Room for what is said of each row before it is learned."""
+    """Room for the prediction of each row before it is learned."""
 
     cdef double[:, ::1] error, residual
     cdef double[::1] leverage

@@ -23,10 +23,10 @@ cdef extern from "posterity_machine.h" nogil:
         double noise_precision
         int labels
         double *room
-    Py_ssize_t pk_room_of_machine(Py_ssize_t sides, Py_ssize_t p)
+    Py_ssize_t pk_size_of_work(Py_ssize_t sides, Py_ssize_t p)
     int pk_learn_machine_row(const pk_machine *of, const Py_ssize_t *codes, const double *values, double y,
                              double weight)
-    double pk_meet(const pk_machine *of, Py_ssize_t but, const Py_ssize_t *codes, const double *values, double *partners)
+    double pk_multiply_others_factors(const pk_machine *of, Py_ssize_t but, const Py_ssize_t *codes, const double *values, double *partners)
     double pk_row_variance(const pk_machine *of, const Py_ssize_t *codes, const double *values, double *mean,
                            double *partners)
 
@@ -75,7 +75,7 @@ cdef class MachineRows:
             raise ValueError("means, covariances, sums and priors must be of the same sides")
         self.sides = <pk_side *>malloc(n * sizeof(pk_side))
         self.sizes = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
-        self.room = <double *>malloc(pk_room_of_machine(n, p) * sizeof(double))
+        self.room = <double *>malloc(pk_size_of_work(n, p) * sizeof(double))
         self.codes = <Py_ssize_t *>malloc(n * sizeof(Py_ssize_t))
         self.values = <double *>malloc(n * sizeof(double))
         if not self.sides or not self.sizes or not self.room or not self.codes or not self.values:
@@ -157,7 +157,7 @@ cdef class MachineRows:
     def mean_of_one(self, list codes, list values):
         """The mean at one row; level -1 is one that was never seen."""
         self.take(codes, values, -1)
-        return pk_meet(&self.of, -1, self.codes, self.values, self.room)
+        return pk_multiply_others_factors(&self.of, -1, self.codes, self.values, self.room)
 
     def moments_of_one(self, list codes, list values):
         """Mean and variance, the noise aside, at one row of known levels."""

@@ -17,7 +17,7 @@ cdef extern from "posterity_policies.h" nogil:
         const double *logged
         Py_ssize_t chances_stride, expected_stride, logged_stride
         const Py_ssize_t *chosen
-    Py_ssize_t pk_judge_rows(const pk_decisions *of, double *match, double *own, double *direct, double *mass, double *unsupported)
+    Py_ssize_t pk_evaluate_policy_rows(const pk_decisions *of, double *match, double *own, double *direct, double *mass, double *unsupported)
     void pk_moderated_sums(Py_ssize_t rows, const double *weight, const double *error, const double *direct, const double *thresholds, int shrinks, double (*sums)[PK_MOST_THRESHOLDS])
 
 
@@ -61,7 +61,7 @@ def judge_rows(const double[:, :] chances, const double[:, :] expected, const do
         if logged is not None:
             of.logged = &logged[0, 0]
         with nogil:
-            bad = pk_judge_rows(&of, &match_[0], own, direct, &mass_[0], &unsupported_[0])
+            bad = pk_evaluate_policy_rows(&of, &match_[0], own, direct, &mass_[0], &unsupported_[0])
     if expected is None:
         own_ = direct_ = np.zeros(n)
     return (np.asarray(match_), np.asarray(own_), np.asarray(direct_), np.asarray(mass_), np.asarray(unsupported_), bad)

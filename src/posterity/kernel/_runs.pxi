@@ -28,7 +28,7 @@ cdef extern from "posterity_runs.h" nogil:
         long long *begun
         long long *earlier
         Py_ssize_t most, known
-    int pk_serves(const pk_runs *runs, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+    int pk_is_still_valid(const pk_runs *runs, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
     Py_ssize_t pk_learn_runs(pk_runs *runs, const pk_rows *rows, Py_ssize_t first, const double *hazards, const pk_start *start, const pk_run_rules *rules, pk_run_trace *trace, double *work, double *row, unsigned char *kept, long long known, pk_shape shape)
 
 
@@ -151,7 +151,7 @@ cdef class RunsKernel:
     def serves(self, start):
         """Whether a run that begins now would know what ``start`` says."""
         cdef pk_start of_new
-        return self._open(start, &of_new) and pk_serves(&self.s, &of_new, &self.rules, self.shape) != 0
+        return self._open(start, &of_new) and pk_is_still_valid(&self.s, &of_new, &self.rules, self.shape) != 0
 
     def predict_mean(self, const double[:, ::1] values not None, start, double hazard):
         """Mean at ``values`` (1, m): the runs', and where there is a ``start`` that of a new one, by the ``hazard``."""

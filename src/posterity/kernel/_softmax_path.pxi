@@ -30,7 +30,7 @@ cdef extern from "posterity_softmax.h" nogil:
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
     void pk_append_label(double *T, double *panel, const double *x, const double *lower, const double *target, Py_ssize_t R, pk_shape shape)
-    void pk_look_at_labels(const pk_softmax *s, Py_ssize_t n, const Py_ssize_t *labels, const double *places, const double *moved, double *turned, double *values, double *slopes, double *curvatures)
+    void pk_evaluate_labels(const pk_softmax *s, Py_ssize_t n, const Py_ssize_t *labels, const double *places, const double *moved, double *turned, double *values, double *slopes, double *curvatures)
 
 
 cdef double TINY = 1e-300
@@ -74,7 +74,7 @@ def look_at_labels(const Py_ssize_t[::1] labels, const double[:, ::1] places, co
     softmax.units = NULL
     softmax.room = &room[0]
     with nogil:
-        pk_look_at_labels(&softmax, n, &labels[0], &places[0, 0], points, &turned[0], &value[0], &slope[0, 0],
+        pk_evaluate_labels(&softmax, n, &labels[0], &places[0, 0], points, &turned[0], &value[0], &slope[0, 0],
                           &curvature[0, 0, 0])
     return values, slopes, curvatures
 

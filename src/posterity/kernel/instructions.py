@@ -12,15 +12,15 @@ LEVELS = {"x86-64": 1, "x86-64-v3": 3, "x86-64-v4": 4}
 FOLDER = Path(__file__).parent
 
 
-def offered() -> list[str]:
+def list_instruction_sets() -> list[str]:
     """The instruction sets that the kernel can use here, from the narrowest to the widest.
 
     Examples
     --------
-    >>> len(offered()) >= 1
+    >>> len(list_instruction_sets()) >= 1
     True
     """
-    return [name for name in _built() if LEVELS.get(name, 1) <= level()]
+    return [name for name in _list_built_levels() if LEVELS.get(name, 1) <= level()]
 
 
 @cache
@@ -37,17 +37,22 @@ def instruction_set() -> str:
 
     Examples
     --------
-    >>> instruction_set() in offered()
+    >>> instruction_set() in list_instruction_sets()
     True
     """
     named = os.environ.get("POSTERITY_ISA", "")
-    if named and named not in offered():
-        which = "which this processor doesn't offer" if named in _built() else "which is none"
-        raise ValueError(
-            f"POSTERITY_ISA is {named!r}, {which}: it must be one of {', '.join(offered())}"
+    if named and named not in list_instruction_sets():
+        which = (
+            "which this processor doesn't offer"
+            if named in _list_built_levels()
+            else "which is none"
         )
-    return named or offered()[-1]
+        raise ValueError(
+            f"POSTERITY_ISA is {named!r}, {which}: "
+            f"it must be one of {', '.join(list_instruction_sets())}"
+        )
+    return named or list_instruction_sets()[-1]
 
 
-def _built() -> list[str]:
+def _list_built_levels() -> list[str]:
     return [name for name in LEVELS if (FOLDER / name).is_dir()] or [platform.machine()]

@@ -64,7 +64,7 @@ PK_INLINE pk_vector pk_draw_t(uint64_t state, uint64_t first, double df)
     /* df (exp(x) - 1): of small x by its series */
     pk_vector small = far * (1.0 + x * (0.5 + x * (1.0 / 6.0 + x * (1.0 / 24.0)))), less = pk_exp(-x);
     pk_vector square = df < 1e300 ? pk_choose(small, df * (1.0 - less) / less, x < 1e-3) : far;
-    return pk_each_root(square) * sine;
+    return pk_sqrt(square) * sine;
 }
 
 /* The arm of decision `number`, of means and widths (arms) of the allowed ones, of which there is at least one. Those of
@@ -116,7 +116,7 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const un
 #define PK_LANES_SIZE(arms, shape) (((arms) + PK_LANES - 1) / PK_LANES * PK_LANES * PK_PACKED_SIZE(shape))
 
 /* Lay an arm's triangle into its lane. */
-static void pk_lay_arm(double *lanes, const double *T, ptrdiff_t arm, pk_shape shape)
+static void pk_pack_arm(double *lanes, const double *T, ptrdiff_t arm, pk_shape shape)
 {
     double *to = lanes + arm / PK_LANES * PK_LANES * PK_PACKED_SIZE(shape) + arm % PK_LANES;
     for (ptrdiff_t i = 0; i < shape.q; i++)
@@ -125,7 +125,7 @@ static void pk_lay_arm(double *lanes, const double *T, ptrdiff_t arm, pk_shape s
 }
 
 /* Lanes of no arm, if there are any, hold triangles of ones: nothing is divided by 0 there. */
-static void pk_lay_nothing(double *lanes, ptrdiff_t arms, pk_shape shape)
+static void pk_pad_lanes(double *lanes, ptrdiff_t arms, pk_shape shape)
 {
     for (ptrdiff_t i = 0; i < PK_LANES_SIZE(arms, shape); i++)
         lanes[i] = 1.0;
@@ -155,11 +155,11 @@ static void pk_expect_arms(const double *posteriors, const double *lanes, const 
 {
     for (ptrdiff_t first = 0; lanes && first < arms; first += PK_LANES) {
         ptrdiff_t end = first + PK_LANES < arms ? first + PK_LANES : arms;
-        pk_vector minus, told = pk_expect_block((const pk_vector *)(lanes + first * PK_PACKED_SIZE(shape)), row,
+        pk_vector minus, leverages = pk_expect_block((const pk_vector *)(lanes + first * PK_PACKED_SIZE(shape)), row,
                                                 (pk_vector *)work, shape, &minus);
         for (ptrdiff_t k = first; k < end; k++) {
             mean[k] = 0.0 - minus[k - first];  /* not -0.0 */
-            leverage[k] = told[k - first];
+            leverage[k] = leverages[k - first];
         }
     }
     for (ptrdiff_t k = 0; k < arms; k++) {

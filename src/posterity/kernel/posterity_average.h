@@ -51,7 +51,7 @@ typedef struct {
     double *work;              /* (rates + 4, lanes) */
 } pk_expert_weights;
 
-PK_INLINE pk_vector pk_larger(pk_vector a, pk_vector b)
+PK_INLINE pk_vector pk_max(pk_vector a, pk_vector b)
 {
     pk_integers left = a > b;
     return (pk_vector)(((pk_integers)a & left) | ((pk_integers)b & ~left));
@@ -67,7 +67,7 @@ PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition
 #define PK_DENSITY(l) densities[PK_OF_MEMBER(l)]
 #define PK_RANK(l) ranks[PK_OF_MEMBER(l)]
 
-/* What is told of row i: density (lanes) of each member, those that may not count as the worst of those that do,
+/* Log densities of row i: density (lanes) of each member, those that may not count as the worst of those that do,
  * and allowed (lanes), 0 or -1e300. A member may count if none has a higher rank; where all have rank 0, nobody
  * knew enough to be judged. beyond (lanes) is -1e300 beyond the members. Returns the largest density.
  * Vectors are made in registers: one that is loaded where its parts were just stored would wait for them. */
@@ -80,20 +80,20 @@ PK_INLINE double pk_load_densities(const pk_expert_weights *s, ptrdiff_t n, ptrd
     for (ptrdiff_t m = 0; m < s->members; m++)
         top = ranks[m * n + i] > top ? ranks[m * n + i] : top;
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
-        pk_vector told = {PK_EACH_LANE(PK_DENSITY)};
+        pk_vector log_density = {PK_EACH_LANE(PK_DENSITY)};
         pk_integers rank = {PK_EACH_LANE(PK_RANK)};
         pk_integers counts = rank == (pk_integers){0} + top;
-        told = top ? told : (pk_vector){0};
-        *(pk_vector *)(density + v) = told;
+        log_density = top ? log_density : (pk_vector){0};
+        *(pk_vector *)(density + v) = log_density;
         *(pk_vector *)(allowed + v) = pk_choose(*(const pk_vector *)(beyond + v), never, counts);
-        worst = -pk_larger(-worst, -pk_choose(told, -never, counts));
-        best = pk_larger(best, pk_choose(told, never, counts));
+        worst = -pk_max(-worst, -pk_choose(log_density, -never, counts));
+        best = pk_max(best, pk_choose(log_density, never, counts));
     }
     double least = -pk_largest(-worst);
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
         pk_integers counts = *(const pk_vector *)(allowed + v) == 0.0;
-        pk_vector *told = (pk_vector *)(density + v);
-        *told = pk_choose(*told, (pk_vector){0} + least, counts);
+        pk_vector *log_density = (pk_vector *)(density + v);
+        *log_density = pk_choose(*log_density, (pk_vector){0} + least, counts);
     }
     return pk_largest(best);
 }
@@ -102,18 +102,18 @@ PK_INLINE double pk_load_densities(const pk_expert_weights *s, ptrdiff_t n, ptrd
 PK_RARE double pk_log_average_far(const double *scores, double persistence, const double *allowed, const double *density,
                            ptrdiff_t lanes)
 {
-    double most = -INFINITY, told_most = -INFINITY, sum = 0.0, told_sum = 0.0;
+    double most = -INFINITY, weighted_most = -INFINITY, sum = 0.0, weighted_sum = 0.0;
     for (ptrdiff_t m = 0; m < lanes; m++) {
         double score = persistence * scores[m] + allowed[m];
         most = score > most ? score : most;
-        told_most = score + density[m] > told_most ? score + density[m] : told_most;
+        weighted_most = score + density[m] > weighted_most ? score + density[m] : weighted_most;
     }
     for (ptrdiff_t m = 0; m < lanes; m++) {
         double score = persistence * scores[m] + allowed[m];
         sum += exp(score - most);
-        told_sum += exp(score + density[m] - told_most);
+        weighted_sum += exp(score + density[m] - weighted_most);
     }
-    return told_most - most + log(told_sum / sum);
+    return weighted_most - most + log(weighted_sum / sum);
 }
 
 /* to (lanes) = softmax of the scores of one rate over the members that are allowed; returns the sum of those weights
@@ -122,23 +122,23 @@ PK_INLINE double pk_inner_average(const pk_expert_weights *s, ptrdiff_t rate, co
                                   const double *likelihood, double *to)
 {
     const double *scores = s->scores + rate * s->lanes;
-    pk_vector most = (pk_vector){0} - 1e300, sum = {0}, told = {0};
+    pk_vector most = (pk_vector){0} - 1e300, sum = {0}, weighted = {0};
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
         pk_vector score = s->persistence[rate] * *(const pk_vector *)(scores + v) + *(const pk_vector *)(allowed + v);
         *(pk_vector *)(to + v) = score;
-        most = pk_larger(most, score);
+        most = pk_max(most, score);
     }
     double top = pk_largest(most);
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
         pk_vector weight = pk_exp(*(const pk_vector *)(to + v) - top);
         *(pk_vector *)(to + v) = weight;
         sum += weight;
-        told += weight * *(const pk_vector *)(likelihood + v);
+        weighted += weight * *(const pk_vector *)(likelihood + v);
     }
     double inverse = 1.0 / pk_sum(sum);
     for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES)
         *(pk_vector *)(to + v) *= inverse;
-    return pk_sum(told) * inverse;
+    return pk_sum(weighted) * inverse;
 }
 
 /* inner (rates, lanes) = weights of the members at each rate; average (rates) = log of the sum of those weights times
@@ -147,16 +147,16 @@ PK_INLINE void pk_inner_averages(const pk_expert_weights *s, const double *densi
                                  const double *likelihood, double best, double *inner, double *average)
 {
     for (ptrdiff_t first = 0; first < s->rates; first += PK_LANES) {
-        pk_vector told = (pk_vector){0} + 1.0;
+        pk_vector averages = (pk_vector){0} + 1.0;
         int far = 0;
         PK_UNROLL
         for (int lane = 0; lane < PK_LANES; lane++)
             if (first + lane < s->rates) {
                 double of_rate = pk_inner_average(s, first + lane, allowed, likelihood, inner + (first + lane) * s->lanes);
-                told[lane] = of_rate;
+                averages[lane] = of_rate;
                 far |= !(of_rate > 1e-280);
             }
-        *(pk_vector *)(average + first) = best + pk_log(told);
+        *(pk_vector *)(average + first) = best + pk_log(averages);
         if (PK_UNLIKELY(far))
             for (ptrdiff_t a = first; a < s->rates && a < first + PK_LANES; a++)
                 average[a] = pk_log_average_far(s->scores + a * s->lanes, s->persistence[a], allowed, density, s->lanes);
@@ -167,29 +167,29 @@ PK_INLINE void pk_inner_averages(const pk_expert_weights *s, const double *densi
  * beyond (rates) is -1e300 in the lanes beyond the rates and 0 before. */
 PK_INLINE double pk_outer_average(pk_expert_weights *s, const double *average, const double *beyond, double *share)
 {
-    pk_vector most = (pk_vector){0} - 1e300, told_most = most, sum = {0}, told_sum = {0};
+    pk_vector most = (pk_vector){0} - 1e300, weighted_most = most, sum = {0}, weighted_sum = {0};
     for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES) {
         pk_vector *outer = (pk_vector *)(s->outer + a);
         *outer = s->outer_persistence * *outer + *(const pk_vector *)(beyond + a);
-        most = pk_larger(most, *outer);
-        told_most = pk_larger(told_most, *outer + *(const pk_vector *)(average + a));
+        most = pk_max(most, *outer);
+        weighted_most = pk_max(weighted_most, *outer + *(const pk_vector *)(average + a));
     }
-    double top = pk_largest(most), told_top = pk_largest(told_most);
+    double top = pk_largest(most), weighted_top = pk_largest(weighted_most);
     for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES) {
         pk_vector *outer = (pk_vector *)(s->outer + a), weight = pk_exp(*outer - top);
-        *outer += *(const pk_vector *)(average + a) - told_top; /* only differences matter: stay near 0 */
+        *outer += *(const pk_vector *)(average + a) - weighted_top; /* only differences matter: stay near 0 */
         sum += weight;
-        told_sum += pk_exp(*outer);
+        weighted_sum += pk_exp(*outer);
         *(pk_vector *)(share + a) = weight;
     }
     double total = pk_sum(sum);
     for (ptrdiff_t a = 0; a < s->rates; a += PK_LANES)
         *(pk_vector *)(share + a) *= 1.0 / total;
-    return told_top - top + log(pk_sum(told_sum) / total);
+    return weighted_top - top + log(pk_sum(weighted_sum) / total);
 }
 
 /* Keep scores near 0. */
-PK_INLINE void pk_lift_scores(const pk_expert_weights *s)
+PK_INLINE void pk_center_scores(const pk_expert_weights *s)
 {
     for (ptrdiff_t a = 0; a < s->rates; a++) {
         double *score = s->scores + a * s->lanes, most = score[0];
@@ -224,7 +224,7 @@ static double pk_average(pk_expert_weights *s, ptrdiff_t n, const double *densit
                 *score = s->persistence[a] * *score + (*(const pk_vector *)(density + v) - best);
             }
         if (i % PK_PANEL == 0)
-            pk_lift_scores(s);
+            pk_center_scores(s);
         evidence += pk_outer_average(s, average, beyond, share);
         for (ptrdiff_t v = 0; v < s->lanes; v += PK_LANES) {
             pk_vector weight = {0};

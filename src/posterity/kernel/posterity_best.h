@@ -52,7 +52,7 @@ static double pk_reach(double df, double log_constant)
 }
 
 /* The allowed arms; how many. */
-static ptrdiff_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
+static ptrdiff_t pk_collect_allowed_arms(const pk_arms *of, pk_arm *arms)
 {
     ptrdiff_t count = 0;
     for (ptrdiff_t k = 0; k < of->arms; k++) {
@@ -81,7 +81,7 @@ static ptrdiff_t pk_enter_arms(const pk_arms *of, pk_arm *arms)
     return count;
 }
 
-PK_INLINE double pk_far(const pk_arm *arm)
+PK_INLINE double pk_half_width(const pk_arm *arm)
 {
     return arm->certain ? 0.0 : arm->reach * arm->scale;
 }
@@ -97,8 +97,8 @@ static double pk_piece_end(const pk_arm *arms, ptrdiff_t count, double x, double
             continue;
         if (gap > 0.0) {
             step = step > PK_PIECE_SHARE * gap ? step : PK_PIECE_SHARE * gap;
-            if (gap - pk_far(arm) > step)
-                step = gap - pk_far(arm);
+            if (gap - pk_half_width(arm) > step)
+                step = gap - pk_half_width(arm);
         } else if (-gap > step) {
             step = -gap;
         }
@@ -108,7 +108,7 @@ static double pk_piece_end(const pk_arm *arms, ptrdiff_t count, double x, double
 }
 
 /* Densities, and what lies below and above, of an arm in a piece. */
-PK_INLINE void pk_see_arm(pk_arm *arm, double from, double length, const pk_rule *rule, int wants_mean)
+PK_INLINE void pk_evaluate_arm(pk_arm *arm, double from, double length, const pk_rule *rule, int wants_mean)
 {
     pk_vector above[PK_NODE_SLICES], moment[PK_NODE_SLICES];
     double mass = 0.0, first = 0.0, inverse = 1.0 / arm->scale;
@@ -176,7 +176,7 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
     if (means)
         memset(means, 0, (size_t)(count * count) * sizeof(double));
     for (ptrdiff_t a = 0; a < count; a++) {
-        double far = pk_far(arms + a), top = arms[a].location + far, bottom = arms[a].location - far;
+        double far = pk_half_width(arms + a), top = arms[a].location + far, bottom = arms[a].location - far;
         x = top > x ? top : x;
         least = bottom > least ? bottom : least;  /* of what is certain, where it is */
     }
@@ -187,7 +187,7 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
         left = 1.0;
         for (ptrdiff_t a = 0; a < count; a++) {
             pk_arm *arm = arms + a;
-            if (arm->certain || end >= arm->location + pk_far(arm)) {
+            if (arm->certain || end >= arm->location + pk_half_width(arm)) {
                 for (int s = 0; s < PK_NODE_SLICES; s++) {
                     arm->f[s] = (pk_vector){0};
                     arm->below[s] = (pk_vector){0} + 1.0;
@@ -195,7 +195,7 @@ static double pk_find_best(const pk_arms *of, pk_arm *arms, ptrdiff_t count, dou
                 }
                 continue;
             }
-            pk_see_arm(arm, x, length, of->rule, means != NULL);
+            pk_evaluate_arm(arm, x, length, of->rule, means != NULL);
             left *= arm->above < 1.0 ? 1.0 - arm->above : 0.0;
         }
         pk_multiply_others(arms, count);
@@ -271,16 +271,16 @@ static void pk_share_envelope(const double *mean, const double *width, const uns
 }
 
 /* Of two arms the mixture of the least squared regret for what it tells: the share of the first, and that ratio. */
-PK_INLINE double pk_cheapest_share(double regret, double told, double other_regret, double other_told, double *ratio)
+PK_INLINE double pk_cheapest_share(double regret, double information, double other_regret, double other_information, double *ratio)
 {
-    double cost = regret - other_regret, gain = told - other_told, shares[3] = {1.0, 0.0, 0.0}, best = 1.0;
+    double cost = regret - other_regret, gain = information - other_information, shares[3] = {1.0, 0.0, 0.0}, best = 1.0;
     /* Where the derivative of (r + q cost)^2 / (t + q gain) is 0, r and t being the other's. */
-    double q = other_regret / cost - 2.0 * other_told / gain;
+    double q = other_regret / cost - 2.0 * other_information / gain;
     if (q > 0.0 && q < 1.0)
         shares[2] = q;
     *ratio = INFINITY;
     for (int i = 0; i < 3; i++) {
-        double lost = other_regret + shares[i] * cost, won = other_told + shares[i] * gain;
+        double lost = other_regret + shares[i] * cost, won = other_information + shares[i] * gain;
         double here = lost > 0.0 ? lost * lost / won : 0.0;
         if (here < *ratio) {
             *ratio = here;
@@ -290,14 +290,14 @@ PK_INLINE double pk_cheapest_share(double regret, double told, double other_regr
     return best;
 }
 
-/* Into shares (count) the mixture of two arms of the least ratio; all alike where nothing is to be told of any. */
-static void pk_cheapest_pair(const double *regret, const double *told, ptrdiff_t count, double *shares)
+/* Into shares (count) the mixture of two arms of the least ratio; all alike where no arm gives information. */
+static void pk_cheapest_pair(const double *regret, const double *information, ptrdiff_t count, double *shares)
 {
     double least = INFINITY, best = 0.0;
     ptrdiff_t one = -1, two = -1;
     for (ptrdiff_t a = 0; a < count; a++)
         for (ptrdiff_t b = 0; b <= a; b++) {
-            double ratio, share = pk_cheapest_share(regret[a], told[a], regret[b], told[b], &ratio);
+            double ratio, share = pk_cheapest_share(regret[a], information[a], regret[b], information[b], &ratio);
             if (ratio < least) {
                 least = ratio;
                 best = share;

@@ -164,7 +164,7 @@ PK_INLINE void pk_take_columns(double *V, double *panel, ptrdiff_t j, ptrdiff_t 
 /* ---- reflectors --------------------------------------------------------------------------------------- */
 
 /* Column c of V, times z (PK_BLOCK), is taken from each column; itself it is multiplied by `scale`. z[c] = 0. */
-PK_INLINE void pk_turn_columns(double *restrict V, ptrdiff_t m, int c, double scale, const double *z)
+PK_INLINE void pk_scale_columns(double *restrict V, ptrdiff_t m, int c, double scale, const double *z)
 {
     double scales[PK_BLOCK];
     for (int k = 0; k < PK_BLOCK; k++)
@@ -191,7 +191,7 @@ PK_INLINE void pk_column_dots(const double *restrict V, ptrdiff_t m, int c, pk_v
 
 /* Row j of the triangle has no diagonal: it changes places with the row of the panel that has most in that column, its
  * sign such that the diagonal is positive. That is exact: n rows never pretend to a rank beyond n. */
-PK_RARE void pk_exchange(double *t, double *panel, pk_block *block, ptrdiff_t j, ptrdiff_t m, int c, pk_shape shape)
+PK_RARE void pk_swap_row(double *t, double *panel, pk_block *block, ptrdiff_t j, ptrdiff_t m, int c, pk_shape shape)
 {
     ptrdiff_t most = 0;
     for (ptrdiff_t r = 1; r < m; r++)
@@ -227,7 +227,7 @@ PK_INLINE int pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t
             if (sqrt(dots[c]) <= pk_noise_level(T, j + c, sqrt(dots[c]), shape)) {
                 dots[c] = 0.0;
             } else {
-                pk_exchange(t, panel, block, j, m, c, shape);
+                pk_swap_row(t, panel, block, j, m, c, shape);
                 pk_column_dots(V, m, c, (pk_vector *)dots);
             }
         }
@@ -246,7 +246,7 @@ PK_INLINE int pk_make_block(double *T, double *panel, pk_block *block, ptrdiff_t
             d[k] -= head * w;
             z[k] = root * w;
         }
-        pk_turn_columns(V, m, c, root, z);
+        pk_scale_columns(V, m, c, root, z);
         block->head[c][c] = head;
         block->K[c][c] = 1.0;
         for (int i = 0; i < c; i++)
@@ -349,7 +349,7 @@ PK_INLINE void pk_substitute_block(const double *T, const pk_block *block, doubl
         }
         for (int k = c + 1; k < PK_BLOCK; k++)
             z[k] = t[k] / t[c];
-        pk_turn_columns(block->V, m, c, 1.0 / t[c], z);
+        pk_scale_columns(block->V, m, c, 1.0 / t[c], z);
     }
     for (ptrdiff_t r = 0; r < m; r++)
         for (ptrdiff_t c = 0; c < block->height; c++)

@@ -2,7 +2,7 @@
  *
  * A score says where a target fell, in the model's own terms: Normal(0, 1) if the model is right. A bound is what
  * a score exceeds with a wanted probability, its tail. Each of L levels has two bounds, kept as those of -score
- * (side 0) and of score (side 1). Rows without a score (NaN) are told their bounds and teach nothing. */
+ * (side 0) and of score (side 1). Rows without a score (NaN) get bounds, and nothing is learned from them. */
 #ifndef POSTERITY_CALIBRATION_H
 #define POSTERITY_CALIBRATION_H
 
@@ -82,7 +82,7 @@ static void pk_targets_at(ptrdiff_t n, const double *scores, ptrdiff_t stride, c
 
 /* A wider level is nowhere inside a narrower one, and no interval is less than a point: bounds (2, L) from the
  * narrowest level to the widest, in place. */
-PK_INLINE void pk_nest(double *bounds, ptrdiff_t levels)
+PK_INLINE void pk_make_levels_nested(double *bounds, ptrdiff_t levels)
 {
     double *below = bounds, *above = bounds + levels;
     if (PK_UNLIKELY(above[0] < -below[0])) {
@@ -96,12 +96,12 @@ PK_INLINE void pk_nest(double *bounds, ptrdiff_t levels)
     }
 }
 
-/* told (2, L): lower and upper ends, from bounds in units of scale. */
-PK_INLINE void pk_write_bounds(double *told, const double *bounds, double scale, ptrdiff_t levels)
+/* ends (2, L): lower and upper ends, from bounds in units of scale. */
+PK_INLINE void pk_write_bounds(double *ends, const double *bounds, double scale, ptrdiff_t levels)
 {
     for (ptrdiff_t l = 0; l < levels; l++) {
-        told[l] = -scale * bounds[l];
-        told[levels + l] = scale * bounds[levels + l];
+        ends[l] = -scale * bounds[l];
+        ends[levels + l] = scale * bounds[levels + l];
     }
 }
 
@@ -140,8 +140,8 @@ PK_RARE double pk_integrated(double integral, double rows, const pk_tracks *trac
     return tracks->gain * tan(fmin(fmax(x, -1.5), 1.5));
 }
 
-/* told (n, 2, L) or NULL: ends for each score before it was learned. */
-static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks, double *told)
+/* ends (n, 2, L) or NULL: ends for each score before it was learned. */
+static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks, double *ends)
 {
     ptrdiff_t levels = tracks->levels, both = 2 * levels;
     double now[2 * PK_MOST_LEVELS];
@@ -151,9 +151,9 @@ static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks,
         if (tracks->gain != 0.0)
             for (ptrdiff_t l = 0; l < both; l++)
                 now[l] += pk_integrated(tracks->integrals[l], tracks->scale[2], tracks);
-        pk_nest(now, levels);
-        if (told)
-            pk_write_bounds(told + i * both, now, tracks->scale[0], levels);
+        pk_make_levels_nested(now, levels);
+        if (ends)
+            pk_write_bounds(ends + i * both, now, tracks->scale[0], levels);
         double score = scores[i];
         if (PK_UNLIKELY(score != score))
             continue;
@@ -196,7 +196,7 @@ PK_INLINE ptrdiff_t pk_rank(const double *sorted, ptrdiff_t m, double x)
 }
 
 /* The score of rank k = 1..m from the outside in, on a side: largest first comes rank m. */
-PK_INLINE double pk_ranked(const double *sorted, ptrdiff_t m, ptrdiff_t k, ptrdiff_t side)
+PK_INLINE double pk_score_of_rank(const double *sorted, ptrdiff_t m, ptrdiff_t k, ptrdiff_t side)
 {
     return side ? sorted[k - 1] : -sorted[m - k];
 }
@@ -207,42 +207,42 @@ PK_INLINE double pk_tail_bound(const double *sorted, ptrdiff_t m, double aim, do
 {
     double rank = (1.0 - aim) * (double)(m + 1);
     if (PK_UNLIKELY(rank >= (double)m)) {
-        double most = pk_ranked(sorted, m, m, side), median = pk_ranked(sorted, m, m / 2 + 1, side);
+        double most = pk_score_of_rank(sorted, m, m, side), median = pk_score_of_rank(sorted, m, m / 2 + 1, side);
         return most + (most - median) * (rank - (double)m) / ((double)(m + 1) * tail);
     }
     ptrdiff_t k = (ptrdiff_t)rank;
     if (k < 1)
-        return pk_ranked(sorted, m, 1, side);
-    double lower = pk_ranked(sorted, m, k, side);
-    return lower + (rank - (double)k) * (pk_ranked(sorted, m, k + 1, side) - lower);
+        return pk_score_of_rank(sorted, m, 1, side);
+    double lower = pk_score_of_rank(sorted, m, k, side);
+    return lower + (rank - (double)k) * (pk_score_of_rank(sorted, m, k + 1, side) - lower);
 }
 
 /* The inverse: the largest aim whose bound holds x. */
 PK_INLINE double pk_tail_of(const double *sorted, ptrdiff_t m, double x, double tail, ptrdiff_t side)
 {
-    double most = pk_ranked(sorted, m, m, side), rank;
+    double most = pk_score_of_rank(sorted, m, m, side), rank;
     if (x > most) {
-        double spread = most - pk_ranked(sorted, m, m / 2 + 1, side);
+        double spread = most - pk_score_of_rank(sorted, m, m / 2 + 1, side);
         rank = spread > 0.0 ? (double)m + (x - most) / spread * (double)(m + 1) * tail : INFINITY;
         return 1.0 - rank / (double)(m + 1);
     }
     ptrdiff_t lo = 0, hi = m; /* ranks below x: lo of them are, hi are not */
     while (hi > lo) {
         ptrdiff_t middle = (lo + hi) / 2;
-        if (pk_ranked(sorted, m, middle + 1, side) < x)
+        if (pk_score_of_rank(sorted, m, middle + 1, side) < x)
             lo = middle + 1;
         else
             hi = middle;
     }
     if (lo == 0)
         return 1.0;
-    double below = pk_ranked(sorted, m, lo, side), gap = pk_ranked(sorted, m, lo + 1, side) - below;
+    double below = pk_score_of_rank(sorted, m, lo, side), gap = pk_score_of_rank(sorted, m, lo + 1, side) - below;
     rank = (double)lo + (x - below) / gap;
     return 1.0 - rank / (double)(m + 1);
 }
 
 /* Put a score into the window, where the oldest makes room once it is full. */
-PK_INLINE void pk_keep_score(const pk_tails *tails, double score)
+PK_INLINE void pk_store_score(const pk_tails *tails, double score)
 {
     double *sorted = tails->sorted;
     ptrdiff_t m = (ptrdiff_t)tails->count[0], place = m;
@@ -262,7 +262,7 @@ PK_INLINE void pk_keep_score(const pk_tails *tails, double score)
     tails->recent[place] = score;
 }
 
-PK_INLINE double pk_aim(const pk_tails *tails, ptrdiff_t at)
+PK_INLINE double pk_average_aim(const pk_tails *tails, ptrdiff_t at)
 {
     double sum = 0.0;
     for (ptrdiff_t k = 0; k < tails->experts; k++)
@@ -271,7 +271,7 @@ PK_INLINE double pk_aim(const pk_tails *tails, ptrdiff_t at)
 }
 
 /* Gibbs and Candes (2024), algorithm 1: `reached` is the tail whose bound the score just touches. */
-PK_INLINE void pk_weigh_experts(const pk_tails *tails, ptrdiff_t at, double reached, double tail, double temperature)
+PK_INLINE void pk_weight_experts(const pk_tails *tails, ptrdiff_t at, double reached, double tail, double temperature)
 {
     double *weights = tails->weights + at, sum = 0.0;
     for (ptrdiff_t k = 0; k < tails->experts; k++) {
@@ -284,7 +284,7 @@ PK_INLINE void pk_weigh_experts(const pk_tails *tails, ptrdiff_t at, double reac
 }
 
 /* Gibbs and Candes (2021), eq. 2, for each side: aim += gamma (tail - miss), gamma = rate tail; at most 1. */
-PK_INLINE void pk_aim_anew(const pk_tails *tails, double score, const double *now)
+PK_INLINE void pk_update_aims(const pk_tails *tails, double score, const double *now)
 {
     ptrdiff_t m = (ptrdiff_t)tails->count[0], levels = tails->levels, experts = tails->experts;
     for (ptrdiff_t side = 0; side < 2; side++) {
@@ -293,7 +293,7 @@ PK_INLINE void pk_aim_anew(const pk_tails *tails, double score, const double *no
             ptrdiff_t at = (side * levels + l) * experts;
             if (experts > 1) {
                 reached = pk_tail_of(tails->sorted, m, x, tail, side);
-                pk_weigh_experts(tails, at, reached, tail, tails->temperatures[l]);
+                pk_weight_experts(tails, at, reached, tail, tails->temperatures[l]);
             }
             for (ptrdiff_t k = 0; k < experts; k++) {
                 double *aim = tails->aims + at + k;
@@ -304,8 +304,8 @@ PK_INLINE void pk_aim_anew(const pk_tails *tails, double score, const double *no
     }
 }
 
-/* told (n, 2, L) or NULL: ends for each score before it was learned. At least two scores are held. */
-static void pk_adapt(ptrdiff_t n, const double *scores, const pk_tails *tails, double *told)
+/* ends (n, 2, L) or NULL: ends for each score before it was learned. At least two scores are held. */
+static void pk_adapt(ptrdiff_t n, const double *scores, const pk_tails *tails, double *ends)
 {
     ptrdiff_t levels = tails->levels;
     double now[2 * PK_MOST_LEVELS];
@@ -313,16 +313,16 @@ static void pk_adapt(ptrdiff_t n, const double *scores, const pk_tails *tails, d
         ptrdiff_t m = (ptrdiff_t)tails->count[0];
         for (ptrdiff_t side = 0; side < 2; side++)
             for (ptrdiff_t l = 0; l < levels; l++) {
-                double aim = pk_aim(tails, (side * levels + l) * tails->experts);
+                double aim = pk_average_aim(tails, (side * levels + l) * tails->experts);
                 now[side * levels + l] = pk_tail_bound(tails->sorted, m, aim, tails->tails[l], side);
             }
-        pk_nest(now, levels);
-        if (told)
-            pk_write_bounds(told + i * 2 * levels, now, 1.0, levels);
+        pk_make_levels_nested(now, levels);
+        if (ends)
+            pk_write_bounds(ends + i * 2 * levels, now, 1.0, levels);
         if (PK_UNLIKELY(scores[i] != scores[i]))
             continue;
-        pk_aim_anew(tails, scores[i], now);
-        pk_keep_score(tails, scores[i]);
+        pk_update_aims(tails, scores[i], now);
+        pk_store_score(tails, scores[i]);
     }
 }
 

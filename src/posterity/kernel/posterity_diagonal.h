@@ -19,7 +19,7 @@
 
 #define PK_MEMBERS 4               /* hypotheses: precisions and shifts of a feature are a cache line */
 #define PK_BELIEF (2 * PK_MEMBERS) /* doubles a feature */
-#define PK_TOLD (6 * PK_MEMBERS)   /* doubles told of a row */
+#define PK_OUTPUTS (6 * PK_MEMBERS)   /* doubles of output for a row */
 #define PK_LONGEST_STEP 0.5        /* of the log of a precision */
 #define PK_HASTE 2.0               /* steps are this much longer than what is known says: early ones are forgotten */
 #define PK_WEAKEST 1e-8            /* bounds of a precision that is learned, relative to the mean square of x */
@@ -53,7 +53,7 @@ typedef struct {
     pk_quad precision, pull, shrink, slope, bend;
 } pk_message;
 
-PK_INLINE pk_quad pk_each_between(pk_quad x, double low, double high)
+PK_INLINE pk_quad pk_clamp(pk_quad x, double low, double high)
 {
     const pk_quad zero = {0};
     pk_flags under = x < low, over = x > high;
@@ -162,8 +162,8 @@ PK_RARE pk_site pk_wide_label_site(const pk_likelihood *l, double y, double mean
 }
 
 /* What row i says under hypothesis g; returns its log density there. */
-PK_INLINE double pk_read_message(const pk_diagonal *d, const pk_likelihood *l, int g, double y, double mean,
-                                 double variance, double weight, pk_message *told)
+PK_INLINE double pk_compute_message(const pk_diagonal *d, const pk_likelihood *l, int g, double y, double mean,
+                                 double variance, double weight, pk_message *message)
 {
     double precision = weight, error = y - mean, log_density, slope, bend;
     if (l->code == PK_GAUSSIAN) {
@@ -176,21 +176,21 @@ PK_INLINE double pk_read_message(const pk_diagonal *d, const pk_likelihood *l, i
         log_density = site.log_normalizer;
     }
     double shrink = precision / (1.0 + precision * variance), pull = shrink * error;
-    told->precision[g] = precision;
-    told->shrink[g] = shrink;
-    told->pull[g] = pull;
-    told->slope[g] = l->code == PK_GAUSSIAN ? slope : pull;
-    told->bend[g] = l->code == PK_GAUSSIAN ? bend : pull * pull - shrink;
+    message->precision[g] = precision;
+    message->shrink[g] = shrink;
+    message->pull[g] = pull;
+    message->slope[g] = l->code == PK_GAUSSIAN ? slope : pull;
+    message->bend[g] = l->code == PK_GAUSSIAN ? bend : pull * pull - shrink;
     return log_density;
 }
 
 /* Slope of the log evidence over minus the log of the prior's precision, and its expected curvature. */
-PK_INLINE void pk_lean_on_prior(const pk_message *told, const pk_active *a, pk_quad *slope, pk_quad *curvature)
+PK_INLINE void pk_differentiate_prior(const pk_message *message, const pk_active *a, pk_quad *slope, pk_quad *curvature)
 {
     pk_quad moved = a->x * a->mean * a->variance * a->prior, wider = a->x * a->x * a->variance * a->variance * a->prior;
-    pk_quad share = wider * told->shrink;
-    *slope = told->slope * moved + 0.5 * told->bend * wider;
-    *curvature = 0.5 * share * share + moved * moved * told->shrink;
+    pk_quad share = wider * message->shrink;
+    *slope = message->slope * moved + 0.5 * message->bend * wider;
+    *curvature = 0.5 * share * share + moved * moved * message->shrink;
 }
 
 PK_INLINE void pk_step_precision(pk_diagonal *d, ptrdiff_t column, pk_quad *slope, pk_quad *curvature)
@@ -198,18 +198,18 @@ PK_INLINE void pk_step_precision(pk_diagonal *d, ptrdiff_t column, pk_quad *slop
     pk_quad *precision = (pk_quad *)(d->precision + PK_MEMBERS * column);
     pk_quad *information = (pk_quad *)(d->information + PK_MEMBERS * column);
     *information += *curvature;
-    pk_quad step = pk_each_between(PK_HASTE * *slope / (1.0 + *information), -PK_LONGEST_STEP, PK_LONGEST_STEP);
-    *precision = pk_each_between(*precision * (2.0 - step) / (2.0 + step), PK_WEAKEST, PK_STRONGEST);
+    pk_quad step = pk_clamp(PK_HASTE * *slope / (1.0 + *information), -PK_LONGEST_STEP, PK_LONGEST_STEP);
+    *precision = pk_clamp(*precision * (2.0 - step) / (2.0 + step), PK_WEAKEST, PK_STRONGEST);
     *slope = *curvature = (pk_quad){0};
 }
 
 /* Each column once a row; sums (columns, 2, 4) of slopes and curvatures are 0 before and after. */
-PK_INLINE void pk_learn_precisions(pk_diagonal *d, const pk_message *told, const pk_active *active, ptrdiff_t count,
+PK_INLINE void pk_learn_precisions(pk_diagonal *d, const pk_message *message, const pk_active *active, ptrdiff_t count,
                                    double *sums)
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         pk_quad *sum = (pk_quad *)(sums + PK_BELIEF * active[k].column), slope, curvature;
-        pk_lean_on_prior(told, active + k, &slope, &curvature);
+        pk_differentiate_prior(message, active + k, &slope, &curvature);
         sum[0] += slope;
         sum[1] += curvature;
     }
@@ -222,16 +222,16 @@ PK_INLINE void pk_learn_precisions(pk_diagonal *d, const pk_message *told, const
     }
 }
 
-PK_INLINE void pk_learn_features(pk_diagonal *d, const pk_message *told, const pk_active *active, ptrdiff_t count,
+PK_INLINE void pk_learn_features(pk_diagonal *d, const pk_message *message, const pk_active *active, ptrdiff_t count,
                                  pk_quad variance)
 {
     for (ptrdiff_t k = 0; k < count; k++) {
         const pk_active *a = active + k;
         pk_quad *belief = (pk_quad *)(d->beliefs + PK_BELIEF * a->feature);
-        pk_quad rest = pk_each_between(variance - a->x * a->x * a->variance, 0.0, INFINITY);
-        pk_quad added = a->x * a->x * told->precision / (1.0 + told->precision * rest);
+        pk_quad rest = pk_clamp(variance - a->x * a->x * a->variance, 0.0, INFINITY);
+        pk_quad added = a->x * a->x * message->precision / (1.0 + message->precision * rest);
         belief[0] = a->fade * belief[0] + added;
-        belief[1] = a->fade * belief[1] + added * a->mean + a->x * told->pull * (1.0 + a->variance * added);
+        belief[1] = a->fade * belief[1] + added * a->mean + a->x * message->pull * (1.0 + a->variance * added);
         if (d->clocks)
             d->clocks[a->feature] = d->faded;
         d->squares[2 * a->column] += a->x * a->x;
@@ -267,23 +267,23 @@ PK_INLINE void pk_fade_all(pk_diagonal *d, double discount)
 }
 
 /* Learn row i, its belief before it, scores, rates and shape of
- * the noise, and the log density under each hypothesis, told to (6, 4) numbers or NULL. */
+ * the noise, and the log density under each hypothesis, written to output (6, 4) or NULL. */
 PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, ptrdiff_t i,
-                                   pk_active *active, double *sums, double *told)
+                                   pk_active *active, double *sums, double *output)
 {
     pk_quad mean, variance, log_density = {0}, *scores = (pk_quad *)d->scores, *rates = (pk_quad *)d->rates;
     double y = rows->y[i], weight = rows->weights ? rows->weights[i] : 1.0;
     if (rows->discounts && rows->discounts[i] < 1.0)
         pk_fade_all(d, rows->discounts[i]);
     ptrdiff_t count = pk_eta_moments(d, rows, i, active, &mean, &variance);
-    if (told) {
-        pk_quad *tell = (pk_quad *)told;
-        tell[0] = mean;
-        tell[1] = variance;
-        tell[2] = *scores;
-        tell[3] = *rates;
-        tell[4] = (pk_quad){0} + d->shape;
-        tell[5] = (pk_quad){0};
+    if (output) {
+        pk_quad *out = (pk_quad *)output;
+        out[0] = mean;
+        out[1] = variance;
+        out[2] = *scores;
+        out[3] = *rates;
+        out[4] = (pk_quad){0} + d->shape;
+        out[5] = (pk_quad){0};
     }
     if (!(weight > 0.0))
         return;
@@ -293,9 +293,9 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
     }
     pk_message message = {{0}, {0}, {0}, {0}, {0}};
     for (int g = 0; g < d->members; g++)
-        log_density[g] = pk_read_message(d, l, g, y, mean[g], variance[g], weight, &message);
-    if (told)
-        ((pk_quad *)told)[5] = log_density;
+        log_density[g] = pk_compute_message(d, l, g, y, mean[g], variance[g], weight, &message);
+    if (output)
+        ((pk_quad *)output)[5] = log_density;
     if (d->learns)
         pk_learn_precisions(d, &message, active, count, sums);
     pk_learn_features(d, &message, active, count, variance);
@@ -306,14 +306,14 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
     }
 }
 
-/* Learn rows in order; told (n, 6, 4) or NULL; active has room for the longest row and the intercept. */
+/* Learn rows in order; output (n, 6, 4) or NULL; active has room for the longest row and the intercept. */
 static void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_active *active,
-                            double *sums, double *told)
+                            double *sums, double *output)
 {
     pk_fetch_row(d, rows, 0);
     for (ptrdiff_t i = 0; i < rows->n; i++) {
         pk_fetch_row(d, rows, i + 1);
-        pk_learn_sparse_row(d, l, rows, i, active, sums, told ? told + PK_TOLD * i : NULL);
+        pk_learn_sparse_row(d, l, rows, i, active, sums, output ? output + PK_OUTPUTS * i : NULL);
     }
 }
 
@@ -335,12 +335,12 @@ static void pk_mix_labels(ptrdiff_t n, ptrdiff_t k, const double *mean, const do
 }
 
 /* Mean and variance of eta (n, 2, 4) at rows. */
-static void pk_predict_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *told)
+static void pk_predict_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *output)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
-        pk_quad *tell = (pk_quad *)(told + PK_BELIEF * i);
+        pk_quad *out = (pk_quad *)(output + PK_BELIEF * i);
         pk_fetch_row(d, rows, i + 1);
-        pk_eta_moments(d, rows, i, active, tell, tell + 1);
+        pk_eta_moments(d, rows, i, active, out, out + 1);
     }
 }
 

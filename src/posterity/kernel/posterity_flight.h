@@ -23,7 +23,7 @@ PK_INLINE void pk_residuals(const double *T, double *residual, pk_shape shape)
 }
 
 /* The plain way, for rows whose trace cannot tell: weight 0, an extreme weight, missing rank. */
-PK_INLINE void pk_learn_plainly(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape,
+PK_INLINE void pk_learn_row_by_rotations(double *T, double *row, const pk_rows *rows, ptrdiff_t i, pk_shape shape,
                                 const pk_before *before)
 {
     if (rows->discounts)
@@ -49,15 +49,15 @@ typedef struct {
     double *left;     /* (PK_IN_FLIGHT, k) of the targets, when the row has passed the coefficients */
     double *residual; /* (k) */
     double root_weight[PK_IN_FLIGHT], root_fade[PK_IN_FLIGHT];
-} pk_flight;
+} pk_pipeline;
 
 /* Steps of a flight: the last pair enters when the first is PK_PAIRS - 1 rows of the triangle ahead. */
 #define PK_STEPS(shape) ((shape).q + PK_PAIRS - 1)
 #define PK_FLIGHT_SIZE(shape) ((PK_IN_FLIGHT + 1) * (shape).ld + (2 * PK_STEPS(shape) + (shape).k) * PK_IN_FLIGHT)
 
-PK_INLINE pk_flight pk_new_flight(double *buffer, pk_shape shape)
+PK_INLINE pk_pipeline pk_new_pipeline(double *buffer, pk_shape shape)
 {
-    pk_flight flight;
+    pk_pipeline flight;
     flight.row = buffer;
     flight.residual = buffer + PK_IN_FLIGHT * shape.ld;
     flight.cosine = flight.residual + shape.ld;
@@ -67,7 +67,7 @@ PK_INLINE pk_flight pk_new_flight(double *buffer, pk_shape shape)
 }
 
 /* Rows and triangle come scaled by what the rest of the flight will still discount them by. */
-PK_INLINE void pk_load_batch(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
+PK_INLINE void pk_load_batch(double *T, pk_pipeline *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
                         pk_shape shape)
 {
     double fade = 1.0;
@@ -86,7 +86,7 @@ PK_INLINE void pk_load_batch(double *T, pk_flight *flight, const pk_rows *rows, 
 /* What the rotations tell of each row before it was learned. With h its leverage, the product of its
  * cosines is 1/sqrt(1 + h) and what is left of its targets is product * error; 1 - product^2 = h/(1 + h)
  * is summed without cancellation. The squares of what is left add up to the residual. */
-PK_INLINE void pk_write_bounds(const double *T, const pk_flight *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
+PK_INLINE void pk_write_bounds(const double *T, const pk_pipeline *flight, ptrdiff_t first, ptrdiff_t pairs, pk_shape shape,
                        const pk_before *before)
 {
     double product[PK_IN_FLIGHT], explained[PK_IN_FLIGHT];
@@ -136,7 +136,7 @@ PK_INLINE pk_quad pk_roots(pk_quad x)
 
 /* The rotations of one step: of the first rows of all pairs, whose diagonals are T_jj, then of the second
  * rows, whose diagonals are the norms of the first. Four square roots cost what one does. */
-PK_INLINE void pk_make_rotations(const double *T, pk_flight *flight, ptrdiff_t step, ptrdiff_t from, ptrdiff_t to,
+PK_INLINE void pk_make_rotations(const double *T, pk_pipeline *flight, ptrdiff_t step, ptrdiff_t from, ptrdiff_t to,
                                  pk_shape shape)
 {
     pk_quad *cosine = (pk_quad *)(flight->cosine + step * PK_IN_FLIGHT);
@@ -162,7 +162,7 @@ PK_INLINE void pk_make_rotations(const double *T, pk_flight *flight, ptrdiff_t s
 /* `pairs` <= PK_PAIRS pairs of rows from `first` on travel together, each pair one step behind the one before
  * it: at step s, pair g meets triangle row s - g. The result is that of one row after another, but the
  * long chains of square root and division overlap and the triangle stays in the nearest cache. */
-PK_INLINE void pk_learn_together(double *T, pk_flight *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
+PK_INLINE void pk_learn_together(double *T, pk_pipeline *flight, const pk_rows *rows, ptrdiff_t first, ptrdiff_t pairs,
                                  pk_shape shape, const pk_before *before)
 {
     pk_load_batch(T, flight, rows, first, pairs, shape);
@@ -212,7 +212,7 @@ PK_INLINE int pk_is_awkward(const pk_rows *rows, ptrdiff_t first, ptrdiff_t coun
 #define PK_FADED 1e-7
 #define PK_SMALLEST 1e-120
 
-PK_RARE void pk_hold_faded(const double *T, double *held, pk_shape shape)
+PK_RARE void pk_floor_faded(const double *T, double *held, pk_shape shape)
 {
     for (ptrdiff_t j = 0; j < shape.p; j++) {
         double left = T[j * shape.ld + j], square = 0.0;
@@ -226,17 +226,17 @@ PK_RARE void pk_hold_faded(const double *T, double *held, pk_shape shape)
 /* Learn all rows in order. buffer (PK_FLIGHT_SIZE). */
 static void pk_learn_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 {
-    pk_flight flight = pk_new_flight(buffer, shape);
+    pk_pipeline flight = pk_new_pipeline(buffer, shape);
     int deficient = pk_is_deficient(T, shape);
     double fade = 0.0; /* since the last look at what has faded */
     for (ptrdiff_t first = 0; first < rows->n;) {
         if (rows->held && fade < 0.01) {
-            pk_hold_faded(T, rows->held, shape);
+            pk_floor_faded(T, rows->held, shape);
             fade = 1.0;
         }
         if (deficient || rows->n - first < PK_IN_FLIGHT || pk_is_awkward(rows, first, PK_IN_FLIGHT)) {
             fade *= pk_discount(rows, first);
-            pk_learn_plainly(T, buffer, rows, first, shape, before);
+            pk_learn_row_by_rotations(T, buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
             first += 1;
         } else {

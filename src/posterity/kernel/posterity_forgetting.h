@@ -63,7 +63,7 @@ PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other
 }
 
 /* Pairs of rows that may fly together from `first` on; 0 where a single row has to go by itself. */
-PK_INLINE ptrdiff_t pk_pairs_to_fly(const pk_rows *rows, ptrdiff_t first)
+PK_INLINE ptrdiff_t pk_count_parallel_pairs(const pk_rows *rows, ptrdiff_t first)
 {
     for (ptrdiff_t pairs = PK_PAIRS; pairs > 0; pairs /= 2)
         if (rows->n - first >= 2 * pairs && !pk_is_awkward(rows, first, 2 * pairs)
@@ -91,11 +91,11 @@ PK_INLINE int pk_remove_triangle(double *T, double *row, const double *other, do
 static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
                                pk_shape shape, const double *prior, const pk_before *before)
 {
-    pk_flight flight = pk_new_flight(flight_buffer, shape);
+    pk_pipeline flight = pk_new_pipeline(flight_buffer, shape);
     int deficient = pk_is_deficient(T, shape);
     double weight = 1.0;
     for (ptrdiff_t first = 0; first < rows->n;) {
-        ptrdiff_t pairs = deficient ? 0 : pk_pairs_to_fly(rows, first), count = pairs ? 2 * pairs : 1;
+        ptrdiff_t pairs = deficient ? 0 : pk_count_parallel_pairs(rows, first), count = pairs ? 2 * pairs : 1;
         double fade = pk_fade(rows, first, count);
         if (weight * fade < 1.0) {
             double target = PK_HEADROOM / fade;
@@ -103,7 +103,7 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
             weight = target;
         }
         if (pairs == 0) {
-            pk_learn_plainly(T, flight_buffer, rows, first, shape, before);
+            pk_learn_row_by_rotations(T, flight_buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
         } else {
             pk_learn_together(T, &flight, rows, first, pairs, shape, before);
@@ -127,7 +127,7 @@ static void pk_fade_one(double *T, double *held, double *buffer, double discount
         return;
     }
     memset(held, 0, (size_t)shape.q * sizeof(double));
-    pk_hold_faded(T, held, shape);
+    pk_floor_faded(T, held, shape);
     pk_fade_triangle(T, sqrt(discount), held, shape);
 }
 
@@ -208,7 +208,7 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
             pk_fade_along(T, prior, buffer, discount, buffer + shape.ld, shape);
         }
         memset(buffer, 0, (size_t)shape.ld * sizeof(double));
-        pk_learn_plainly(T, buffer, &undiscounted, i, shape, before);
+        pk_learn_row_by_rotations(T, buffer, &undiscounted, i, shape, before);
     }
 }
 
@@ -268,13 +268,13 @@ static void pk_learn_random_walk(double *T, double *buffer, double *wide, double
                 step[c] = variance[c] * elapsed[i];
             pk_random_walk_step(T, step, wide, panel, shape);
         }
-        pk_learn_plainly(T, buffer, rows, i, shape, before);
+        pk_learn_row_by_rotations(T, buffer, rows, i, shape, before);
     }
 }
 
 /* ---- one row --------------------------------------------------------------------------------------- */
 
-/* What is told of a row that the caller has loaded, times the root of its weight, before it is learned: its error, how
+/* The prediction of a row that the caller has loaded, times the root of its weight, before it is learned: its error, how
  * much more it varies than the noise, and the residual sum of squares. row (ld) is used up. */
 static double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error,
                           double *residual)
@@ -294,7 +294,7 @@ static void pk_learn_bank(double *bank, ptrdiff_t count, double *buffer, const p
 {
     for (ptrdiff_t b = 0; b < count; b++) {
         pk_before of_one = {before->error + b * shape.k, before->leverage + b, before->residual + b * shape.k};
-        pk_learn_plainly(bank + b * shape.q * shape.ld, buffer, rows, 0, shape, &of_one);
+        pk_learn_row_by_rotations(bank + b * shape.q * shape.ld, buffer, rows, 0, shape, &of_one);
     }
 }
 

@@ -111,7 +111,7 @@ typedef struct {
     double *count, *seen;
     long long *last;
     long long clock; /* rows before these */
-} pk_tallies;
+} pk_group_sums;
 
 /* What each row was to its group before it: error, leverage, and by how much it raises the group's residual
  * and its count (which is left as it is where every row weighs 1 and nothing fades). */
@@ -174,7 +174,7 @@ PK_INLINE void pk_prefetch_triangle(const double *packed, pk_shape shape)
 }
 
 /* The triangle of a slot; memory of one that has learned nothing is not read. */
-PK_INLINE void pk_take_out(double *T, const double *data, const pk_tallies *tallies, ptrdiff_t slot, pk_shape shape)
+PK_INLINE void pk_unpack_group(double *T, const double *data, const pk_group_sums *tallies, ptrdiff_t slot, pk_shape shape)
 {
     if (tallies->seen[slot] == 0.0)
         memset(T, 0, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
@@ -204,15 +204,15 @@ PK_INLINE pk_rows pk_gather(const pk_grouped *grouped, pk_gathering *g, ptrdiff_
     return rows;
 }
 
-/* Ask for the rows that come after these, and for the places where what is told of these will go. */
-PK_INLINE void pk_look_ahead(const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t count, ptrdiff_t end,
-                             const pk_predictions_out *told)
+/* Ask for the rows that come after these, and for the places where the predictions of these will go. */
+PK_INLINE void pk_prefetch_group_rows(const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t count, ptrdiff_t end,
+                             const pk_predictions_out *out)
 {
     for (ptrdiff_t r = 0; r < count; r++) {
         ptrdiff_t i = grouped->order[first + r];
-        __builtin_prefetch(told->error + i, 1, 2);
-        __builtin_prefetch(told->leverage + i, 1, 2);
-        __builtin_prefetch(told->residual_gain + i, 1, 2);
+        __builtin_prefetch(out->error + i, 1, 2);
+        __builtin_prefetch(out->leverage + i, 1, 2);
+        __builtin_prefetch(out->residual_gain + i, 1, 2);
         pk_prefetch(grouped, first + count + r, end);
     }
 }
@@ -269,7 +269,7 @@ PK_INLINE int pk_uses_panels(ptrdiff_t count, pk_shape shape)
 }
 
 /* Append a few of a group's rows at once, asking for as many of those that come after. */
-PK_INLINE void pk_append_some(double *T, double *work, const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t stop,
+PK_INLINE void pk_append_rows_at_once(double *T, double *work, const pk_grouped *grouped, ptrdiff_t first, ptrdiff_t stop,
                               ptrdiff_t end, pk_shape shape)
 {
     for (; first < stop; first += PK_PANEL) {
@@ -295,7 +295,7 @@ PK_INLINE pk_rows pk_fading(const pk_grouped *grouped, pk_gathering *g, pk_rows 
     return rows;
 }
 
-PK_INLINE void pk_tally(const pk_grouped *grouped, pk_tallies *tallies, ptrdiff_t slot, ptrdiff_t first, ptrdiff_t count,
+PK_INLINE void pk_add_to_group_sums(const pk_grouped *grouped, pk_group_sums *tallies, ptrdiff_t slot, ptrdiff_t first, ptrdiff_t count,
                         double *count_gain)
 {
     const double *weights = grouped->all.weights;
@@ -329,7 +329,7 @@ PK_INLINE int pk_is_usable(const double *T, pk_shape shape)
 /* Learn the rows of groups from..to in the bank of data triangles. buffer (PK_GATHERING_SIZE). Returns 0, or 1
  * where rows were not usable: the bank is then spoilt. */
 static int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, ptrdiff_t from,
-                           ptrdiff_t to, pk_shape shape, pk_tallies *tallies)
+                           ptrdiff_t to, pk_shape shape, pk_group_sums *tallies)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
@@ -342,15 +342,15 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
             continue;
         if (group + 1 < to)
             pk_prefetch_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
-        pk_take_out(T, data, tallies, slot, shape);
+        pk_unpack_group(T, data, tallies, slot, shape);
         if (grouped->discount == 1.0) {
             if (pk_uses_panels(stop - begin, shape))
                 pk_append_panels(T, g.panel, grouped, begin, stop, end, shape, &asked);
             else
-                pk_append_some(T, g.panel, grouped, begin, stop, end, shape);
+                pk_append_rows_at_once(T, g.panel, grouped, begin, stop, end, shape);
             usable &= pk_is_usable(T, shape);
             pk_pack(packed, T, shape);
-            pk_tally(grouped, tallies, slot, begin, stop - begin, NULL);
+            pk_add_to_group_sums(grouped, tallies, slot, begin, stop - begin, NULL);
             continue;
         }
         for (ptrdiff_t first = begin; first < stop; first += PK_GATHERED) {
@@ -360,7 +360,7 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
             rows = pk_fading(grouped, &g, rows, begins);
             rows.held = g.held;
             pk_learn_rows(T, g.flight, &rows, shape, &before);
-            pk_tally(grouped, tallies, slot, first, count, NULL);
+            pk_add_to_group_sums(grouped, tallies, slot, first, count, NULL);
         }
         usable &= pk_is_usable(T, shape);
         pk_pack(packed, T, shape);
@@ -369,29 +369,29 @@ static int pk_learn_groups(double *data, double *buffer, const pk_grouped *group
 }
 
 PK_INLINE void pk_write_group_rows(const pk_grouped *grouped, const pk_gathering *g, const pk_rows *rows, const double *T,
-                          ptrdiff_t first, pk_shape shape, const pk_predictions_out *told)
+                          ptrdiff_t first, pk_shape shape, const pk_predictions_out *out)
 {
     ptrdiff_t count = rows->n;
     double root = T[shape.p * shape.ld + shape.p];
     for (ptrdiff_t r = 0; r < count; r++) {
         ptrdiff_t i = grouped->order[first + r];
-        /* What is told of a row is told after the fading before it. */
+        /* A row is predicted after the fading before it. */
         double after = r + 1 < count ? g->residual[r + 1] / pk_discount(rows, r + 1) : root * root;
-        told->error[i] = g->error[r];
-        told->leverage[i] = g->leverage[r];
-        told->residual_gain[i] = after - g->residual[r] / pk_discount(rows, r);
+        out->error[i] = g->error[r];
+        out->leverage[i] = g->leverage[r];
+        out->residual_gain[i] = after - g->residual[r] / pk_discount(rows, r);
     }
 }
 
 /* pk_learn_rows without discounts, for few rows: what is left of a flight flies, too. */
 PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 {
-    pk_flight flight = pk_new_flight(buffer, shape);
+    pk_pipeline flight = pk_new_pipeline(buffer, shape);
     int deficient = pk_is_deficient(T, shape);
     for (ptrdiff_t first = 0; first < rows->n;) {
         ptrdiff_t pairs = (rows->n - first) / 2 < PK_PAIRS ? (rows->n - first) / 2 : PK_PAIRS;
         if (deficient || pairs == 0 || pk_is_awkward(rows, first, 2 * pairs)) {
-            pk_learn_plainly(T, buffer, rows, first, shape, before);
+            pk_learn_row_by_rotations(T, buffer, rows, first, shape, before);
             deficient = deficient && pk_is_deficient(T, shape);
             first += 1;
         } else {
@@ -406,7 +406,7 @@ PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_s
  * than its prior. */
 static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
                                 const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to, pk_shape shape,
-                                pk_tallies *tallies, const pk_predictions_out *told)
+                                pk_group_sums *tallies, const pk_predictions_out *out)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
@@ -420,28 +420,28 @@ static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors
             continue;
         if (group + 1 < to)
             pk_prefetch_triangle(data + grouped->slot[group + 1] * PK_PACKED_SIZE(shape), shape);
-        pk_take_out(T, data, tallies, slot, shape);
+        pk_unpack_group(T, data, tallies, slot, shape);
         memcpy(g.spare, T, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
         pk_stack(P, g.spare, prior, shape);
         for (ptrdiff_t first = begin; first < stop; first += PK_GATHERED) {
             ptrdiff_t count = stop - first < PK_GATHERED ? stop - first : PK_GATHERED;
             pk_rows rows = pk_gather(grouped, &g, first, count);
-            pk_look_ahead(grouped, first, count, end, told);
+            pk_prefetch_group_rows(grouped, first, count, end, out);
             if (grouped->discount < 1.0) {
                 rows = pk_fading(grouped, &g, rows, tallies->count[slot] == 0.0);
                 failed |= pk_learn_stabilized(P, g.panel, g.flight, &rows, shape, prior, &before);
-                pk_write_group_rows(grouped, &g, &rows, P, first, shape, told);
+                pk_write_group_rows(grouped, &g, &rows, P, first, shape, out);
                 rows.held = g.held;
                 pk_learn_rows(T, g.flight, &rows, shape, &before);
             } else {
                 pk_learn_few(P, g.flight, &rows, shape, &before);
-                pk_write_group_rows(grouped, &g, &rows, P, first, shape, told);
+                pk_write_group_rows(grouped, &g, &rows, P, first, shape, out);
                 if (pk_uses_panels(count, shape))
                     pk_append_panels(T, g.panel, grouped, first, first + count, end, shape, &asked);
                 else
-                    pk_append_some(T, g.panel, grouped, first, first + count, end, shape);
+                    pk_append_rows_at_once(T, g.panel, grouped, first, first + count, end, shape);
             }
-            pk_tally(grouped, tallies, slot, first, count, told->count_gain);
+            pk_add_to_group_sums(grouped, tallies, slot, first, count, out->count_gain);
         }
         pk_pack(data + slot * PK_PACKED_SIZE(shape), T, shape);
         if (failed)

@@ -18,17 +18,17 @@ typedef struct {
     const pk_side *side;
     double offset, offset_variance, noise_precision;
     int labels;                        /* whether y is 0 or 1, of log odds */
-    double *room;                      /* pk_room_of_machine doubles */
+    double *room;                      /* pk_size_of_work doubles */
 } pk_machine;
 
 /* A level's mean, covariance and sums, as they were; a row's partners; and a triangle. */
-static inline ptrdiff_t pk_room_of_machine(ptrdiff_t sides, ptrdiff_t p)
+static inline ptrdiff_t pk_size_of_work(ptrdiff_t sides, ptrdiff_t p)
 {
     return sides * 2 * (p + 1) * p + p + p * p;
 }
 
 /* The factors of all sides but `but` (none: -1), summed, and what weights and pairs of these say of the target. */
-static double pk_meet(const pk_machine *of, ptrdiff_t but, const ptrdiff_t *codes, const double *values, double *partners)
+static double pk_multiply_others_factors(const pk_machine *of, ptrdiff_t but, const ptrdiff_t *codes, const double *values, double *partners)
 {
     ptrdiff_t p = of->p;
     double mean = of->offset;
@@ -53,7 +53,7 @@ static double pk_row_variance(const pk_machine *of, const ptrdiff_t *codes, cons
 {
     ptrdiff_t p = of->p;
     double variance = of->offset_variance;
-    *mean = pk_meet(of, -1, codes, values, partners);
+    *mean = pk_multiply_others_factors(of, -1, codes, values, partners);
     for (ptrdiff_t s = 0; s < of->sides; ++s) {
         const double *covariance = of->side[s].covariance + codes[s] * p * p, *own = of->side[s].mean + codes[s] * p;
         double square = values[s] * values[s];
@@ -78,7 +78,7 @@ static void pk_sum_row(const pk_machine *of, ptrdiff_t s, const ptrdiff_t *codes
 {
     ptrdiff_t p = of->p;
     double *precision = of->side[s].precision + codes[s] * p * p, *product = of->side[s].product + codes[s] * p;
-    double x = values[s], rest = y - pk_meet(of, s, codes, values, partners);
+    double x = values[s], rest = y - pk_multiply_others_factors(of, s, codes, values, partners);
     partners[0] = 1.0;
     for (ptrdiff_t i = 0; i < p; ++i) {
         product[i] += weight * x * partners[i] * rest;
@@ -102,7 +102,7 @@ static void pk_sum_row(const pk_machine *of, ptrdiff_t s, const ptrdiff_t *codes
 }
 
 /* A level's covariance and mean from its sums and its side's prior; 0 unless they overflow. */
-static int pk_settle_level(const pk_machine *of, ptrdiff_t s, ptrdiff_t level, double *triangle)
+static int pk_update_level(const pk_machine *of, ptrdiff_t s, ptrdiff_t level, double *triangle)
 {
     ptrdiff_t p = of->p;
     const pk_side *side = of->side + s;
@@ -173,7 +173,7 @@ static int pk_learn_machine_row(const pk_machine *of, const ptrdiff_t *codes, co
     pk_keep_levels(of, codes, 0);
     for (ptrdiff_t s = 0; s < of->sides && !overflow; ++s) {
         pk_sum_row(of, s, codes, values, y, weight, partners);
-        overflow = pk_settle_level(of, s, codes[s], partners + of->p);
+        overflow = pk_update_level(of, s, codes[s], partners + of->p);
     }
     if (overflow)
         pk_keep_levels(of, codes, 1);

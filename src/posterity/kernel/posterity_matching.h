@@ -53,7 +53,7 @@ PK_INLINE double pk_evidence_of(const pk_sites_now *s, ptrdiff_t j, double mean,
 /* The next weights and targets (n), `bold` of the way; step (n) is room, square (n) are the errors without
  * their own rows, relative and squared, over their variances. */
 static void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double bold, double *weight, double *target,
-                          double *step, double *square, pk_matched *told)
+                          double *step, double *square, pk_matched *result)
 {
     double mean[PK_SOME_ROWS], off[PK_SOME_ROWS], variance[PK_SOME_ROWS], power[PK_SOME_ROWS], zero[PK_SOME_ROWS] = {0};
     double log_mass[PK_SOME_ROWS], moved[PK_SOME_ROWS], ratio[PK_SOME_ROWS];
@@ -87,7 +87,7 @@ static void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double 
         target[j] = s->target[j] + bold * full / mixed * (target[j] + step[j] / kept - s->target[j]);
         weight[j] = mixed;
     }
-    *told = (pk_matched){slope, evidence, sqrt(move), kept};
+    *result = (pk_matched){slope, evidence, sqrt(move), kept};
 }
 
 #endif

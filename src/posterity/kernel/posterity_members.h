@@ -20,7 +20,7 @@ PK_INLINE pk_vector pk_log_t_constants(pk_vector v)
 {
     pk_integers few = v < PK_MANY_FREED;
     pk_vector more = pk_choose(v + (double)PK_MORE_FREED, v, few), inverse = 1.0 / more, square = inverse * inverse;
-    pk_vector told = -inverse * (0.25 - square * (1.0 / 24.0 - square * (0.05 - square * (17.0 / 112.0))));
+    pk_vector log_density = -inverse * (0.25 - square * (1.0 / 24.0 - square * (0.05 - square * (17.0 / 112.0))));
     if (pk_any(few)) { /* Gamma(x + 1) = x Gamma(x) */
         pk_vector w = pk_choose(v, (pk_vector){0} + 1.0, few), above = {0}, below = w + 1.0;
         above += 1.0;
@@ -29,9 +29,9 @@ PK_INLINE pk_vector pk_log_t_constants(pk_vector v)
             below *= w + (double)(i + 1);
         }
         above /= below;
-        told = pk_choose(told + 0.5 * pk_log(w * (w + (double)PK_MORE_FREED) * above * above), told, few);
+        log_density = pk_choose(log_density + 0.5 * pk_log(w * (w + (double)PK_MORE_FREED) * above * above), log_density, few);
     }
-    return told - 0.91893853320467274178; /* log(2 pi) / 2 */
+    return log_density - 0.91893853320467274178; /* log(2 pi) / 2 */
 }
 
 PK_INLINE pk_vector pk_log_1p(pk_vector q)
@@ -41,16 +41,16 @@ PK_INLINE pk_vector pk_log_1p(pk_vector q)
 }
 
 /* Log density of an error under a t distribution with v degrees of freedom, infinitely many being the normal's; 0 where
- * nothing is known, and within what may be told. */
+ * nothing is known, and within PK_MOST_TELLING. */
 PK_INLINE pk_vector pk_log_ts(pk_vector error, pk_vector v, pk_vector scale)
 {
     const pk_vector zero = {0}, most = zero + PK_MOST_TELLING;
-    pk_vector df = pk_smaller(v, zero + 1e18), z = error / scale;
-    pk_vector told = pk_log_t_constants(df) - 0.5 * (df + 1.0) * pk_log_1p(z * z / df) - pk_log(scale);
-    told = pk_smaller(pk_larger(told, -most), most); /* NaN is told as -most */
-    told = pk_choose(told, -most, (z < 1e150) & (z > -1e150));
-    told = pk_choose(pk_choose(most, -most, error == zero), told, scale == zero);
-    return pk_choose(zero, told, (scale == zero + INFINITY) | ~(v > zero));
+    pk_vector df = pk_min(v, zero + 1e18), z = error / scale;
+    pk_vector log_density = pk_log_t_constants(df) - 0.5 * (df + 1.0) * pk_log_1p(z * z / df) - pk_log(scale);
+    log_density = pk_min(pk_max(log_density, -most), most); /* NaN becomes -most */
+    log_density = pk_choose(log_density, -most, (z < 1e150) & (z > -1e150));
+    log_density = pk_choose(pk_choose(most, -most, error == zero), log_density, scale == zero);
+    return pk_choose(zero, log_density, (scale == zero + INFINITY) | ~(v > zero));
 }
 
 /* The same of one. */
@@ -88,7 +88,7 @@ static void pk_score_members(const pk_noises *s, ptrdiff_t members, ptrdiff_t n,
             pk_vector freed = (pk_vector){0} + INFINITY, variance = (pk_vector){0} + 1.0;
             if (s->memories)
                 pk_track_noises(s, v, error, unit * unit, weight, &freed, &variance);
-            unit *= pk_each_root(variance);
+            unit *= pk_sqrt(variance);
             unit = pk_choose(unit, (pk_vector){0} + INFINITY, unit == unit); /* what is not known stays so without noise */
             pk_vector density = weight * pk_log_ts(error, freed, unit);
             pk_integers rank = pk_ranks(freed, unit);

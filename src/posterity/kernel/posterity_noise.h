@@ -24,9 +24,9 @@ typedef struct {
     pk_integers known;            /* whether all memories tell something */
 } pk_noise_now;
 
-PK_INLINE pk_vector pk_smaller(pk_vector a, pk_vector b)
+PK_INLINE pk_vector pk_min(pk_vector a, pk_vector b)
 {
-    return -pk_larger(-a, -b);
+    return -pk_max(-a, -b);
 }
 
 PK_INLINE int pk_any(pk_integers condition)
@@ -53,8 +53,8 @@ PK_INLINE void pk_read_noise(const pk_noises *s, ptrdiff_t v, pk_noise_now *now)
         now->inverse_sum[l] = df * inverse;
         now->variance[l] = variance;
         now->known &= (df > 0.0) & (variance > 1e-290) & (variance < 1e290);
-        now->least = pk_smaller(now->least, variance);
-        now->fewest = pk_smaller(now->fewest, df);
+        now->least = pk_min(now->least, variance);
+        now->fewest = pk_min(now->fewest, df);
     }
 }
 
@@ -65,7 +65,7 @@ PK_INLINE void pk_match_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_no
 {
     pk_vector share[PK_MEMORIES], total = {0}, mean = {0}, bias = {0}, spread = {0}, most = total - 1e300;
     for (ptrdiff_t l = 0; l < s->memories; l++)
-        most = pk_larger(most, *pk_of_noise(s, 2, l, v));
+        most = pk_max(most, *pk_of_noise(s, 2, l, v));
     for (ptrdiff_t l = 0; l < s->memories; l++) {
         share[l] = pk_exp(*pk_of_noise(s, 2, l, v) - most);
         total += share[l];
@@ -77,8 +77,8 @@ PK_INLINE void pk_match_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_no
         pk_vector off = now->log_variance[l] - centre;
         spread += share[l] * (off * off + 2.0 * now->inverse_df[l]);
     }
-    *df = pk_larger(2.0 * total / spread, now->fewest);
-    *variance = now->least * pk_exp(pk_smaller(centre + bias * inverse - 1.0 / *df, (pk_vector){0} + 700.0));
+    *df = pk_max(2.0 * total / spread, now->fewest);
+    *variance = now->least * pk_exp(pk_min(centre + bias * inverse - 1.0 / *df, (pk_vector){0} + 700.0));
 }
 
 /* Scores after an error of which `surprise` has log(1 + square / (degrees of freedom variance)) under each memory, whose log
@@ -92,9 +92,9 @@ PK_INLINE void pk_score_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_no
         pk_vector inverse = 2.0 * now->inverse_df[l], square = inverse * inverse;
         pk_vector gammas = inverse * (square * (1.0 / 192.0 - square * (1.0 / 640.0)) - 0.125);
         pk_vector df = *pk_of_noise(s, 1, l, v) + s->prior_count;
-        pk_vector told = gammas - 0.5 * now->log_variance[l] - (0.5 * df + 0.5) * surprise[l];
-        score[l] = s->persistence * *pk_of_noise(s, 2, l, v) + weight * pk_larger(told, (pk_vector){0} - 1e4);
-        most = pk_larger(most, score[l]);
+        pk_vector log_density = gammas - 0.5 * now->log_variance[l] - (0.5 * df + 0.5) * surprise[l];
+        score[l] = s->persistence * *pk_of_noise(s, 2, l, v) + weight * pk_max(log_density, (pk_vector){0} - 1e4);
+        most = pk_max(most, score[l]);
     }
     for (ptrdiff_t l = 0; l < s->memories; l++)
         *pk_of_noise(s, 2, l, v) = pk_choose(score[l] - most, *pk_of_noise(s, 2, l, v), judges);
@@ -108,7 +108,7 @@ PK_INLINE void pk_learn_noise(const pk_noises *s, ptrdiff_t v, const pk_noise_no
     pk_integers capped = now->known & (*seen > s->grace);
     for (ptrdiff_t l = 0; l < s->memories; l++) {
         pk_vector *sum = pk_of_noise(s, 0, l, v), *count = pk_of_noise(s, 1, l, v);
-        pk_vector squares = pk_choose(pk_smaller(square, s->caps[l] * now->variance[l]), square, capped);
+        pk_vector squares = pk_choose(pk_min(square, s->caps[l] * now->variance[l]), square, capped);
         double kept = s->rates[l], gain = 1.0;
         if (weight != 1.0) { /* as many copies of the row, of the same error each */
             kept = pow(s->rates[l], weight);
@@ -130,7 +130,7 @@ PK_INLINE void pk_track_noises(const pk_noises *s, ptrdiff_t v, pk_vector error,
     pk_read_noise(s, v, &now);
     for (ptrdiff_t l = 0; l < s->memories; l++) {
         now.log_variance[l] = pk_log(now.variance[l] / now.least);
-        surprise[l] = pk_log(1.0 + pk_smaller(relative * now.inverse_sum[l], (pk_vector){0} + 1e300));
+        surprise[l] = pk_log(1.0 + pk_min(relative * now.inverse_sum[l], (pk_vector){0} + 1e300));
     }
     pk_match_noise(s, v, &now, df, variance);
     if (pk_any(~now.known)) {

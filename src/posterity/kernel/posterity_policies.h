@@ -18,7 +18,7 @@ typedef struct {
 /* Of each row: the policy's probability of the chosen arm, the reward expected of that arm, and of the policy's arms.
  * Added to: the policy's probabilities of each arm, and those where the log could not have chosen it.
  * Gives the first row whose probabilities are negative or do not sum to 1, or -1. */
-static ptrdiff_t pk_judge_rows(const pk_decisions *of, double *match, double *own, double *direct, double *mass,
+static ptrdiff_t pk_evaluate_policy_rows(const pk_decisions *of, double *match, double *own, double *direct, double *mass,
                                double *unsupported)
 {
     ptrdiff_t arms = of->arms, bad = -1;

@@ -8,7 +8,7 @@
 #define PK_EXHAUSTED 64.0  /* below: nothing is left of the diagonal */
 #define PK_IMPOSSIBLE 65536.0 /* below minus this: the row was never in the factor */
 
-#define PK_SQUARED_TO_NOTHING 1e-150 /* squares of smaller numbers underflow: nothing can be told from them */
+#define PK_SQUARED_TO_NOTHING 1e-150 /* squares of smaller numbers underflow: no digits are left of them */
 
 /* Norm of column j of the triangle. */
 PK_INLINE double pk_column_norm(const double *T, ptrdiff_t j, pk_shape shape)

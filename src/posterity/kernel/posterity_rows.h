@@ -64,7 +64,7 @@ PK_INLINE pk_vector pk_beyond(ptrdiff_t j)
 
 #define PK_NUMBER(lane) lane
 #define PK_ROOT_OF(lane) sqrt(x[lane])
-PK_INLINE pk_vector pk_each_root(pk_vector x)
+PK_INLINE pk_vector pk_sqrt(pk_vector x)
 {
     return (pk_vector){PK_EACH_LANE(PK_ROOT_OF)};
 }
@@ -80,7 +80,7 @@ PK_INLINE double pk_sum(pk_vector v)
 #endif
 }
 
-PK_INLINE double pk_larger_one(double a, double b)
+PK_INLINE double pk_max_one(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -88,13 +88,13 @@ PK_INLINE double pk_larger_one(double a, double b)
 PK_INLINE double pk_largest(pk_vector v)
 {
 #if PK_LANES == 8
-    double low = pk_larger_one(pk_larger_one(v[0], v[4]), pk_larger_one(v[2], v[6]));
-    double high = pk_larger_one(pk_larger_one(v[1], v[5]), pk_larger_one(v[3], v[7]));
-    return pk_larger_one(low, high);
+    double low = pk_max_one(pk_max_one(v[0], v[4]), pk_max_one(v[2], v[6]));
+    double high = pk_max_one(pk_max_one(v[1], v[5]), pk_max_one(v[3], v[7]));
+    return pk_max_one(low, high);
 #elif PK_LANES == 4
-    return pk_larger_one(pk_larger_one(v[0], v[2]), pk_larger_one(v[1], v[3]));
+    return pk_max_one(pk_max_one(v[0], v[2]), pk_max_one(v[1], v[3]));
 #else
-    return pk_larger_one(v[0], v[1]);
+    return pk_max_one(v[0], v[1]);
 #endif
 }
 
@@ -120,7 +120,7 @@ typedef struct {
 #define PK_EACH PTRDIFF_MIN
 typedef struct {
     const double *X, *Y, *weights, *discounts;
-    double *held; /* (p) room for what must not fade away, where something fades; see pk_hold_faded */
+    double *held; /* (p) room for what must not fade away, where something fades; see pk_floor_faded */
     ptrdiff_t n, columns, x_stride, x_step;
     int intercept;
     const pk_column *each; /* (columns), looked at only where x_step is PK_EACH */

@@ -73,10 +73,10 @@ static int pk_score_runs(const pk_runs *s, const pk_run_rules *rules, const doub
         pk_vector square = e * e, rate = spread * (root * root + 2.0 * rules->rate);
         if (pk_any(~((df > 0.0) & (rate > 1e-280) & (rate < 1e280) & (square < 1e280) & (probability > 1e-300))))
             return 0;
-        pk_vector told = pk_log(probability) + pk_log_t_constants(df) - (0.5 * df + 0.5) * pk_log_1p(square / rate)
+        pk_vector log_density = pk_log(probability) + pk_log_t_constants(df) - (0.5 * df + 0.5) * pk_log_1p(square / rate)
                          - 0.5 * pk_log(rate / df);
         for (ptrdiff_t l = 0; l < PK_LANES && v + l < s->size; l++)
-            score[v + l] = told[l];
+            score[v + l] = log_density[l];
     }
     return 1;
 }
@@ -223,7 +223,7 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
 }
 
 /* Whether a new run still starts so. */
-static int pk_serves(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
+static int pk_is_still_valid(const pk_runs *s, const pk_start *start, const pk_run_rules *rules, pk_shape shape)
 {
     return start->count == 0.0
            || (s->seen <= (1.0 + start->stale) * start->count
@@ -239,7 +239,7 @@ static ptrdiff_t pk_learn_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t from, 
     ptrdiff_t i = from;
     for (; i < rows->n; i++) {
         double hazard = s->seen > 0.0 ? hazards[i] : 0.0;
-        if (hazard > 0.0 && i > from && !(start->triangle && pk_serves(s, start, rules, shape)))
+        if (hazard > 0.0 && i > from && !(start->triangle && pk_is_still_valid(s, start, rules, shape)))
             break;
         if (!start->triangle)
             hazard = 0.0;

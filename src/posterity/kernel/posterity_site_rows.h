@@ -82,7 +82,7 @@ PK_INLINE double pk_substitute(const double *restrict T, pk_site_work *work, pk_
 }
 
 /* All bits from this lane on: what rounding leaves of eliminated entries stays out of the triangle. */
-PK_INLINE pk_integers pk_from(int lane)
+PK_INLINE pk_integers pk_mask_from(int lane)
 {
     const pk_integers lanes = {PK_EACH_LANE(PK_NUMBER)};
     return lanes >= lane;
@@ -99,7 +99,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
     for (ptrdiff_t v = 0; v < shape.p; v += PK_LANES) {
         pk_vector after = 1.0 + precision * *(pk_vector *)(work->variance + v), before = pk_shift_lanes(last, after);
         last = after;
-        pk_vector keep = 1.0 / pk_each_root(after / before);
+        pk_vector keep = 1.0 / pk_sqrt(after / before);
         *(pk_vector *)(work->keep + v) = keep;
         *(pk_vector *)(work->add + v) = precision * *(pk_vector *)(work->g + v) / before * keep;
     }
@@ -115,7 +115,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
         for (int lane = 0; lane < PK_LANES; lane++)
             if (v + lane < shape.p) {
                 double *restrict t = T + (v + lane) * shape.ld + v;
-                pk_vector old = *(pk_vector *)t, left = (pk_vector)((pk_integers)here & pk_from(lane));
+                pk_vector old = *(pk_vector *)t, left = (pk_vector)((pk_integers)here & pk_mask_from(lane));
                 *(pk_vector *)t = work->keep[v + lane] * old + work->add[v + lane] * left;
                 here -= work->g[v + lane] * old;
             }
@@ -128,7 +128,7 @@ PK_INLINE void pk_append_substituted(double *restrict T, pk_site_work *work, dou
 /* Learn one observation; whole: no diagonal of the triangle is 0. */
 PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood *l, const pk_rows *points,
                              const double *targets, double offset, ptrdiff_t i, int whole, pk_shape shape,
-                             const pk_predictions_out *told)
+                             const pk_predictions_out *out)
 {
     double *row = work->row, mean, variance, weight = points->weights ? points->weights[i] : 1.0;
     pk_load_row(row, points, i, 1.0, shape);
@@ -140,11 +140,11 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
     }
     pk_site site = pk_find_site(l, targets[i], mean + offset, variance, weight);
     double target = site.target - offset;
-    told->mean[i] = mean + offset;
-    told->variance[i] = variance;
-    told->log_normalizer[i] = site.log_normalizer;
-    told->precision[i] = site.precision;
-    told->target[i] = site.target;
+    out->mean[i] = mean + offset;
+    out->variance[i] = variance;
+    out->log_normalizer[i] = site.log_normalizer;
+    out->precision[i] = site.precision;
+    out->target[i] = site.target;
     if (site.precision == 0.0)
         return;
     if (PK_UNLIKELY(!whole || !(site.precision * variance < PK_TELLING))) {
@@ -164,7 +164,7 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
  * offsets (n) or NULL are added to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
 static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
                           const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape,
-                          const pk_predictions_out *told)
+                          const pk_predictions_out *out)
 {
     pk_site_work work = pk_new_site_work(buffer, shape);
     pk_rows points = *rows;
@@ -180,14 +180,14 @@ static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_lik
         }
         if (rows->discounts) {
             if (!prior && fade < 0.01) {
-                pk_hold_faded(T, rows->held, shape);
+                pk_floor_faded(T, rows->held, shape);
                 fade = 1.0;
             }
             pk_fade_triangle(T, sqrt(discount), prior ? NULL : rows->held, shape);
             fade *= discount;
             weight = rows->n > 1 ? weight * discount : 1.0;
         }
-        pk_learn_site(T, &work, l, &points, rows->Y, offsets ? offsets[i] : 0.0, i, whole, shape, told);
+        pk_learn_site(T, &work, l, &points, rows->Y, offsets ? offsets[i] : 0.0, i, whole, shape, out);
         whole = whole || !pk_is_deficient(T, shape);
     }
     if (prior && weight > 1.0) {

@@ -72,7 +72,7 @@ PK_INLINE pk_vector pk_log1p_exp_down(pk_vector x)
 
 PK_INLINE pk_vector pk_abs(pk_vector x)
 {
-    return pk_larger(x, -x);
+    return pk_max(x, -x);
 }
 
 /* exp of anything up to 699. */
@@ -88,13 +88,13 @@ PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, double y, pk_vector
 {
     if (l->code == PK_LOGIT) {
         pk_vector z = y > 0.5 ? eta : -eta;
-        return -pk_larger(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
+        return -pk_max(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
     }
     if (l->code == PK_POISSON)
         return y * eta - pk_exp_any(eta);
     if (l->code == PK_NEGATIVE_BINOMIAL) {
         pk_vector excess = eta + log(l->a), both = pk_log1p_exp_down(-pk_abs(excess));
-        return -y * (pk_larger(-excess, (pk_vector){0}) + both) - (pk_larger(excess, (pk_vector){0}) + both) / l->a;
+        return -y * (pk_max(-excess, (pk_vector){0}) + both) - (pk_max(excess, (pk_vector){0}) + both) / l->a;
     }
     pk_vector value;
     for (int lane = 0; lane < PK_LANES; lane++)
@@ -149,7 +149,7 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
         else
             term[k] = weight * pk_log_densities(l, y, mode + step) - 0.5 * away * away / variance - height;
         term[k] += 0.5 * x * x + pk_log_weights_of(k);
-        top = pk_larger(top, term[k]);
+        top = pk_max(top, term[k]);
     }
     double most = pk_largest(top), total, lean, square;
     pk_sum_nodes(term, most, &total, &lean, &square);
@@ -200,7 +200,7 @@ PK_INLINE void pk_narrow_students(const pk_likelihood *l, pk_vector off, pk_vect
                                   pk_vector *log_mass, pk_vector *moved, pk_vector *ratio)
 {
     double squared = l->a * l->b * l->b;
-    pk_vector a = 0.5 * weight * (l->a + 1.0), width = pk_each_root(variance), wide = squared + off * off;
+    pk_vector a = 0.5 * weight * (l->a + 1.0), width = pk_sqrt(variance), wide = squared + off * off;
     pk_vector inverse = 1.0 / wide, total = {0}, lean = {0}, square = {0};
     const pk_narrow_rule *rule = pk_narrow_rules + which;
     for (int k = 0; k < rule->half; k++) {
@@ -253,7 +253,7 @@ PK_INLINE pk_moments pk_student_moments(const pk_likelihood *l, double y, double
         pk_vector precision = 2.0 * scale / squared, spread = 1.0 + precision * variance;
         term[k] = a * t - scale + log(step) - 0.5 * pk_log(spread) - 0.5 * precision * square / spread;
         gain[k] = precision * variance / spread;
-        top = pk_larger(top, term[k]);
+        top = pk_max(top, term[k]);
     }
     double most = pk_largest(top);
     pk_vector sum = {0}, lean = {0}, narrow = {0}, bend = {0};
@@ -322,7 +322,7 @@ PK_INLINE pk_moments pk_gaussian_moments(const pk_likelihood *l, double y, doubl
 PK_INLINE void pk_expected_sigmoid(pk_vector mean, pk_vector variance, pk_vector *log_less, pk_vector *log_more)
 {
     pk_vector size = pk_abs(mean), a = pk_exp_down(-size), sum = {0};
-    pk_vector scale = pk_each_root(variance);
+    pk_vector scale = pk_sqrt(variance);
     for (int k = 0; k < PK_NODES / 2; k++) {
         pk_vector e = pk_exp_down(-scale * pk_nodes[PK_NODES / 2 + k]), inverse = 1.0 / e;
         sum += pk_node_weights[k] * (e / (1.0 + a * e) + inverse / (1.0 + a * inverse));

@@ -31,7 +31,7 @@ typedef struct {
 /* What a label says at a place: its log likelihood, the gradient (R), and minus the second derivative (R, R). */
 typedef struct {
     double value, *slope, *curvature;
-} pk_look;
+} pk_label_derivatives;
 
 #define PK_LOOK_SIZE(K, R) ((3 * (K) + (R) + (R) * ((R) + 1) / 2) * PK_LINE + (K))
 #define PK_PLACE_SIZE(R) (6 * (R) * (R) + 8 * (R))
@@ -120,7 +120,7 @@ static void pk_root_of(const double *covariance, double *root, ptrdiff_t n)
 }
 
 /* moved (R, stride): the standard points turned by a root (R, R) of the covariance. */
-static void pk_turn_points(const pk_softmax *s, const double *root, double *moved)
+static void pk_rotate_points(const pk_softmax *s, const double *root, double *moved)
 {
     for (ptrdiff_t a = 0; a < s->contrasts; a++)
         for (ptrdiff_t g = 0; g < s->stride; g += PK_LANES) {
@@ -131,10 +131,10 @@ static void pk_turn_points(const pk_softmax *s, const double *root, double *move
         }
 }
 
-/* ---- a look --------------------------------------------------------------------------------------------- */
+/* ---- derivatives at a point --------------------------------------------------------------------------------------------- */
 
 /* What lanes of points from g on count for. */
-PK_INLINE pk_vector pk_share_of(const pk_softmax *s, ptrdiff_t g)
+PK_INLINE pk_vector pk_point_weight(const pk_softmax *s, ptrdiff_t g)
 {
     pk_vector share;
     for (int lane = 0; lane < PK_LANES; lane++)
@@ -143,7 +143,7 @@ PK_INLINE pk_vector pk_share_of(const pk_softmax *s, ptrdiff_t g)
 }
 
 /* basis' (diag(average) - second) basis and basis' (e_label - average), from sums over points. */
-static void pk_finish_look(const pk_softmax *s, ptrdiff_t label, const double *average, pk_look *look)
+static void pk_finish_derivatives(const pk_softmax *s, ptrdiff_t label, const double *average, pk_label_derivatives *look)
 {
     ptrdiff_t R = s->contrasts;
     for (ptrdiff_t k = 0; k < s->classes; k++) {
@@ -162,7 +162,7 @@ static void pk_finish_look(const pk_softmax *s, ptrdiff_t label, const double *a
 }
 
 /* The log likelihood of a label at `place`, its gradient, and minus its second derivative. */
-static void pk_look_at(const pk_softmax *s, ptrdiff_t label, const double *place, pk_look *look)
+static void pk_evaluate_label(const pk_softmax *s, ptrdiff_t label, const double *place, pk_label_derivatives *look)
 {
     ptrdiff_t K = s->classes, R = s->contrasts;
     double *shares = s->room, *means = shares + K, most = -INFINITY, total = 0.0;
@@ -186,11 +186,11 @@ static void pk_look_at(const pk_softmax *s, ptrdiff_t label, const double *place
     for (ptrdiff_t a = 0; a < R; a++)
         for (ptrdiff_t b = 0; b <= a; b++)
             look->curvature[a * R + b] = -means[a] * means[b];
-    pk_finish_look(s, label, shares, look);
+    pk_finish_derivatives(s, label, shares, look);
 }
 
 /* The same, averaged over points moved (R, stride) about the place and mirrored. */
-static void pk_look_around(const pk_softmax *s, ptrdiff_t label, const double *place, const double *moved, pk_look *look)
+static void pk_average_around(const pk_softmax *s, ptrdiff_t label, const double *place, const double *moved, pk_label_derivatives *look)
 {
     ptrdiff_t K = s->classes, R = s->contrasts;
     pk_vector *average = (pk_vector *)s->room, *shift = average + K, *shares = shift + K, *means = shares + K;
@@ -204,7 +204,7 @@ static void pk_look_around(const pk_softmax *s, ptrdiff_t label, const double *p
     }
     memset(second, 0, (size_t)(R * (R + 1) / 2) * sizeof(pk_vector));
     for (ptrdiff_t g = 0; g < s->stride; g += PK_LANES) {
-        pk_vector counts = pk_share_of(s, g);
+        pk_vector counts = pk_point_weight(s, g);
         for (ptrdiff_t k = 0; k < K; k++) {
             shift[k] = (pk_vector){0};
             for (ptrdiff_t a = 0; a < R; a++)
@@ -214,12 +214,12 @@ static void pk_look_around(const pk_softmax *s, ptrdiff_t label, const double *p
             pk_vector most = (pk_vector){0} - INFINITY, total = {0};
             for (ptrdiff_t k = 0; k < K; k++) {
                 shares[k] = eta[k] + side * shift[k];
-                most = pk_larger(most, shares[k]);
+                most = pk_max(most, shares[k]);
             }
-            pk_vector said = shares[label] - most;
+            pk_vector log_share = shares[label] - most;
             for (ptrdiff_t k = 0; k < K; k++)
                 total += shares[k] = pk_exp_down(shares[k] - most);
-            value += counts * (said - pk_log(total));
+            value += counts * (log_share - pk_log(total));
             pk_vector inverse = 1.0 / total;
             for (ptrdiff_t a = 0; a < R; a++)
                 means[a] = (pk_vector){0};
@@ -243,25 +243,25 @@ static void pk_look_around(const pk_softmax *s, ptrdiff_t label, const double *p
             look->curvature[a * R + b] = -pk_sum(second[i]);
     for (ptrdiff_t k = 0; k < K; k++)
         eta[k] = pk_sum(average[k]);
-    pk_finish_look(s, label, eta, look);
+    pk_finish_derivatives(s, label, eta, look);
 }
 
 /* Looks at n labels, at places (n, R), averaged over points moved (n, S, R) about them, if there are any: values (n),
  * slopes (n, R) and curvatures (n, R, R). turned (R, stride). */
-static void pk_look_at_labels(const pk_softmax *s, ptrdiff_t n, const ptrdiff_t *labels, const double *places,
+static void pk_evaluate_labels(const pk_softmax *s, ptrdiff_t n, const ptrdiff_t *labels, const double *places,
                               const double *moved, double *turned, double *values, double *slopes, double *curvatures)
 {
     ptrdiff_t R = s->contrasts;
     memset(turned, 0, (size_t)(R * s->stride) * sizeof(double));
     for (ptrdiff_t i = 0; i < n; i++) {
-        pk_look look = {0.0, slopes + i * R, curvatures + i * R * R};
+        pk_label_derivatives look = {0.0, slopes + i * R, curvatures + i * R * R};
         if (moved) {
             for (ptrdiff_t g = 0; g < s->points; g++)
                 for (ptrdiff_t a = 0; a < R; a++)
                     turned[a * s->stride + g] = moved[(i * s->points + g) * R + a];
-            pk_look_around(s, labels[i], places + i * R, turned, &look);
+            pk_average_around(s, labels[i], places + i * R, turned, &look);
         } else {
-            pk_look_at(s, labels[i], places + i * R, &look);
+            pk_evaluate_label(s, labels[i], places + i * R, &look);
         }
         values[i] = look.value;
     }
@@ -277,8 +277,8 @@ typedef struct {
 } pk_label;
 
 /* Look at mean + covariance push, whose log posterior is returned. step (R) is covariance push. */
-static double pk_look_from(const pk_softmax *s, const pk_label *l, const double *push, double *step, double *place,
-                           pk_look *look)
+static double pk_evaluate_step(const pk_softmax *s, const pk_label *l, const double *push, double *step, double *place,
+                           pk_label_derivatives *look)
 {
     double pull = 0.0;
     pk_times(l->covariance, push, step, s->contrasts);
@@ -287,9 +287,9 @@ static double pk_look_from(const pk_softmax *s, const pk_label *l, const double 
         pull += push[a] * step[a];
     }
     if (l->moved)
-        pk_look_around(s, l->label, place, l->moved, look);
+        pk_average_around(s, l->label, place, l->moved, look);
     else
-        pk_look_at(s, l->label, place, look);
+        pk_evaluate_label(s, l->label, place, look);
     return l->weight * look->value - 0.5 * pull;
 }
 
@@ -300,8 +300,8 @@ static void pk_newton_steps(const pk_softmax *s, const pk_label *l, double *push
     ptrdiff_t R = s->contrasts;
     double *matrix = room, *wanted = matrix + R * R, *trial = wanted + R, *step = trial + R, *place = step + R;
     double *looks = place + R, close = l->moved ? 1e-6 : 1e-13;
-    pk_look look = {0.0, looks, looks + R}, new_look = {0.0, looks + R + R * R, looks + 2 * R + R * R};
-    double best = pk_look_from(s, l, push, step, place, &look);
+    pk_label_derivatives look = {0.0, looks, looks + R}, new_look = {0.0, looks + R + R * R, looks + 2 * R + R * R};
+    double best = pk_evaluate_step(s, l, push, step, place, &look);
     for (int round = 0; round < PK_CLIMB_STEPS; round++) {
         for (ptrdiff_t i = 0; i < R * R; i++)
             curved[i] = l->weight * look.curvature[i];
@@ -317,14 +317,14 @@ static void pk_newton_steps(const pk_softmax *s, const pk_label *l, double *push
             share *= 0.5;
             for (ptrdiff_t a = 0; a < R; a++)
                 trial[a] = push[a] + share * (wanted[a] - push[a]);
-            value = pk_look_from(s, l, trial, step, place, &new_look);
+            value = pk_evaluate_step(s, l, trial, step, place, &new_look);
         }
         memcpy(push, trial, (size_t)R * sizeof(double));
         double gained = value - best;
         best = value > best ? value : best;
         if (!(gained > close * (1.0 + fabs(best))))
             return;
-        pk_look held = look;
+        pk_label_derivatives held = look;
         look = new_look;
         new_look = held;
     }
@@ -352,7 +352,7 @@ static double pk_narrow_points(const pk_softmax *s, const double *root, const do
                 left -= lower[b * R + k] * bent[a * R + k];
             bent[a * R + b] = left / lower[b * R + b];
         }
-    pk_turn_points(s, bent, moved);
+    pk_rotate_points(s, bent, moved);
     return -size;
 }
 
@@ -394,19 +394,19 @@ static double pk_label_rows(const pk_softmax *s, const pk_label *l, const double
                             double *room)
 {
     ptrdiff_t R = s->contrasts;
-    pk_look look = {0.0, room, room + R};
+    pk_label_derivatives look = {0.0, room, room + R};
     if (l->moved)
-        pk_look_around(s, l->label, place, l->moved, &look);
+        pk_average_around(s, l->label, place, l->moved, &look);
     else
-        pk_look_at(s, l->label, place, &look);
+        pk_evaluate_label(s, l->label, place, &look);
     pk_cholesky(look.curvature, lower, R, PK_LEAST_CURVATURE);
-    double told = 0.0, root = sqrt(l->weight);
+    double quadratic = 0.0, root = sqrt(l->weight);
     for (ptrdiff_t a = 0; a < R; a++) { /* ahead = lower^-1 slope, in the place of slope */
         double left = look.slope[a];
         for (ptrdiff_t b = 0; b < a; b++)
             left -= lower[a * R + b] * look.slope[b];
         look.slope[a] = left / lower[a * R + a];
-        told += look.slope[a] * look.slope[a];
+        quadratic += look.slope[a] * look.slope[a];
     }
     for (ptrdiff_t b = 0; b < R; b++) {
         target[b] = look.slope[b];
@@ -420,11 +420,11 @@ static double pk_label_rows(const pk_softmax *s, const pk_label *l, const double
                 pk_vector bent = {0};
                 for (ptrdiff_t a = b; a < R; a++)
                     bent += lower[a * R + b] * *(const pk_vector *)(l->moved + a * s->stride + g);
-                told += pk_sum(bent * bent) / (double)s->points;
+                quadratic += pk_sum(bent * bent) / (double)s->points;
             }
     for (ptrdiff_t i = 0; i < R * R; i++)
         lower[i] *= root;
-    return l->weight * (look.value + 0.5 * told);
+    return l->weight * (look.value + 0.5 * quadratic);
 }
 
 /* ---- triangles of all contrasts ------------------------------------------------------------------------- */
@@ -482,10 +482,10 @@ static void pk_append_label(double *T, double *panel, const double *x, const dou
 }
 
 /* Probabilities (K), averaged over Normal(mean, root root'). moved (R, stride). */
-static void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *told)
+static void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *expected)
 {
     ptrdiff_t K = s->classes, R = s->contrasts;
-    pk_turn_points(s, root, moved);
+    pk_rotate_points(s, root, moved);
     pk_vector *average = (pk_vector *)s->room, *shift = average + K, *shares = shift + K;
     double sum = 0.0, *eta = (double *)(shares + K);
     for (ptrdiff_t k = 0; k < K; k++) {
@@ -495,7 +495,7 @@ static void pk_expected_shares(const pk_softmax *s, const double *mean, const do
             eta[k] += s->basis[k * R + a] * mean[a];
     }
     for (ptrdiff_t g = 0; g < s->stride; g += PK_LANES) {
-        pk_vector counts = pk_share_of(s, g);
+        pk_vector counts = pk_point_weight(s, g);
         for (ptrdiff_t k = 0; k < K; k++) {
             shift[k] = (pk_vector){0};
             for (ptrdiff_t a = 0; a < R; a++)
@@ -505,7 +505,7 @@ static void pk_expected_shares(const pk_softmax *s, const double *mean, const do
             pk_vector most = (pk_vector){0} - INFINITY, total = {0};
             for (ptrdiff_t k = 0; k < K; k++) {
                 shares[k] = eta[k] + side * shift[k];
-                most = pk_larger(most, shares[k]);
+                most = pk_max(most, shares[k]);
             }
             for (ptrdiff_t k = 0; k < K; k++)
                 total += shares[k] = pk_exp_down(shares[k] - most);
@@ -515,9 +515,9 @@ static void pk_expected_shares(const pk_softmax *s, const double *mean, const do
         }
     }
     for (ptrdiff_t k = 0; k < K; k++)
-        sum += told[k] = pk_sum(average[k]);
+        sum += expected[k] = pk_sum(average[k]);
     for (ptrdiff_t k = 0; k < K; k++)
-        told[k] /= sum;
+        expected[k] /= sum;
 }
 
 #endif

@@ -49,7 +49,7 @@ PK_INLINE void pk_expire_rows(double *T, double *buffer, pk_window *window, ptrd
 
 /* The rotations of one step: the first row of each pair comes in (cosine, sine of a circle), the second
  * leaves (of a hyperbola). Returns 0 when one of them would lose digits. */
-PK_INLINE int pk_make_slides(const double *T, pk_flight *flight, ptrdiff_t step, ptrdiff_t from, ptrdiff_t to,
+PK_INLINE int pk_make_slides(const double *T, pk_pipeline *flight, ptrdiff_t step, ptrdiff_t from, ptrdiff_t to,
                              pk_shape shape)
 {
     pk_quad *cosine = (pk_quad *)(flight->cosine + step * PK_IN_FLIGHT);
@@ -81,7 +81,7 @@ PK_INLINE void pk_apply_slide(const double *cosine, const double *sine, double *
 
 /* PK_PAIRS rows from `first` come in, each predicted before; as many leave, each after its partner came.
  * Returns 0, with T spoilt, when digits would be lost. */
-PK_INLINE int pk_slide_together(double *T, pk_flight *flight, const pk_window *window, ptrdiff_t first, pk_shape shape,
+PK_INLINE int pk_slide_together(double *T, pk_pipeline *flight, const pk_window *window, ptrdiff_t first, pk_shape shape,
                                 const pk_before *before)
 {
     for (ptrdiff_t g = 0; g < PK_PAIRS; g++)
@@ -141,7 +141,7 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
                      const double *prior, ptrdiff_t oldest, ptrdiff_t start, const ptrdiff_t *leave,
                      pk_shape shape, const pk_before *before)
 {
-    pk_flight flight = pk_new_flight(flight_buffer, shape);
+    pk_pipeline flight = pk_new_pipeline(flight_buffer, shape);
     pk_window window = {rows, prior, oldest, 0};
     int deficient = pk_is_deficient(T, shape);
     for (ptrdiff_t i = start; i < rows->n;) {
@@ -158,7 +158,7 @@ static void pk_slide(double *T, double *buffer, double *flight_buffer, const pk_
         ptrdiff_t stop = i + PK_PAIRS < rows->n ? i + PK_PAIRS : rows->n;
         for (; i < stop; i++) {
             pk_expire_rows(T, buffer, &window, leave[i - start], i, shape);
-            pk_learn_plainly(T, flight_buffer, rows, i, shape, before);
+            pk_learn_row_by_rotations(T, flight_buffer, rows, i, shape, before);
         }
         deficient = pk_is_deficient(T, shape);
     }

@@ -8,7 +8,7 @@
 #define PK_LEAST_CURVATURE 1e-8
 
 /* Entries i.. of an array, or where there is none, `otherwise`. */
-PK_INLINE pk_vector pk_some(const double *array, ptrdiff_t i, double otherwise)
+PK_INLINE pk_vector pk_load_or_default(const double *array, ptrdiff_t i, double otherwise)
 {
     if (!array)
         return (pk_vector){0} + otherwise;
@@ -36,21 +36,21 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
 static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
                               const double *offsets, const double *weights, double *precision, double *target)
 {
-    double said = 0.0;
+    double squares = 0.0;
     ptrdiff_t i = 0;
     if (l->code == PK_LOGIT || l->code == PK_POISSON) {
         pk_vector all = {0};
         for (; i + PK_LANES <= n; i += PK_LANES) {
             pk_vector at = *(const pk_vector *)(eta + i), slope, curvature;
             pk_all_derivatives(l, *(const pk_vector *)(y + i), at, &slope, &curvature);
-            pk_vector size = pk_larger(curvature, PK_LEAST_CURVATURE * pk_abs(slope));
-            pk_vector weight = pk_some(weights, i, 1.0);
-            pk_vector step = slope / pk_larger(size, (pk_vector){0} + 1e-300);
+            pk_vector size = pk_max(curvature, PK_LEAST_CURVATURE * pk_abs(slope));
+            pk_vector weight = pk_load_or_default(weights, i, 1.0);
+            pk_vector step = slope / pk_max(size, (pk_vector){0} + 1e-300);
             *(pk_vector *)(precision + i) = weight * size;
-            *(pk_vector *)(target + i) = at + step - pk_some(offsets, i, 0.0);
+            *(pk_vector *)(target + i) = at + step - pk_load_or_default(offsets, i, 0.0);
             all += 0.5 * weight * slope * step;
         }
-        said = pk_sum(all);
+        squares = pk_sum(all);
     }
     for (; i < n; i++) {
         double slope, curvature, weight = weights ? weights[i] : 1.0;
@@ -59,9 +59,9 @@ static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double 
         double step = size > 0.0 ? slope / size : 0.0;
         precision[i] = weight * size;
         target[i] = eta[i] + step - (offsets ? offsets[i] : 0.0);
-        said += 0.5 * weight * slope * step;
+        squares += 0.5 * weight * slope * step;
     }
-    return said;
+    return squares;
 }
 
 /* Sum of weight log p(y | eta), but for what depends on y alone. */
@@ -76,11 +76,11 @@ static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double
             pk_vector at = *(const pk_vector *)(eta + i), label = *(const pk_vector *)(y + i), density;
             if (l->code == PK_LOGIT) {
                 pk_vector z = pk_choose(at, -at, label > 0.5);
-                density = -pk_larger(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
+                density = -pk_max(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
             } else {
                 density = label * at - pk_exp_any(at);
             }
-            all += density * pk_some(weights, i, 1.0);
+            all += density * pk_load_or_default(weights, i, 1.0);
         }
         total = pk_sum(all);
     }

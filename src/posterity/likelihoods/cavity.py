@@ -32,7 +32,7 @@ class Cavity:
         added = np.where(open_, 1.0 / vague, 0.0)
         return cls(mean, filled, added, np.zeros(len(y), dtype=bool))
 
-    def completed(self, precision: Array, target: Array, log_normalizer: Array) -> Sites:
+    def with_log_normalizers(self, precision: Array, target: Array, log_normalizer: Array) -> Sites:
         """Sites that also tell what was put in; flat predictions have log density 0."""
         total = precision + self.added
         with np.errstate(invalid="ignore", divide="ignore"):

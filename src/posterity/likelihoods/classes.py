@@ -74,11 +74,11 @@ class Bernoulli(Likelihood):
             curvature = np.where(far, 1.0, np.clip(ratio * (ratio + signed), 0.0, 1.0))
         return sign * ratio, curvature
 
-    def expected(self, eta: Array) -> Array:
+    def mean(self, eta: Array) -> Array:
         """The probability of 1."""
         return np.asarray(expit(eta) if self.link == "logit" else ndtr(eta))
 
-    def eta_of(self, mean: Array) -> Array:
+    def link_function(self, mean: Array) -> Array:
         """Log odds, or the normal quantile."""
         return np.asarray(logit(mean) if self.link == "logit" else ndtri(mean))
 

@@ -61,11 +61,11 @@ class Poisson(Likelihood):
         """Where to begin: the count's own log rate, drawn to the mean (as GLMs are fitted)."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
 
-    def expected(self, eta: Array) -> Array:
+    def mean(self, eta: Array) -> Array:
         """The rate exp(eta)."""
         return _rate(eta)
 
-    def eta_of(self, mean: Array) -> Array:
+    def link_function(self, mean: Array) -> Array:
         """The log of the rate."""
         return np.asarray(np.log(mean))
 
@@ -130,11 +130,11 @@ class NegativeBinomial(Likelihood):
         """Where to begin: the count's own log rate, drawn to the mean."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
 
-    def expected(self, eta: Array) -> Array:
+    def mean(self, eta: Array) -> Array:
         """The rate exp(eta)."""
         return _rate(eta)
 
-    def eta_of(self, mean: Array) -> Array:
+    def link_function(self, mean: Array) -> Array:
         """The log of the rate."""
         return np.asarray(np.log(mean))
 

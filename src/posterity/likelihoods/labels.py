@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.mixing import mix_logs, way_to_mix
+from posterity.distributions.mixing import get_mixer, mix_logs
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """A label 0 or 1 in each row, by the logs of both probabilities, which keeps their digits.
+    """Predictive distributions of labels 0 and 1, stored as logs of both probabilities.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Labels:
         return (uniform < self.mean()).astype(np.float64)
 
 
-@way_to_mix.register
+@get_mixer.register
 def _mix_labels(first: Labels, parts: Sequence[Any], weights: Array) -> Labels:
     yes = mix_logs([one.log_yes for one in parts], weights)
     return Labels(yes, mix_logs([one.log_no for one in parts], weights))

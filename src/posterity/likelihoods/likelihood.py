@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ Array = NDArray[np.float64]
 # Variance given to eta where nothing is known of it: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
 VAGUE_VARIANCE = 100.0
+FORMER_NAMES = {"observed": "distribution", "expected": "mean", "eta_of": "link_function"}
 # Of eta, for differences: rounding and what five points leave out are then about as small.
 STEP = 1e-2
 # Where the eta of a mean is looked for, and how often that is halved.
@@ -28,15 +30,16 @@ class Kernel(NamedTuple):
 
 
 class Likelihood:
-    """What is observed of a row, given its linear predictor eta = x . coef (+ intercept + offset).
+    """Distribution of a target given its linear predictor eta = x . coef (+ intercept + offset).
 
-    To write your own, derive a frozen dataclass and define :meth:`observed`: the distribution of a
-    target, given eta. All else then follows by quadrature and by differences. For speed and digits
-    define :meth:`log_density`, :meth:`derivatives` and :meth:`predictive`, too; each broadcasts,
-    and must not warn. With these three :meth:`observed` is not needed.
+    To write your own, derive a frozen dataclass and define :meth:`distribution`, which returns the
+    distribution of a target given eta. Everything else then follows by quadrature and differences.
+    For more speed and precision, also define :meth:`log_density`, :meth:`derivatives` and
+    :meth:`predictive`; each must broadcast, and must not warn. With these three,
+    :meth:`distribution` is not needed.
 
-    Eta should be scaled so that a change by 1 matters: a log rate, log odds, a location in units of
-    the noise.
+    Scale eta so that a change of 1 is substantial, as it is for log rates, log odds and locations
+    in units of the noise.
 
     Examples
     --------
@@ -48,7 +51,7 @@ class Likelihood:
     >>> from posterity import BayesianGeneralizedLinear
     >>> @dataclass(frozen=True)
     ... class Waiting(Likelihood):
-    ...     def observed(self, eta):
+    ...     def distribution(self, eta):
     ...         return stats.expon(scale=np.exp(eta))
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 1))
@@ -88,20 +91,39 @@ class Likelihood:
         """How the kernel knows a built-in likelihood; None of any other."""
         return None
 
-    def observed(self, eta: Array) -> Any:
-        """Distribution of a target given eta, as SciPy's frozen ones: ``stats.expon(scale=...)``.
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for former, name in FORMER_NAMES.items():
+            if former in cls.__dict__:
+                warnings.warn(
+                    f"{cls.__name__} defines {former}, which is called {name} now",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+                setattr(cls, name, cls.__dict__[former])
 
-        Of ``logpdf`` (or ``logpmf`` of whole numbers), ``cdf``, ``ppf``, ``mean``, ``var`` and
-        ``rvs`` each is used for what it tells.
+    if not TYPE_CHECKING:  # or else any attribute would pass the checks of types
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in FORMER_NAMES:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(f"{name} is called {FORMER_NAMES[name]} now", FutureWarning, stacklevel=2)
+            return getattr(self, FORMER_NAMES[name])
+
+    def distribution(self, eta: Array) -> Any:
+        """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
+
+        It needs the methods ``logpdf`` (or ``logpmf`` for whole numbers), ``cdf``, ``ppf``,
+        ``mean``, ``var`` and ``rvs``.
         """
         raise NotImplementedError(
             f"{type(self).__name__} defines no distribution of the target: define "
-            "observed(self, eta), which returns it, or log_density, derivatives and predictive"
+            "distribution(self, eta), which returns it, or log_density, derivatives and predictive"
         )
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """log p(y | eta)."""
-        density = self.observed(eta)
+        density = self.distribution(eta)
         log_density = getattr(density, "logpmf", None) or density.logpdf
         return np.asarray(log_density(y))
 
@@ -120,18 +142,18 @@ class Likelihood:
         known = np.isfinite(slope) & np.isfinite(curvature)
         return np.where(known, slope, 0.0), np.where(known, curvature, 0.0)
 
-    def expected(self, eta: Array) -> Array:
+    def mean(self, eta: Array) -> Array:
         """Mean of a target given eta."""
         return np.asarray(self.predictive(eta, np.zeros_like(eta)).mean())
 
-    def eta_of(self, mean: Array) -> Array:
-        """The eta whose target has this mean: the inverse of :meth:`expected`, where that rises."""
+    def link_function(self, mean: Array) -> Array:
+        """The eta whose target has this mean: the inverse of :meth:`mean`, where that increases."""
         if self.is_noise:
-            return np.asarray(mean - self.expected(np.zeros(np.shape(mean))))
+            return np.asarray(mean - self.mean(np.zeros(np.shape(mean))))
         low, high = (np.full(np.shape(mean), end) for end in (-FARTHEST, FARTHEST))
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            below = self.expected(middle) < mean
+            below = self.mean(middle) < mean
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return 0.5 * (low + high)
 

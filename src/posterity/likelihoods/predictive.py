@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.any_mixture import solved_quantile
-from posterity.distributions.mixing import match_column_moments, way_to_match
+from posterity.distributions.mixing import get_matcher, match_column_moments
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.likelihoods.sites import moment_sites
 
@@ -32,16 +32,16 @@ CLOSE = 1e-12
 
 
 class Predictive(RowDistribution):
-    """A target under any likelihood, where eta ~ Normal(mean, variance): one a row.
+    """Predictive distributions under any likelihood, where eta ~ Normal(mean, variance).
 
-    By quadrature over eta, of what ``likelihood.observed(eta)`` says: the log density as moments
+    By quadrature of ``likelihood.distribution(eta)`` over eta: the log density as moments
     are matched, the rest by 113 nodes. Quantiles are solved for; the CRPS is that of an ensemble of
     quantiles, to about three digits.
 
     Parameters
     ----------
     likelihood : Likelihood
-        With ``observed``.
+        One that defines ``distribution``.
     eta_mean, eta_variance : (n,) arrays
         What is believed of eta; an infinite variance is a flat row.
 
@@ -53,7 +53,7 @@ class Predictive(RowDistribution):
     >>> from posterity.likelihoods import Likelihood
     >>> @dataclass(frozen=True)
     ... class Waiting(Likelihood):
-    ...     def observed(self, eta):
+    ...     def distribution(self, eta):
     ...         return stats.expon(scale=np.exp(eta))
     >>> predictive = Predictive(Waiting(), np.array([0.0, 1.0]), np.array([0.0, 0.25]))
     >>> predictive.mean().round(4), predictive.std().round(4)
@@ -98,7 +98,7 @@ class Predictive(RowDistribution):
 
     def _var(self) -> Array:
         def spread(_: Array, mean: Array, std: Array) -> Array:
-            observed = self.likelihood.observed(mean + std * NODES)
+            observed = self.likelihood.distribution(mean + std * NODES)
             # Where there is no mean, there is no variance, either.
             both = observed.var(), observed.mean()
             within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
@@ -132,7 +132,7 @@ class Predictive(RowDistribution):
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         eta = self.eta_mean + np.sqrt(self.eta_variance) * rng.standard_normal(size)
         return np.asarray(
-            self.likelihood.observed(eta).rvs(size=size, random_state=rng), dtype=np.float64
+            self.likelihood.distribution(eta).rvs(size=size, random_state=rng), dtype=np.float64
         )
 
     # ---- inner ----
@@ -155,7 +155,7 @@ class Predictive(RowDistribution):
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
         """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
         values = np.broadcast_to(
-            of(self.likelihood.observed(mean + std * NODES)), (len(NODES), len(mean))
+            of(self.likelihood.distribution(mean + std * NODES)), (len(NODES), len(mean))
         )
         return np.asarray(np.sum(SHARES * values, axis=0))
 
@@ -164,7 +164,7 @@ class Predictive(RowDistribution):
 
     def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
         """Least target whose probability is at least q, by bisection."""
-        observed = self.likelihood.observed(mean + std * NODES)
+        observed = self.likelihood.distribution(mean + std * NODES)
         ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
         return solved_quantile(
@@ -173,7 +173,7 @@ class Predictive(RowDistribution):
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:
         """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
-        observed = self.likelihood.observed((mean + std * SCORE_NODES)[:, None])
+        observed = self.likelihood.distribution((mean + std * SCORE_NODES)[:, None])
         members = np.broadcast_to(
             observed.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
         ).reshape(-1, len(mean))
@@ -187,7 +187,7 @@ class Predictive(RowDistribution):
 
 
 class PredictiveCounts(Predictive):
-    """The same for whole numbers.
+    """Predictive distributions of whole numbers under any likelihood.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class PredictiveCounts(Predictive):
     >>> @dataclass(frozen=True)
     ... class Trials(Likelihood):
     ...     n: int
-    ...     def observed(self, eta):
+    ...     def distribution(self, eta):
     ...         return stats.binom(self.n, 1.0 / (1.0 + np.exp(-eta)))
     >>> predictive = PredictiveCounts(Trials(10), np.zeros(1), np.ones(1))
     >>> predictive.pmf([5]).round(4), predictive.interval(0.9)
@@ -218,13 +218,13 @@ class PredictiveCounts(Predictive):
 
 
 def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> Predictive:
-    """Predictions under a likelihood that says what is observed."""
-    counts = hasattr(likelihood.observed(np.zeros(1)), "logpmf")
+    """Predictions under a likelihood that defines ``distribution``."""
+    counts = hasattr(likelihood.distribution(np.zeros(1)), "logpmf")
     kind = PredictiveCounts if counts else Predictive
     return kind(likelihood, eta_mean, eta_variance)
 
 
-@way_to_match.register
+@get_matcher.register
 def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
     """Under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Sites:
-    """What observations say of their eta, as Gaussian rows.
+    """Gaussian approximations of the likelihoods of observations, as functions of their eta.
 
     Each stands for the likelihood up to a constant: exp(-precision (eta - target)^2 / 2).
 

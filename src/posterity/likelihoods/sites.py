@@ -32,7 +32,7 @@ def laplace_sites(
     variance: ArrayLike,
     weights: ArrayLike | None = None,
 ) -> Sites:
-    """Sites by Laplace's method: where likelihood times Gaussian is largest, and its curvature.
+    """Find sites by Laplace's method, at the mode of likelihood times Gaussian.
 
     Parameters
     ----------
@@ -86,7 +86,9 @@ def laplace_sites(
         )
     informative = (weights > 0.0) & (cavity.variance > 0.0)
     precision, target = np.where(informative, precision, 0.0), np.where(informative, target, mode)
-    return cavity.completed(precision, target, np.where(weights > 0.0, log_normalizer, 0.0))
+    return cavity.with_log_normalizers(
+        precision, target, np.where(weights > 0.0, log_normalizer, 0.0)
+    )
 
 
 @cache
@@ -104,7 +106,7 @@ def moment_sites(
     weights: ArrayLike | None = None,
     n_nodes: int = 16,
 ) -> Sites:
-    """Sites that give the Gaussian the mean and the variance of the true posterior of eta.
+    """Find sites that give the Gaussian the mean and variance of the true posterior of eta.
 
     This is assumed-density filtering (Opper 1998), and with sites that are revisited expectation
     propagation (Minka 2001).
@@ -149,7 +151,7 @@ def moment_sites(
     matched = _match_site(cavity.mean, cavity.variance, weights, *found)
     if likelihood.is_noise and not likelihood.kinked and exact is not None:
         matched = _near(y, cavity.mean, cavity.variance, found, matched)
-    return cavity.completed(*matched)
+    return cavity.with_log_normalizers(*matched)
 
 
 def _match_site(

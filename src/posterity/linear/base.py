@@ -97,7 +97,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
 
     def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
-        """Table of what was learned: a pandas data frame, with a row for each coefficient.
+        """Table of the coefficients: a pandas data frame with a row for each.
 
         A feature that has not varied in any row yet has an infinite standard deviation.
 
@@ -270,7 +270,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             self.basis_ = other.basis_
         self._start()
 
-    def _begun_from(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
+    def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._copy_unfitted()
         if y is not None and self.takes_targets:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.inputs import read_points
-from posterity.linear.named import as_read
+from posterity.linear.named import wrap_read_rows
 
 Array = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ def _effects(
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
     if model._expects_eta:
-        rows = [model._prepare_rows(as_read(model, X), None)[0] for X in (low, high)]
+        rows = [model._prepare_rows(wrap_read_rows(model, X), None)[0] for X in (low, high)]
         change = (rows[1] - rows[0]).mean(axis=0)[None]
         joint = model.posterior_
         each = getattr(joint, "each", (joint,))
@@ -151,7 +151,9 @@ def mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any
     for start in range(0, n, step):
         some = slice(start, start + step)
         given = {name: value[some] if np.ndim(value) else value for name, value in how.items()}
-        total = total + model.sample_mean(as_read(model, X[some]), size, seed, **given).sum(axis=1)
+        total = total + model.sample_mean(wrap_read_rows(model, X[some]), size, seed, **given).sum(
+            axis=1
+        )
     return np.asarray(total / n)
 
 

@@ -52,7 +52,7 @@ class LinearEstimator(LinearReader):
         *,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows.
+        """Learn these rows, starting from the prior.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class LinearEstimator(LinearReader):
         >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
         array([2.])
         """
-        self._learned("fit", (X, y, sample_weight), times)
+        self._learn_rows("fit", (X, y, sample_weight), times)
         return self
 
     def partial_fit(
@@ -99,7 +99,7 @@ class LinearEstimator(LinearReader):
         >>> model.partial_fit([[0], [1]], [1, 3]).partial_fit([[2]], [5]).coef_
         array([2.])
         """
-        self._learned("append", (X, y, sample_weight), times)
+        self._learn_rows("append", (X, y, sample_weight), times)
         return self
 
     def predict_then_learn(
@@ -123,7 +123,7 @@ class LinearEstimator(LinearReader):
         >>> model.predict_then_learn([[1.0], [1.0]], [2.0, 2.0]).mean()
         array([0., 1.])
         """
-        return self._learned("predict_then_learn", (X, y, sample_weight), times)
+        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times)
 
     def learn_one(
         self,
@@ -132,7 +132,7 @@ class LinearEstimator(LinearReader):
         weight: float = 1.0,
         time: float | None = None,
     ) -> Self:
-        """Learn one row: the lean path, a microsecond or two a call.
+        """Learn one row, in a microsecond or two.
 
         Lean without times, in every way to forget (Adaptive and Changepoint take some ten times as
         long); of several targets where old rows are discounted, at most. Else as
@@ -194,7 +194,7 @@ class LinearEstimator(LinearReader):
         >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
         [1.5, 11.8]
         """
-        model = self if self._posterior_or_none is not None else self._begun_from(x, y)
+        model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
         weights = None if weight == 1.0 else [weight]
         predictive = model.predict_then_learn(model._row(x), [y], weights, **how)
         if model is not self:
@@ -203,7 +203,7 @@ class LinearEstimator(LinearReader):
 
     @all_or_nothing
     def merge(self, other: Self) -> Self:
-        """Learn all that ``other`` has learned; the prior they share counts once.
+        """Learn all that ``other`` has learned; the prior counts once.
 
         Exact for Gaussian rows. Of other likelihoods the Gaussian rows that stand for the
         observations of both are added up: had these come to one model, they would have been found
@@ -276,7 +276,7 @@ class LinearEstimator(LinearReader):
 
     # ---- what an estimator says in its own words -------------------------------------------------
 
-    def _tell(self, way: Way, rows: Rows) -> Any:
+    def _update_posterior(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
         if lacks_targets(self, rows.y):
             if way == "fit":
@@ -296,7 +296,7 @@ class LinearEstimator(LinearReader):
     # ---- inner -----------------------------------------------------------------------------------
 
     @all_or_nothing
-    def _learned(
+    def _learn_rows(
         self,
         way: Way,
         rows: tuple[Any, Any, ArrayLike | None],
@@ -340,13 +340,13 @@ class LinearEstimator(LinearReader):
         """Have the posterior learn rows of features; says which values can't be learned."""
         with name_bad_rows(self, rows.X, rows.y):
             if self.basis is None:
-                return self._tell(way, rows)
-            return self._tell(way, replace(rows, X=self._columns(rows.X)))
+                return self._update_posterior(way, rows)
+            return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))
 
     @all_or_nothing
     def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
         """Learn the first row."""
-        learner = self if self._posterior_or_none is not None else self._begun_from(x, y)
+        learner = self if self._posterior_or_none is not None else self._make_from_row(x, y)
         learner.learn_one(x, y, weight, time)
         return self if learner is self else self._take_over(learner)
 

@@ -38,7 +38,7 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
     elif hasattr(X, "get_columns"):
         found = (column.to_numpy() for column in X.get_columns())
     elif hasattr(X, "items") and hasattr(X, "iloc"):
-        found = (_of_pandas(column) for _, column in X.items())
+        found = (_convert_pandas(column) for _, column in X.items())
     else:
         return None
     columns = []
@@ -71,7 +71,7 @@ def _together(columns: list[NDArray[Any]]) -> Array | Columns:
     return Columns(tuple(columns))
 
 
-def _of_pandas(column: Any) -> NDArray[Any] | None:
+def _convert_pandas(column: Any) -> NDArray[Any] | None:
     """A column of a data frame; None unless it has numbers."""
     dtype = column.dtype
     if getattr(dtype, "kind", "O") not in "fiub":

@@ -167,7 +167,10 @@ def _is_plain(values: Any, ndim: int) -> bool:
 def refuse_no_weight(sample_weight: ArrayLike | None) -> None:
     """Raise ``ValueError`` where all weights are zero."""
     if sample_weight is not None and not np.asarray(sample_weight).any():
-        raise ValueError("every sample_weight is zero: there is nothing to fit")
+        raise ValueError(
+            "every sample_weight is zero, so there is nothing to fit: give at least one row "
+            "a positive weight"
+        )
 
 
 def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:

@@ -31,7 +31,7 @@ class NamedRows:
         return self.values
 
 
-def as_read(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
+def wrap_read_rows(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
     """Rows that were read already, as the methods of ``model`` take them."""
     names = getattr(model, "feature_names_in_", None)
     return X if names is None else NamedRows(np.ascontiguousarray(X), tuple(names))

@@ -12,7 +12,7 @@ from posterity.distributions.row_distribution import RowDistribution
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, share_explained
 from posterity.linear.inputs import read_points
-from posterity.linear.named import as_read
+from posterity.linear.named import wrap_read_rows
 from posterity.linear.targets import target_row
 from posterity.other_names import accept_other_names
 
@@ -41,7 +41,7 @@ class LinearReader(LinearModel):
         try:
             predict = self._predict_lean
         except AttributeError:
-            model = self if self._posterior_or_none is not None else self._begun_from(x)
+            model = self if self._posterior_or_none is not None else self._make_from_row(x)
             if not model._predicts_lean:
                 reader = model.__dict__.get("_row_path") or model._reader()
                 values = model._posterior.predict_mean_ahead(model._columns(reader.values(x)))
@@ -67,7 +67,7 @@ class LinearReader(LinearModel):
         >>> round(float(model.predict_distribution_one({"age": 1.0}).std()), 4)
         1.2247
         """
-        return asked(self, self._row(x), "observation", how)[0]
+        return predict_as_asked(self, self._row(x), "observation", how)[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95, **how: Any
@@ -111,7 +111,7 @@ class LinearReader(LinearModel):
         return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
-        """Distribution of the expected target at ``X`` (n, m): what is not known of it, no noise.
+        """Posterior distribution of the expected target at ``X`` (n, m), without noise.
 
         New observations vary more: see ``predict_distribution``, whose mean is the same.
 
@@ -159,7 +159,7 @@ class LinearReader(LinearModel):
         rng: int | np.random.Generator | None = 0,
         **how: Any,
     ) -> Any:
-        """Mean change of the expected target when one feature changes, the others as they are.
+        """Mean change of the expected target when one feature changes and the others stay the same.
 
         In units of the target: of labels the change of the probability, of counts that of the
         expected count, through whatever basis there is. Also known as average marginal effects.
@@ -213,7 +213,7 @@ class LinearReader(LinearModel):
     def sample_r2(
         self, X: Any, size: int = 1000, rng: int | np.random.Generator | None = None, **how: Any
     ) -> Array:
-        """Draws (size,) of the share of the targets' variance at ``X`` that is explained.
+        """Draw the explained share of the targets' variance at ``X``, Bayesian R^2: (size,).
 
         Bayesian R^2 (Gelman, Goodrich, Gabry and Vehtari 2019): for each draw of the coefficients
         and the noise, the variance of the expected targets over that plus the mean variance of
@@ -313,7 +313,7 @@ class LinearReader(LinearModel):
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """One row, as methods that take many read it."""
         self._posterior  # noqa: B018 - not fitted comes first
-        return as_read(self, self._path.values(x))
+        return wrap_read_rows(self, self._path.values(x))
 
     @property
     def _predicts_lean(self) -> bool:
@@ -321,7 +321,7 @@ class LinearReader(LinearModel):
         return self.basis is None and self._posterior.predicts_lean
 
 
-def asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+def predict_as_asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
     """Distributions of new observations at ``X``, or of their means."""
     if of == "observation":
         return model.predict_distribution(X, **how)

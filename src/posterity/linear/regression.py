@@ -27,7 +27,7 @@ from posterity.linear.inputs import (
 )
 from posterity.linear.leaving_out import leave_one_out
 from posterity.linear.matrices import block_starts, check_matrix, check_width
-from posterity.linear.reader import asked
+from posterity.linear.reader import predict_as_asked
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.transaction import all_or_nothing
 
@@ -37,63 +37,63 @@ Array = NDArray[np.float64]
 class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     """Linear regression with a Gaussian prior, exact and online.
 
-    ``y = intercept + x . coef + noise``. What the model knows is a triangle of p (p + 1) / 2
-    numbers, never the rows: learning a row costs O(p^2), and learning rows one by one, in
-    batches, at once, or in models that are merged gives the same posterior to rounding.
+    ``y = intercept + x . coef + noise``. The model stores a triangle of p (p + 1) / 2 numbers
+    instead of the rows. Learning a row costs O(p^2). Rows learned one by one, in batches, at once,
+    or in models that are merged give the same posterior to rounding.
 
     Parameters
     ----------
     prior_mean : float, (m,) array or dict, default 0.0
-        Prior mean of the coefficients; a dict has it by feature name, and 0 for all others.
+        Prior mean of the coefficients. A dict gives it by feature name; all others have 0.
     prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
-        Prior precision of the coefficients. "auto" learns one scale for all from the evidence, on
-        features of unit variance, so that no unit matters, and integrates over what the data leave
-        open of it (:class:`posterity.evidence.Integrated`); "ard" learns one for each feature, a
-        few of which are strong (:class:`posterity.evidence.Relevance`); other strategies are in
-        :mod:`posterity.evidence`. Or it is given: a number for all, one each, or a full positive
-        semi-definite matrix; 0.0 is a flat prior (ordinary least squares). Given with
-        ``noise_precision`` known it is the precision of the coefficients themselves (Bishop's
-        alpha, in 1 / coefficient units squared); with the noise learned it is relative to the
-        noise's: ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``. A dict has it by
-        feature name, ``{"price": 4.0}``, and 0.0, flat, for all others.
+        Prior precision of the coefficients. "auto" learns one scale for all of them from the
+        evidence, relative to the variance of each feature, and integrates over the remaining
+        uncertainty (:class:`posterity.evidence.Integrated`). "ard" learns one precision for each
+        feature (:class:`posterity.evidence.Relevance`). Other strategies are in
+        :mod:`posterity.evidence`. You can also give a number for all, one for each, or a positive
+        semi-definite matrix; 0.0 is a flat prior (ordinary least squares). If ``noise_precision``
+        is given, this is the precision of the coefficients themselves (Bishop's alpha, in
+        1 / coefficient units squared). If the noise is learned, it is relative to the noise:
+        ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``. A dict gives it by feature
+        name, as in ``{"price": 4.0}``; all others have a flat prior, 0.0.
     prior : dict of posterity.distributions.Normal, optional
-        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``: mean and standard
-        deviation of the coefficient itself, so ``noise_precision`` must be given. Features that are
-        not named have a flat prior, and so has the intercept, whose name is "intercept".
+        Prior mean and standard deviation by feature name, as in ``{"price": Normal(-1.0, 0.5)}``.
+        They describe the coefficient itself, so ``noise_precision`` must be given. Features that
+        are not named have a flat prior. The intercept is called "intercept".
     noise_precision : float, optional
-        1 / variance of the noise, in 1 / target units squared. None: learned, and predictions
-        are Student-t; a number: known, and predictions are normal.
+        1 / variance of the noise, in 1 / target units squared. With None it is learned, and
+        predictions are Student-t. With a number it is known, and predictions are normal.
     noise_prior : (float, float), default (0.0, 0.0)
         Shape and rate of the Gamma prior of a learned noise precision. (0, 0) is the scale-free
         p(sigma^2) = 1 / sigma^2.
     noise : "constant" or "linear", default "constant"
-        "linear": the log of the noise's variance is linear in the features, too (in the functions
-        of them, with a ``basis``), and learned beside the coefficients, with a prior of its own
-        that is learned. Noise that does not depend on the features is then found to be constant.
+        With "linear", the log of the noise's variance is linear in the features, or in the
+        functions of a ``basis``. It is learned together with the coefficients, under a learned
+        prior of its own, which finds noise to be constant if it does not depend on the features.
     fit_intercept : bool, default True
-        Whether to learn an intercept; its prior is flat unless it is named.
+        Whether to learn an intercept. Its prior is flat unless ``prior`` names it.
     basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
-        Functions of the features to be linear in: curves. "auto" is
-        :class:`posterity.basis.AutoBasis`, for whatever function of several features it is. A
-        mapping has one for each column, as in ``{"hour": Fourier(period=24.0)}``, and leaves the
-        others straight. It is fitted once, to the first batch, as ``basis_``; ``coef_`` then has
-        one number for each function. One that brings a prior, as
-        :class:`posterity.basis.HilbertSpaceGP` does, has the evidence choose its length scale too;
-        a single number as ``prior_precision`` multiplies that prior's.
+        Functions of the features that take the place of the features, to fit curves. "auto" is
+        :class:`posterity.basis.AutoBasis`, a general function of several features. A mapping
+        gives a basis to single columns, as in ``{"hour": Fourier(period=24.0)}``; all others
+        remain linear. The basis is fitted once, to the first batch, as ``basis_``, and ``coef_``
+        has one number for each function. For a basis with a prior of its own, such as
+        :class:`posterity.basis.HilbertSpaceGP`, the evidence also chooses its length scale, and a
+        number given as ``prior_precision`` multiplies the precisions of that prior.
     forgetting : strategy from posterity.forgetting, optional
-        How old rows lose their say; None: never.
+        How old rows lose weight. None: they never do.
 
     Attributes
     ----------
     coef_ : (m,) array
-        Posterior mean of the coefficients; (q, m) where y came with q columns.
+        Posterior mean of the coefficients; (q, m) if y has q columns.
     intercept_ : float
-        Posterior mean of the intercept; (q,) where y came with columns.
+        Posterior mean of the intercept; (q,) if y has q columns.
     n_targets_, target_names_ : int, (q,) array
-        Where y came with columns: how many, and their names, if they had any.
+        If y has columns: their number, and their names if they have any.
     posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
-        Joint posterior of [intercept, coefficients] (the intercept only if there is one). A mixture
-        where the prior is learned, and more than one precision is probable.
+        Joint posterior of [intercept, coefficients] (the intercept only if there is one). It is a
+        mixture if the prior is learned and more than one precision is probable.
     noise_precision_ : float
         The known noise precision, or the posterior mean of the learned one; none with
         ``noise="linear"``.
@@ -102,16 +102,16 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     noise_intercept_ : float
         With ``noise="linear"`` only: that log where all features are 0.
     prior_precision_ : float or array
-        The prior precision in use; where it is learned, one for each feature.
+        The prior precision in use; if it is learned, one for each feature.
     log_evidence_ : float
-        log p(y | X), the score of the model as a whole. With proper priors (up to the flat
+        log p(y | X), the marginal likelihood of the model. With proper priors (except for the flat
         intercept) it is the sum of the log predictive densities of the rows as they came.
     n_observations_ : float
         Sum of the weights of the rows learned.
     n_effective_ : float
-        The same after forgetting; equal while nothing is forgotten.
+        Sum of the weights after forgetting; the same if nothing is forgotten.
     forgotten_ : float
-        The difference of the two: what forgetting has taken away so far.
+        Difference of the two: the total weight forgotten so far.
     change_probability_, changes_ : arrays
         With :class:`posterity.forgetting.Changepoint` only: probability of a change right before
         each row of the last call, and the rows where changes were found.
@@ -120,20 +120,20 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
 
     Notes
     -----
-    Targets that come as columns, y (n, q), are learned in one triangle of p + q columns. Each is
-    predicted as by a model of its own, and ``predict_distribution`` gives the joint distribution of
-    all (:class:`posterity.distributions.JointPrediction`); the page "Many targets" has formulas.
+    Several targets, y (n, q), are learned in one triangle of p + q columns. Each is predicted as by
+    a model of its own, and ``predict_distribution`` gives the joint distribution of all
+    (:class:`posterity.distributions.JointPrediction`). The page "Many targets" has formulas.
 
-    Weight w is the row w times: in the coefficients, the counts and the degrees of freedom.
-    Every method that learns checks everything first: a call that raises leaves the model as it
+    A row of weight w counts as w rows in the coefficients, the counts and the degrees of freedom.
+    Every method that learns checks its arguments first: a call that raises leaves the model as it
     was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
     3.49-3.59, and Gelman et al. (2013), section 14.2.
 
     With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
-    finds both in turns, squared errors corrected for leverage (Smyth and Verbyla 1999). Rows of a
-    stream weigh what was known of their noise when they came: rows and ``fit`` then agree to about
-    half a standard error, and a row is unlearned with the weight it would have today. A given
-    ``prior_precision`` is relative to the noise of the average row.
+    finds both in turns, with squared errors corrected for leverage (Smyth and Verbyla 1999). Rows
+    of a stream are weighted by the noise that was expected when they came, so a stream and ``fit``
+    agree to about half a standard error. A row is unlearned with the weight it would have today. A
+    given ``prior_precision`` is relative to the noise of the average row.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
             each = (self._project(*pair, rows, 0.0) for pair in pairs)
             return np.stack([interval_ends(one, level) for one in each], axis=1)
-        return interval_ends(asked(self, X, of, {}), level)
+        return interval_ends(predict_as_asked(self, X, of, {}), level)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:
         """Distribution of each row's target given all other rows, in closed form.
@@ -310,7 +310,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         return (means, variances) if several else (means[..., 0], variances[..., 0])
 
     @all_or_nothing
-    def _learned(
+    def _learn_rows(
         self,
         way: Way,
         rows: tuple[Any, Any, ArrayLike | None],
@@ -321,7 +321,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         X, y, sample_weight = rows
         plain = self.basis is None and self.noise == "constant" and way != "predict_then_learn"
         if not (plain and issparse(X) and len(block_starts(X)) > 1):
-            return super()._learned(way, rows, times, added)
+            return super()._learn_rows(way, rows, times, added)
         check_width(X)
         X = check_matrix(X)
         n = X.shape[0]
@@ -334,7 +334,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             some = slice(start, stop)
             part = X[some], y[some], None if weights is None else weights[some]
             when = None if times is None else np.asarray(times)[some]
-            super()._learned("append" if begun else "fit", part, when, added)
+            super()._learn_rows("append" if begun else "fit", part, when, added)
             begun = True
         return None
 

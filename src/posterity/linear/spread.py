@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from posterity import evidence
-from posterity.evidence.bounded import ReachingScales
+from posterity.evidence.bounded import RareFeatureScales
 from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
@@ -58,7 +58,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
     spread: Any = make_noise_posterior(inner)
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
-    spread.inner.state.scales = ReachingScales.before_data(len(inner.mean))
+    spread.inner.state.scales = RareFeatureScales.before_data(len(inner.mean))
     if isinstance(forgetting, Changepoint):
         return forgetting.begin(HeteroscedasticPosterior.wrap(fresh, spread))
     mean = fresh if forgetting is None else forgetting.begin(fresh)

@@ -40,7 +40,9 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
     try:
         columns = np.ascontiguousarray(y, dtype=np.float64)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"y has a value that is not a number: {error}") from error
+        raise ValueError(
+            f"y has a value that is not a number ({error}): convert y to numbers"
+        ) from error
     count = columns.shape[1]
     if reset:
         set_targets(model, count, names)

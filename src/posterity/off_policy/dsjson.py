@@ -92,7 +92,8 @@ def decisions_in(path: str) -> Iterator[dict[str, Any]]:
                 row = _decision(record) if "_label_cost" in record else None
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise TableError(
-                    f"{path}, line {number} is not a dsjson decision: {error!r}"
+                    f"{path}, line {number} is not a dsjson decision ({error!r}): correct "
+                    "or remove that line"
                 ) from error
             if row is not None:
                 yield {**row, "id": row["id"] or f"line {number}"}

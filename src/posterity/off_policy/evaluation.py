@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import by_folds, progressively, without_model
+from posterity.off_policy.expectations import by_folds, predict_before_learning, without_model
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
@@ -19,9 +19,9 @@ from posterity.off_policy.sums import (
     METHODS,
     WITHOUT_MODEL,
     WITHOUT_PROPENSITIES,
-    Estimated,
+    EstimatorSums,
     Sums,
-    sums_of,
+    choose_estimator,
 )
 from posterity.off_policy.support import TOLERATED, RewardSpread, Support, SupportSums
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
@@ -35,7 +35,7 @@ _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _How:
+class _EvaluationSettings:
     """Settings of an evaluation."""
 
     methods: tuple[str, ...]
@@ -128,7 +128,7 @@ def evaluate(
             f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
             "a table"
         )
-    how = _How(
+    how = _EvaluationSettings(
         methods=_read_names(methods),
         level=level,
         anytime=anytime,
@@ -143,7 +143,7 @@ def evaluate(
     if not policies:
         raise ValueError("there are no policies: give at least one")
     tallies = {
-        name: _Tally(target_of(policy, log.arms, log.feature_names), how, log)
+        name: _PolicySums(target_of(policy, log.arms, log.feature_names), how, log)
         for name, policy in policies.items()
     }
     rows = 0
@@ -169,18 +169,18 @@ def _predict_rewards(
     if WITHOUT_MODEL.issuperset(methods):
         return without_model(log)
     if folds is None:
-        return progressively(log, model, len(log.arms))
+        return predict_before_learning(log, model, len(log.arms))
     if folds < 2:
         raise ValueError(f"folds is {folds}: it must be at least 2, or None for one pass")
     return by_folds(log, model, len(log.arms), folds)
 
 
 @dataclass
-class _Tally:
+class _PolicySums:
     """Sums of one policy."""
 
     target: Target
-    how: _How
+    how: _EvaluationSettings
     log: Log
     sums: dict[str, Sums] = field(init=False)
     support: SupportSums = field(init=False)
@@ -189,7 +189,9 @@ class _Tally:
 
     def __post_init__(self) -> None:
         how = self.how
-        made = {method: sums_of(method, how.switch, how.shrinkage) for method in how.methods}
+        made = {
+            method: choose_estimator(method, how.switch, how.shrinkage) for method in how.methods
+        }
         useful = how.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
         self.sums = {method: sums for method, sums in made.items() if method in useful}
         self.support = SupportSums(len(self.log.arms))
@@ -241,7 +243,11 @@ class _Tally:
         if effective >= 2.0:
             quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
             radius = float(quantile) * estimate.std_error
-        ends = self._anytime(method, estimate, effective) if self.how.anytime else (np.nan, np.nan)
+        ends = (
+            self._compute_anytime_interval(method, estimate, effective)
+            if self.how.anytime
+            else (np.nan, np.nan)
+        )
         note = ""
         if effective < FIRST_EFFECTIVE:
             note = f"rests on {effective:.1f} effective rows"
@@ -258,7 +264,9 @@ class _Tally:
             policy, method, estimate.value, estimate.std_error, *interval, *ends, note=note
         )
 
-    def _anytime(self, method: str, estimate: Estimated, effective: float) -> tuple[float, float]:
+    def _compute_anytime_interval(
+        self, method: str, estimate: EstimatorSums, effective: float
+    ) -> tuple[float, float]:
         if method == "ips" and self.bounds is not None:
             low, high = self.how.reward_range  # type: ignore[misc]
             below, above = (bound.value for bound in self.bounds)

@@ -14,7 +14,9 @@ from posterity.rewards import RewardModel, reward_model
 Array = NDArray[np.float64]
 
 
-def progressively(log: Iterable[Rounds], model: Any, n_arms: int) -> Iterator[tuple[Rounds, Array]]:
+def predict_before_learning(
+    log: Iterable[Rounds], model: Any, n_arms: int
+) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
     rewards = reward_model(model, n_arms)
     for piece in iterate_pieces(log, seen=0 if rewards.learns else MOST_ROWS):
@@ -56,4 +58,4 @@ def shuffled(rounds: Rounds, count: int) -> NDArray[np.intp]:
     return np.asarray((mixed ^ (mixed >> np.uint64(31))) % np.uint64(count), dtype=np.intp)
 
 
-__all__ = ["by_folds", "progressively", "shuffled", "without_model"]
+__all__ = ["by_folds", "predict_before_learning", "shuffled", "without_model"]

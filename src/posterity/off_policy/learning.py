@@ -11,9 +11,9 @@ from scipy import stats
 
 from posterity.bandits import Bandit, Greedy
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import progressively, shuffled
+from posterity.off_policy.expectations import predict_before_learning, shuffled
 from posterity.off_policy.log import Log
-from posterity.off_policy.sums import Ratio, gain
+from posterity.off_policy.sums import Ratio, estimate_correction
 from posterity.off_policy.targets import target_of
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def learn(
     guard: float | None = 0.95,
     rng: int | np.random.Generator | None = None,
 ) -> Bandit:
-    """A bandit that has learned a log, and is better than the policy that made it.
+    """Learn a bandit from a log, and prove that it is better than the policy of the log.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _as_they_are(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
 
 
 def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
-    names, (scale, _) = _names(log), _kish(log, guarded)
+    names, (scale, _) = _names(log), _compute_kish_sizes(log, guarded)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
         weights = scale[some.arms] / some.propensity  # type: ignore[operator]
@@ -136,9 +136,9 @@ def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned
 
 
 def _doubly_robust(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
-    names, (_, effective) = _names(log), _kish(log, guarded)
+    names, (_, effective) = _names(log), _compute_kish_sizes(log, guarded)
     n_arms = len(names)
-    for rounds, expected in progressively(log, model, n_arms):
+    for rounds, expected in predict_before_learning(log, model, n_arms):
         rows = _is_learned(rounds, guarded)
         some, rewards = rounds.of(rows), expected[rows]
         n = np.arange(len(some))
@@ -163,7 +163,7 @@ def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
     return (shuffled(rounds, _PARTS) > 0) | (not guarded)
 
 
-def _kish(log: Log, guarded: bool) -> tuple[Array, Array]:
+def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
     """What 1 / propensity is scaled by for each arm, and its effective rows for each row (K,)."""
     n, total, squares = 0, np.zeros(len(log.arms)), np.zeros(len(log.arms))
     for rounds in log:
@@ -178,8 +178,8 @@ def _kish(log: Log, guarded: bool) -> tuple[Array, Array]:
 
 def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
     """Value less what the log earned, on the rows kept apart, and its lower bound."""
-    sums, target = Ratio(gain), target_of(bandit, log.arms, log.feature_names)
-    for rounds, expected in progressively(log, model, len(log.arms)):
+    sums, target = Ratio(estimate_correction), target_of(bandit, log.arms, log.feature_names)
+    for rounds, expected in predict_before_learning(log, model, len(log.arms)):
         rows = ~_is_learned(rounds, True)
         if rows.any():
             sums.add(target.judge(rounds.of(rows), expected[rows]))

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class Log:
-    """Decisions of a policy, in the order in which they were made; read in batches, never whole.
+    """Log of the decisions of a policy, in their order, read in batches.
 
     Made by :meth:`open`, :meth:`of`, :meth:`from_obp` or :meth:`from_dsjson`. Each iteration
     begins at the first decision, where the table can be read again.
@@ -58,7 +58,7 @@ class Log:
         return f"Log(arms={list(self.arms)}, features={list(self.feature_names)})"
 
     def mean_reward(self) -> float:
-        """What was earned a decision."""
+        """Mean reward of the logged decisions."""
         n, total = 0, 0.0
         for rounds in self:
             n, total = n + len(rounds), total + float(rounds.rewards.sum())
@@ -167,7 +167,9 @@ class Log:
         where = {name: place for place, name in enumerate(known)}
         unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
         if unknown is not None:
-            raise ValueError(f"the arm in row {unknown} is {chosen[unknown]!r}, not in {known}")
+            raise ValueError(
+                f"the arm in row {unknown} is {chosen[unknown]!r}: it must be one of {known}"
+            )
         places = np.array([where[name] for name in chosen], dtype=np.intp)
         earned = read_rewards(rewards)
         every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
@@ -188,7 +190,7 @@ class Log:
             raise ValueError(f"propensities is {every.shape}: it must be {(n, len(known))}")
         if own is None and every is not None:
             own = every[np.arange(n), places]
-        rounds = Rounds(contexts, places, earned, own, every).checked()
+        rounds = Rounds(contexts, places, earned, own, every).check_rewards()
         columns = list(map(str, getattr(X, "columns", [f"x{j}" for j in range(contexts.shape[1])])))
         return cls(lambda: [rounds], known, columns, own is not None)
 

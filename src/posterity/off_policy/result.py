@@ -11,7 +11,7 @@ from posterity.off_policy.support import Support
 
 @dataclass(frozen=True)
 class Estimate:
-    """A policy's value, the reward of a decision, by one method.
+    """Estimate of the value of a policy, which is its mean reward, by one method.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Evaluation:
             if (estimate.policy, estimate.method) == key:
                 return estimate
         raise KeyError(
-            f"there is no estimate {key}: there are "
+            f"there is no estimate {key}: give one of "
             f"{[(e.policy, e.method) for e in self.estimates]}"
         )
 

@@ -20,7 +20,7 @@ SHRINKAGES = (1.0, 10.0, 100.0, 1000.0, 10000.0, np.inf)
 
 
 @dataclass(frozen=True)
-class Estimated:
+class EstimatorSums:
     """An estimate; ``squares`` is the sum of squared errors, whose sum ``mass`` divides."""
 
     value: float
@@ -40,7 +40,7 @@ class Sums(Protocol):
         """More rows."""
         ...
 
-    def estimate(self) -> Estimated | None:
+    def estimate(self) -> EstimatorSums | None:
         """The estimate; none where nothing was there to estimate from."""
         ...
 
@@ -53,25 +53,25 @@ def _replay(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.match * rows.rewards, rows.match
 
 
-def _ips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
+def _estimate_ips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return _weights(rows) * rows.rewards, None
 
 
-def _snips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
+def _estimate_snips(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return _weights(rows) * rows.rewards, _weights(rows)
 
 
-def _dm(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
+def _estimate_dm(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.expected, None
 
 
-def _dr(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
+def _estimate_dr(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     return rows.expected + _weights(rows) * (rows.rewards - rows.own), None
 
 
-def gain(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
+def estimate_correction(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
     """What "dr" says beyond what was earned."""
-    scores, _ = _dr(rows)
+    scores, _ = _estimate_dr(rows)
     return scores - rows.rewards, None
 
 
@@ -113,18 +113,18 @@ class Ratio:
             self.sums += np.array([s.sum(), total, s @ s, s @ u, u @ u])
         self.rows += n
 
-    def estimate(self) -> Estimated | None:
+    def estimate(self) -> EstimatorSums | None:
         """See :class:`Sums`."""
         s, u, ss, su, uu = self.sums
         if not u > 0.0:
             return None
         shift = s / u
         squares = ss - 2.0 * shift * su + shift**2 * uu
-        return Estimated(float((self.pivot or 0.0) + shift), float(squares), float(u))
+        return EstimatorSums(float((self.pivot or 0.0) + shift), float(squares), float(u))
 
 
 @dataclass
-class Moderated:
+class ModeratedDoublyRobust:
     """Doubly robust with weights that are moderated, by the best of several thresholds.
 
     A weight w is kept whole up to a threshold t and dropped beyond (Wang and others 2017), or, if
@@ -155,7 +155,7 @@ class Moderated:
         self.moderated += moderated_sums(weight, error, direct, self.thresholds, self.shrinks)
         self.rows += len(weight)
 
-    def estimate(self) -> Estimated | None:
+    def estimate(self) -> EstimatorSums | None:
         """See :class:`Sums`."""
         n = self.rows
         if not n:
@@ -164,15 +164,17 @@ class Moderated:
         squares = self.plain[1] + 2.0 * self.moderated[1] + self.moderated[2] - n * mean**2
         bias = (self.plain[2] - self.moderated[0]) / n
         best = int(np.argmin(np.square(bias) + np.maximum(squares, 0.0) / n**2))
-        return Estimated(float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n))
+        return EstimatorSums(
+            float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n)
+        )
 
 
 RATIOS: dict[str, Scores] = {
     "replay": _replay,
-    "ips": _ips,
-    "snips": _snips,
-    "dm": _dm,
-    "dr": _dr,
+    "ips": _estimate_ips,
+    "snips": _estimate_snips,
+    "dm": _estimate_dm,
+    "dr": _estimate_dr,
 }
 METHODS = (*RATIOS, "switch_dr", "dr_shrinkage")
 # Those that do without a reward model, and without propensities.
@@ -182,12 +184,14 @@ WITHOUT_PROPENSITIES = {"replay", "dm"}
 BIASED = {"dm", "switch_dr", "dr_shrinkage"}
 
 
-def sums_of(method: str, switch: float | None, shrinkage: float | None) -> Sums:
+def choose_estimator(method: str, switch: float | None, shrinkage: float | None) -> Sums:
     """Sums for a method by its name; raises ``ValueError`` for a name that there is not."""
     if method == "switch_dr":
-        return Moderated(False, np.array(SWITCHES if switch is None else [switch]))
+        return ModeratedDoublyRobust(False, np.array(SWITCHES if switch is None else [switch]))
     if method == "dr_shrinkage":
-        return Moderated(True, np.array(SHRINKAGES if shrinkage is None else [shrinkage]))
+        return ModeratedDoublyRobust(
+            True, np.array(SHRINKAGES if shrinkage is None else [shrinkage])
+        )
     if method not in RATIOS:
         raise ValueError(f"{method!r} is not a method: give one of {', '.join(METHODS)}")
     return Ratio(RATIOS[method])
@@ -198,8 +202,8 @@ __all__ = [
     "METHODS",
     "WITHOUT_MODEL",
     "WITHOUT_PROPENSITIES",
-    "Estimated",
+    "EstimatorSums",
     "Ratio",
     "Sums",
-    "gain",
+    "estimate_correction",
 ]

@@ -57,7 +57,7 @@ class EvaluatedDecisions:
         return None if propensity is None else self.match / propensity
 
 
-def evaluated(
+def evaluate_decisions(
     rounds: Rounds, expected: Array | None, chances: Array, *, complete: bool = True
 ) -> EvaluatedDecisions:
     """Decisions as a policy with probabilities ``chances`` (n, K) would have made them.
@@ -116,7 +116,7 @@ class Logged:
 
 
 @dataclass(frozen=True)
-class Chances:
+class StochasticPolicy:
     """Any policy that has probabilities (n, K) in contexts X (n, m)."""
 
     probabilities: Callable[[Array], Array]
@@ -125,11 +125,11 @@ class Chances:
     def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
         """See :class:`Target`."""
         chances = self.probabilities(rounds.X)
-        return evaluated(rounds, expected, chances, complete=self.complete)
+        return evaluate_decisions(rounds, expected, chances, complete=self.complete)
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenProbabilities:
     """Probabilities (n, K) for all rows of a log."""
 
     probabilities: Array
@@ -142,7 +142,7 @@ class Given:
                 f"the policy has probabilities of {len(self.probabilities)} rows, but the log has "
                 "more: give them for all of its rows, in their order"
             )
-        return evaluated(rounds, expected, self.probabilities[rounds.first : last])
+        return evaluate_decisions(rounds, expected, self.probabilities[rounds.first : last])
 
 
 def _take_chosen(values: Array, rounds: Rounds) -> Array:
@@ -174,20 +174,22 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         For what is none of these.
     """
     if isinstance(policy, Always) or _is_arm(policy, arms):
-        return Chances(_same(_one(policy, arms)))
+        return StochasticPolicy(_same(_choose_arms(policy, arms)))
     if isinstance(policy, str) and policy == "logged":
         return Logged()
     if isinstance(policy, str) and policy == "uniform":
-        return Chances(_same(np.full(len(arms), 1.0 / len(arms))))
+        return StochasticPolicy(_same(np.full(len(arms), 1.0 / len(arms))))
     if hasattr(policy, "propensities") and hasattr(policy, "arms_"):
         columns = _columns(policy, features)
-        return Chances(lambda X: _in_order(policy, X[:, columns], arms), complete=False)
+        return StochasticPolicy(lambda X: _in_order(policy, X[:, columns], arms), complete=False)
     if callable(policy):
-        return Chances(
+        return StochasticPolicy(
             lambda X: _check_propensities(_as_chances(policy(X), arms), len(X), len(arms))
         )
     if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
-        return Given(_check_propensities(policy.reshape(len(policy), -1), len(policy), len(arms)))
+        return GivenProbabilities(
+            _check_propensities(policy.reshape(len(policy), -1), len(policy), len(arms))
+        )
     raise TypeError(
         f"{policy!r} is not a policy: give a Bandit, one of the arms {list(arms)}, "
         '"uniform", "logged", probabilities (n, K), or a function of contexts X'
@@ -199,7 +201,7 @@ def _is_arm(policy: Any, arms: Sequence[Any]) -> bool:
     return plain and not isinstance(policy, np.ndarray) and policy in arms
 
 
-def _one(policy: Any, arms: Sequence[Any]) -> Array:
+def _choose_arms(policy: Any, arms: Sequence[Any]) -> Array:
     arm = policy.arm if isinstance(policy, Always) else policy
     return np.array([1.0 if arm == other else 0.0 for other in arms])
 

@@ -29,7 +29,9 @@ class Feature:
         names = [f"x{index}" for index in range(count)] if given is None else list(given)
         if isinstance(feature, str):
             if feature not in names:
-                raise ValueError(f"feature is {feature!r}: the model has {', '.join(names)}")
+                raise ValueError(
+                    f"feature is {feature!r}: give one of the model's features, {', '.join(names)}"
+                )
             feature = names.index(feature)
         if not 0 <= feature < count:
             raise ValueError(f"feature is {feature}: give 0 to {count - 1}")

@@ -50,12 +50,12 @@ def finish(ax: Any, title: str, *, x: str, y: str, grid: str = "y", columns: int
     ax.set_ylabel(y)
     ax.grid(axis=grid, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
-    bare(ax)
+    remove_frame(ax)
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="best", fontsize=9, ncols=columns)
     return ax
 
 
-def bare(ax: Any) -> None:
+def remove_frame(ax: Any) -> None:
     """Leave out the lines that frame nothing."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -126,7 +126,7 @@ def plot_error_along_time(
         ax.axvspan(start, end, color="0.85", linewidth=0.0, zorder=0, label=label)
     ax.set_ylim(bottom=0.0)
     title = "Error of predictions made before their row was learned"
-    return _finish(ax, result, title, f"mean absolute error ({unit})")
+    return _finish_axes(ax, result, title, f"mean absolute error ({unit})")
 
 
 def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
@@ -207,7 +207,7 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0.0, 1.03)
     ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
     title = "Coverage: do the intervals hold what they promise?"
-    return _finish(ax, result, title, "share of targets inside the interval")
+    return _finish_axes(ax, result, title, "share of targets inside the interval")
 
 
 def plot_validation(
@@ -250,7 +250,7 @@ def plot_validation(
     return figure
 
 
-def _finish(ax: Any, result: Result, title: str, y: str) -> Any:
+def _finish_axes(ax: Any, result: Result, title: str, y: str) -> Any:
     ax.set_xlim(0, result.n_rows)
     ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
     return finish(ax, title, x="rows seen", y=y, columns=2)

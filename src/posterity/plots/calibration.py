@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
-    """Draw where targets fell in their predictive distributions: flat is calibrated.
+    """Draw the PIT histogram, which is flat if predictive distributions are calibrated.
 
     A U says that intervals are too narrow, a hill that they are too wide, a slope that predictions
     are biased. Between the dotted lines 95% of the bars would lie by chance if the
@@ -74,7 +74,7 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
 
 
 def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
-    """Draw the coverage of central intervals by their level: the diagonal is calibrated.
+    """Draw the coverage of central intervals by their level; the diagonal is calibrated.
 
     Below it, intervals are too narrow; above it, too wide.
 
@@ -131,7 +131,7 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
 
 
 def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) -> Axes:
-    """Draw coverage in slices of a feature, to see where intervals fail.
+    """Draw coverage in slices of a feature, to see where it is too low or too high.
 
     Parameters
     ----------

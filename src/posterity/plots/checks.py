@@ -93,7 +93,7 @@ def plot_coefficients_along_time(
 
 
 def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: int = 0) -> Axes:
-    """Draw the probability that the world changed right before each row.
+    """Draw the probability of a change right before each row.
 
     Parameters
     ----------

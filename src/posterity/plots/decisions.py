@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots._frame import COLOURS, STYLES, bare, figure_of
+from posterity.plots._frame import COLOURS, STYLES, figure_of, remove_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,5 +54,5 @@ def plot_decisions(
     below.set_ylim(0.0, 1.02)
     below.set_xlabel("decisions")
     for axes in (above, below):
-        bare(axes)
+        remove_frame(axes)
     return figure

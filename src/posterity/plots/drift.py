@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots._frame import COLOURS, STYLES, bare, figure_of
+from posterity.plots._frame import COLOURS, STYLES, figure_of, remove_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def plot_errors(
     below.set_xlim(0, len(rows))
     for axes in (*panels, below):
         axes.axvspan(*change, color="0.9", zorder=0, linewidth=0.0)
-        bare(axes)
+        remove_frame(axes)
     panels[0].text(sum(change) / 2.0, 0.97 * top, "the change", ha="center", va="top", fontsize=9)
     figure.supylabel("absolute error", fontsize=10)
     return figure

@@ -33,7 +33,7 @@ def plot_partial_effect(
     rng: int | np.random.Generator | None = 0,
     unit: str = "units of y",
 ) -> Axes:
-    """Draw what is expected over one feature, averaged over rows, with its interval.
+    """Draw the expected target as a function of one feature, averaged over rows, with its interval.
 
     The partial dependence of Friedman (2001), of each of ``size`` draws of the coefficients: the
     band is what is not known of the curve, without the noise.
@@ -155,9 +155,7 @@ def plot_groups(
     joints = [model.model_of(key).posterior_ for key in keys]
     names = joints[0].names
     if isinstance(coefficient, str) and coefficient not in names:
-        raise ValueError(
-            f"there is no coefficient {coefficient!r}: the model has {', '.join(names)}"
-        )
+        raise ValueError(f"there is no coefficient {coefficient!r}: give one of {', '.join(names)}")
     place = names.index(coefficient) if isinstance(coefficient, str) else coefficient
     if not 0 <= place < len(names):
         raise ValueError(f"there is no coefficient {place}: give 0 to {len(names) - 1}")

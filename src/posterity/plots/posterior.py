@@ -272,7 +272,7 @@ def _number(joint: Joint, coefficient: int | str) -> int:
     if isinstance(coefficient, str):
         if coefficient not in names:
             raise ValueError(
-                f"there is no coefficient {coefficient!r}: the model has {', '.join(names)}"
+                f"there is no coefficient {coefficient!r}: give one of {', '.join(names)}"
             )
         return names.index(coefficient)
     if not 0 <= coefficient < count:

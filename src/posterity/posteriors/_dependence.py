@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 MOST_SDS = 5.0
 
 
-def followed(
+def accumulate_correlations(
     before: TargetsPosterior,
     steps: Array,
     weights: Array | None,

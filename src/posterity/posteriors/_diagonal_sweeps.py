@@ -41,7 +41,7 @@ class Messages(NamedTuple):
     precision: Array
     shift: Array
 
-    def plus(self, other: Messages) -> Messages:
+    def add(self, other: Messages) -> Messages:
         """The sum of both."""
         return Messages(self.precision + other.precision, self.shift + other.shift)
 
@@ -155,7 +155,7 @@ def propagate_messages(
     Each row is taken to have brought an equal part of these. ``None`` where sweeps go astray, as
     they may with many columns that are correlated.
     """
-    messages = _share_out(blocks, total)
+    messages = _split_equally(blocks, total)
     step, last, change, tau = STEP, np.inf, np.inf, 1.0
     for _ in range(MOST_SWEEPS):
         prior = priors.of_weights
@@ -177,7 +177,7 @@ def propagate_messages(
     return (priors, total, tau) if change < ASTRAY else None
 
 
-def _share_out(blocks: Sequence[Block], total: Messages) -> list[Messages]:
+def _split_equally(blocks: Sequence[Block], total: Messages) -> list[Messages]:
     """An equal part of the message on each weight to each of its entries."""
     n = len(total.precision)
     counts = np.maximum(sum(np.bincount(one.features, minlength=n) for one in blocks), 1)
@@ -197,8 +197,8 @@ def _sweep(
     for place, block in enumerate(blocks):
         new = _find_messages(likelihood, block, prior, total, messages[place])
         move = messages[place].step_towards(new, step)
-        messages[place] = messages[place].plus(move)
-        total = total.plus(block.sum_features(move, len(prior)))
+        messages[place] = messages[place].add(move)
+        total = total.add(block.sum_features(move, len(prior)))
     return total
 
 

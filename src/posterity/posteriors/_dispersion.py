@@ -53,7 +53,7 @@ class Dispersion:
         """Take over all of another one."""
         self.__dict__.update(other.__dict__)
 
-    def settle(self) -> None:
+    def set_to_posterior_mean(self) -> None:
         """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
         self.due = self.rows + max(1.0, self.rows // STRETCH)
@@ -125,7 +125,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     return float(share @ np.square(roots)) / total, evidence
 
 
-def at(log_likelihood: Array, dispersion: float) -> float:
+def interpolate_log_likelihood(log_likelihood: Array, dispersion: float) -> float:
     """The log likelihood at a dispersion."""
     place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
     return float(np.polynomial.chebyshev.chebval(place, SMALL_RATE @ log_likelihood))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from posterity.evidence import Choice, Integrated, Strategy
 from posterity.evidence.columns import FeatureScales
 from posterity.evidence.members import use_single_node
-from posterity.evidence.together import Together
+from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
 from posterity.factor.parallel import blas_threads
 from posterity.factor.rows import SiteRows
@@ -34,7 +34,7 @@ from posterity.posteriors._turns import (
     find_turns_around,
     have_moved,
 )
-from posterity.posteriors._unseen import FirstMoves, find_first_moves
+from posterity.posteriors._unseen import FirstVariations, find_first_variations
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -176,7 +176,7 @@ class NodesStream:
         state, mean = self.state, self.chooser.mean
         if state.stream is None:
             return Nodes.of(self._choice_ahead(), mean, state.data)
-        if not self.forgets and not self._in_step(state.stream):
+        if not self.forgets and not self._is_up_to_date(state.stream):
             return Nodes.of(state.stream.choice, mean, state.data)
         return state.stream
 
@@ -186,7 +186,7 @@ class NodesStream:
             return state.stream.choice
         return self.chooser.choice(state, state.turn, stream=True, single=self.alone)
 
-    def _in_step(self, stream: Nodes) -> bool:
+    def _is_up_to_date(self, stream: Nodes) -> bool:
         """Whether the nodes know all rows that the data know."""
         return stream.posteriors[0].factor.seen == self.state.data.factor.seen
 
@@ -321,7 +321,7 @@ class NodesStream:
         state.clock[:] = rows, due
         if first:
             state.turn, state.stream = turn, None
-        self.catch_up()
+        self.update_nodes()
 
     # ---- the schedule --------------------------------------------------------------------------
 
@@ -339,9 +339,9 @@ class NodesStream:
         state.turn = state.stream = state.fresh = None
         if self.rests:
             state.clock[1] = NEVER
-        self.catch_up()
+        self.update_nodes()
 
-    def rest_on(self, precision: Array) -> None:
+    def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,) be what learns and is read."""
         choice = self._choice_ahead()
         precisions = np.where(choice.pinned, choice.precisions[:1], precision)
@@ -351,9 +351,9 @@ class NodesStream:
     def begin_anew(self) -> None:
         """After rows were unlearned or merged: both what is read and the nodes rest on all."""
         self.begin_turn()
-        self.catch_up()
+        self.update_nodes()
 
-    def catch_up(self) -> None:
+    def update_nodes(self) -> None:
         """Let the nodes know what was learned, or unlearned, without them."""
         self.state.fresh = None
         if self.state.shared is not None:
@@ -361,12 +361,12 @@ class NodesStream:
 
     # ---- several targets -----------------------------------------------------------------------
 
-    def settle(self, *, ahead: bool) -> Strategy:
+    def fix_prior_choice(self, *, ahead: bool) -> Strategy:
         """The strategy of each target; where all choose together, what they have chosen."""
         chooser, state = self.chooser, self.state
-        if not isinstance(chooser.strategy, Together):
+        if not isinstance(chooser.strategy, SharedScale):
             return chooser.strategy
-        return chooser.strategy.settle(
+        return chooser.strategy.fix_prior_choice(
             state.rows_for_prior(state.turn if ahead else None),
             chooser.noise,
             intercept=chooser.intercept,
@@ -375,9 +375,9 @@ class NodesStream:
             scales=chooser.scales(state),
         )
 
-    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+    def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
         """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
-        if not isinstance(self.chooser.strategy, Together):
+        if not isinstance(self.chooser.strategy, SharedScale):
             return n
         rest = None if weights is None else weights[first:]
         left = max(int(self.state.clock[1] - self.state.clock[0]), 1)
@@ -394,15 +394,15 @@ class NodesStream:
 
     def unseen(self, nodes: Nodes, X: Array) -> Array | None:
         """(K, n) what features that were constant until now add to the variance of rows."""
-        moves = self.first_moves(nodes, X)
-        return None if moves is None else moves.added(len(X))
+        moves = self.find_first_variations(nodes, X)
+        return None if moves is None else moves.add_variances(len(X))
 
-    def first_moves(self, nodes: Nodes, X: Array) -> FirstMoves | None:
+    def find_first_variations(self, nodes: Nodes, X: Array) -> FirstVariations | None:
         """Where in these rows features vary that were constant until now."""
         if not nodes.choice.pinned.any():
             return None
         state, mean = self.state, self.chooser.mean
-        moves = find_first_moves(
+        moves = find_first_variations(
             nodes,
             state.data.factor,
             state.scales,

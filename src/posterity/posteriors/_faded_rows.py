@@ -33,7 +33,7 @@ def restore_weight(factor: Factor, total: float) -> Factor:
     if share == 1.0:
         return factor
     restored = Factor(factor.n_coefficients, factor.n_targets)
-    restored.commit(factor.triangle / math.sqrt(share), factor.count / share, factor.seen)
+    restored.set_triangle(factor.triangle / math.sqrt(share), factor.count / share, factor.seen)
     return restored
 
 

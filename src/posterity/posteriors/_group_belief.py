@@ -72,7 +72,7 @@ class GroupBelief:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PriorAndNoise:
     """The prior and the noise that predictions of groups use.
 
     ``residual_df`` observations are left for the noise: their count less the flat directions.
@@ -83,4 +83,4 @@ class Reading:
     residual: float
 
 
-__all__ = ["GroupBelief", "Reading"]
+__all__ = ["GroupBelief", "PriorAndNoise"]

@@ -20,7 +20,7 @@ from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_fit import SETTLED as SETTLED_SITES
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
-    Closeness,
+    Convergence,
     Curvature,
     Fitted,
     choose_stride,
@@ -43,7 +43,7 @@ FINER = 1e-3
 # Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
 # the other nothing says how large coefficients are.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
-NEAR, ROUGH = Closeness(1e-2, 1e-3), Closeness(1e-1, 0.3)
+NEAR, ROUGH = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
 class SiteModel(NamedTuple):
@@ -77,7 +77,7 @@ class WarmStart(NamedTuple):
         """The change that another round would bring."""
         return self.change * self.rate
 
-    def then(
+    def continue_from(
         self, before: LinearPosterior, trial: LinearPosterior, start: Array, near: Curvature | None
     ) -> WarmStart:
         """The next round's, under the prior that rows choose which ``trial`` has learned."""
@@ -97,7 +97,7 @@ def fit_sites_together(
     share = choose_stride(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
-        begun = _approximate_fit(inner, model, rows.every(share), begun)
+        begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _search_near_mode(inner, model, rows, begun, NEARLY, NEAR) or begun
@@ -125,7 +125,7 @@ def _search_near_mode(
     rows: SiteRows,
     begun: WarmStart,
     agreed: float,
-    close: Closeness,
+    close: Convergence,
 ) -> WarmStart | None:
     """Where the search for prior and mode ends, but for little: by products of the site rows."""
     for _ in range(MOST_ROUNDS):
@@ -144,7 +144,7 @@ def _search_near_mode(
         of_rows.merge(before.of_rows.factor)
         trial = before.copy()
         trial.keep(of_rows, 0)
-        begun = begun.then(before, trial, start, curvature)
+        begun = begun.continue_from(before, trial, start, curvature)
         if begun.ahead <= agreed:
             break
     return begun
@@ -177,7 +177,7 @@ def _alternate_prior_and_mode(
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
         under = begun
-        begun = begun.then(before, trial, fitted.coefficients, fitted.curvature)
+        begun = begun.continue_from(before, trial, fitted.coefficients, fitted.curvature)
         if settled and not model.at_mode:
             begun = begun._replace(sites=fitted.sites)
             if not model.likelihood.kinked:

@@ -116,7 +116,7 @@ class Nodes:
 
 
 @dataclass
-class FreshNodes:
+class LazyNodes:
     """Nodes for reading, whose posteriors are only made when more than the mean is read."""
 
     choice: Choice
@@ -167,7 +167,7 @@ def predict_nodes(
     As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
     """
     factor, noise = data.factor, choice.noise.parameters
-    ones = factor.lacks_ones(X, data.intercept)
+    ones = factor.lacks_intercept_column(X, data.intercept)
     nodes = mean, choice.precisions, choice.weights
     loc, scale, df = predict_by_nodes(
         factor.triangle, X, y, weights, ones, *nodes, factor.count, noise

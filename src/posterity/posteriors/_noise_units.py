@@ -29,7 +29,7 @@ def rescale(factor: Factor, prior: Factor, weight: float) -> None:
         scaled.take_out(kept)
     elif kept.rank:
         scaled.merge(kept)
-    factor.commit(scaled.triangle, count, seen)
+    factor.set_triangle(scaled.triangle, count, seen)
 
 
 def shift(factor: Factor, prior: Factor, by: float) -> None:
@@ -52,4 +52,4 @@ def shift(factor: Factor, prior: Factor, by: float) -> None:
             "the noise precisions of the models differ too much to merge: fit both models with "
             "targets in the same units"
         )
-    factor.commit(triangle, factor.count, factor.seen)
+    factor.set_triangle(triangle, factor.count, factor.seen)

@@ -122,7 +122,7 @@ class Start:
     count: float = 0.0
     variance: float = 0.0
 
-    def serves(self, count: float, variance: float) -> bool:
+    def is_close(self, count: float, variance: float) -> bool:
         """Whether these are still about the same."""
         return (
             count <= (1.0 + STALE) * self.count
@@ -249,7 +249,7 @@ class Runs:
         variance = noise_variance(
             beginning.noise, self.probability[:k], self.residual_df[:k], self.residual()
         )
-        if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
+        if self.latest_start is None or not self.latest_start.is_close(self.seen, variance):
             self.latest_start = beginning.after(self.bank.triangles[0], self.seen, variance)
         return self.latest_start
 

@@ -77,14 +77,14 @@ class RunsPath:
         start = self._start(runs) if runs.seen > 0.0 else None
         try:
             if path.learn(0, start):
-                self._settle(runs, path, start, *before)
+                self._record_start(runs, path, start, *before)
         except BaseException:
             if runs.row != before[1]:  # the row is learned: an interrupt must not leave half of it
-                self._settle(runs, path, start, *before)
+                self._record_start(runs, path, start, *before)
             raise
         return bool(runs.row != before[1])
 
-    def _settle(
+    def _record_start(
         self,
         runs: Runs,
         path: RunsKernel,

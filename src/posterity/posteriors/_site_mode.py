@@ -85,7 +85,7 @@ def mode(
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature = curvature
     w, eta, converged = _find_mode(problem, start)
-    precision, target = problem.working(eta)
+    precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
     log_scale = problem.fit(eta) + problem.constant + problem.half_site_residual
     if not converged:
@@ -97,7 +97,7 @@ def mode(
     return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
 
 
-class Closeness(NamedTuple):
+class Convergence(NamedTuple):
     """Of a search that is not the last: its squared decrement, and how far eta is from curvature's.
 
     Where it is further away, the curvature is found anew.
@@ -114,7 +114,7 @@ def find_near_mode(
     start: Array | None,
     intercept: bool,
     curvature: Curvature | None,
-    close: Closeness,
+    close: Convergence,
 ) -> tuple[Factor, Array, Curvature] | None:
     """A factor of the sites near their mode, its coefficients, and the curvature there.
 
@@ -138,7 +138,7 @@ def _find_mode(problem: _Problem, start: Array | None) -> tuple[Array, Array, bo
     rows = problem.rows
     share = choose_stride(len(rows), problem.before.n_coefficients)
     if start is None and share > 1:
-        some = rows.every(share)
+        some = rows.thin(share)
         few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
         start = _maximize(few, few.first())[0]
     return _maximize(problem, problem.first() if start is None else start)
@@ -152,7 +152,7 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
     last = math.inf
     for _ in range(MOST_STEPS if not problem.likelihood.is_noise else MOST_REWEIGHTINGS):
         try:
-            wanted, decrement = problem.wanted(w, eta, last)
+            wanted, decrement = problem.compute_newton_target(w, eta, last)
         except FloatingPointError:
             if usable is None:
                 raise
@@ -222,15 +222,17 @@ class _Problem:
         nothing = self.before.coefficients()[:, 0]
         if start is None:
             return nothing
-        w = self.solve_step(nothing, self.eta(nothing), *self.working(start(self.rows.y)))[0]
+        w = self.solve_step(
+            nothing, self.eta(nothing), *self.compute_working_row(start(self.rows.y))
+        )[0]
         return w if math.isfinite(self.value(w, self.eta(w))) else nothing
 
-    def wanted(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
+    def compute_newton_target(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
         """Where Newton's step leads, and the squared decrement, which was ``last`` before.
 
         Near the mode the curvature that was found last is near enough.
         """
-        sites = self.working(eta)
+        sites = self.compute_working_row(eta)
         known = self.curvature
         if known is not None and np.abs(eta - known.eta).max(initial=0.0) < NEARLY:
             there, decrement = self.solve_step(w, eta, *sites, again=True)
@@ -248,7 +250,7 @@ class _Problem:
         """
         root = self.before.root
         gradient = root.T @ (self.before.moments[:, 0] - root @ w)
-        gradient += self._back(precision * (target - (eta - self.rows.offsets)))
+        gradient += self._multiply_transposed(precision * (target - (eta - self.rows.offsets)))
         if not again or self.curvature is None:
             matrix = gram(self.rows.X, precision, intercept=self.intercept)
             self.curvature = Curvature(matrix, eta)
@@ -263,22 +265,24 @@ class _Problem:
     def products(self, w: Array, eta: Array, close: float) -> tuple[Products, float]:
         """Of the site rows at ``eta``, with a curvature as ``close``; and their weight."""
         rows = self.rows
-        precision, target = self.working(eta)
+        precision, target = self.compute_working_row(eta)
         known = self.curvature
         if known is None or np.abs(eta - known.eta).max(initial=0.0) > close:
             known = self.curvature = Curvature(
                 gram(rows.X, precision, intercept=self.intercept), eta
             )
-        moments = known.matrix @ w + self._back(precision * (target - (eta - rows.offsets)))
+        moments = known.matrix @ w + self._multiply_transposed(
+            precision * (target - (eta - rows.offsets))
+        )
         square = float(precision @ np.square(target))
         return Products(known.matrix, moments[:, None], square), float(np.sum(precision))
 
-    def _back(self, values: Array) -> Array:
+    def _multiply_transposed(self, values: Array) -> Array:
         """The sum of the rows, each times its value."""
         slopes = values @ self.rows.X
         return np.concatenate([[np.sum(values)], slopes]) if self.intercept else slopes
 
-    def working(self, eta: Array) -> tuple[Array, Array]:
+    def compute_working_row(self, eta: Array) -> tuple[Array, Array]:
         """Precision and target, without the offset, of the row that each site is at ``eta``."""
         rows = self.rows
         if self.known is not None:

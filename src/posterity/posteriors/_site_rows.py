@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSites:
     """Mean and variance (n,) of each eta before its row, offset included, and the row's site."""
 
     mean: Array
@@ -51,24 +51,24 @@ def find_sites(
 
 def learn_rows(
     posterior: LinearPosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
-) -> Learned:
+) -> LearnedSites:
     """Learn row after row in ``posterior``: in the kernel, where that knows how."""
 
-    def learn(one: LinearPosterior, some: SiteRows) -> Learned:
+    def learn(one: LinearPosterior, some: SiteRows) -> LearnedSites:
         if likelihood.kernel_code is None or not one.only_discounts:
             return learn_each_row(one, likelihood, approximation, some)
         code = SiteCode(*likelihood.kernel_code, approximation == "moments")
         of_factor = replace(some, intercept=one.intercept)
         before = learn_sites(one.factor, code, of_factor, *one.fading_of(some))
         sites = Sites(before.precision, before.target, before.log_normalizer)
-        return Learned(before.mean, before.variance, sites)
+        return LearnedSites(before.mean, before.variance, sites)
 
-    return join_learned(posterior.learn_sites(learn, rows))
+    return join_learned_sites(posterior.learn_sites(learn, rows))
 
 
 def learn_each_row(
     posterior: LinearPosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
-) -> Learned:
+) -> LearnedSites:
     """The plain way, for any posterior: believe, find the site, append it as a row."""
     learned = []
     for i in range(len(rows)):
@@ -79,11 +79,11 @@ def learn_each_row(
         sites = find_sites(likelihood, approximation, row.y, mean, variance, row.weights)
         target = (sites.target - row.offsets)[:, None]
         posterior.absorb(row.X, target, sites.precision, elapsed)
-        learned.append(Learned(mean, variance, sites))
-    return join_learned(learned)
+        learned.append(LearnedSites(mean, variance, sites))
+    return join_learned_sites(learned)
 
 
-def join_learned(parts: Sequence[Learned]) -> Learned:
+def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
     """One after another."""
     if len(parts) == 1:
         return parts[0]
@@ -97,6 +97,6 @@ def join_learned(parts: Sequence[Learned]) -> Learned:
         all_of([part.sites.target for part in parts]),
         all_of([part.sites.log_normalizer for part in parts]),
     )
-    return Learned(
+    return LearnedSites(
         all_of([part.mean for part in parts]), all_of([part.variance for part in parts]), sites
     )

@@ -95,7 +95,7 @@ class StartRows:
         """How many more rows come before they are fitted together again."""
         return self.due - len(self)
 
-    def suffices(self, variance: NDArray[np.float64], sure: float = SURE) -> bool:
+    def is_enough(self, variance: NDArray[np.float64], sure: float = SURE) -> bool:
         """Whether rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
         full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))

@@ -41,7 +41,7 @@ from posterity.posteriors._softmax_sites import (
     place_around_row,
     place_points,
 )
-from posterity.posteriors.gaussian import LinearPosterior, recast
+from posterity.posteriors.gaussian import LinearPosterior, transform_features
 from posterity.priors import GaussianPrior
 
 # Where nothing at all is known of a direction, probabilities are as if its sd were this.
@@ -110,7 +110,7 @@ class Contrasts:
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what has seen nothing."""
         r = len(self.places[0])
-        parts = tuple(change(part).each_of(r) for part in self.parts)
+        parts = tuple(change(part).repeat_for(r) for part in self.parts)
         return type(self)(self.n_classes, self.n_columns, self.separate, parts)
 
     def copy(self) -> Self:
@@ -138,9 +138,9 @@ class Contrasts:
 
     # ---- classes, columns, time ----------------------------------------------------------------
 
-    def recast(self, matrix: Array) -> None:
+    def transform_features(self, matrix: Array) -> None:
         """Let each part's rows be ``x @ matrix``."""
-        self.parts = tuple(part.recast(matrix) for part in self.parts)
+        self.parts = tuple(part.transform_features(matrix) for part in self.parts)
         self.read = None
 
     def add_class(self, center: Array, prior: ContrastPrior) -> None:
@@ -156,13 +156,13 @@ class Contrasts:
             )
         p, k, weight = self.n_columns, self.n_classes - 1, self.parts[0].n_effective
         self.n_classes += 1
-        self.recast(np.eye(k * p, (k + 1) * p))
+        self.transform_features(np.eye(k * p, (k + 1) * p))
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p :] = center
             self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
-            mean, covariance = self.moments(center[None], self.joined(prior))
+            mean, covariance = self.moments(center[None], self.join_prior(prior))
             site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
@@ -170,9 +170,9 @@ class Contrasts:
         self.constant += constant
         self.read = None
 
-    def turn(self, rotation: Array) -> None:
+    def rotate(self, rotation: Array) -> None:
         """Let the contrasts V become ``rotation`` V."""
-        self.recast(np.kron(rotation.T, np.eye(self.n_columns)).astype(np.float64))
+        self.transform_features(np.kron(rotation.T, np.eye(self.n_columns)).astype(np.float64))
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` has learned."""
@@ -228,7 +228,7 @@ class Contrasts:
         last_first = range(len(rows.X) - 1, -1, -1)
         for part in [slice(None)] if together else [slice(i, i + 1) for i in last_first]:
             some = rows.of(part)
-            mean, covariance = self.moments(some.X, self.joined(prior))
+            mean, covariance = self.moments(some.X, self.join_prior(prior))
             n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
             around = LabelPoints(mean, place_points(covariance, n_points) if averaged else None)
             sites, constant = self._sites(some, around)
@@ -242,7 +242,7 @@ class Contrasts:
     def _place_around_one_row(
         self, rows: Rows, prior: ContrastPrior, *, averaged: bool
     ) -> LabelPoints:
-        mean, covariance = self.moments(rows.X, self.joined(prior))
+        mean, covariance = self.moments(rows.X, self.join_prior(prior))
         linear_moments = covariance[0] if covariance.ndim == 3 else np.diag(covariance[0])
         row = rows.labels, float(rows.weights[0])
         return place_around_row(row, mean[0], linear_moments, self.basis, averaged=averaged)
@@ -251,9 +251,9 @@ class Contrasts:
         self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
     ) -> tuple[LabelPoints, bool]:
         """The mode of rows that come together, and whether it was reached."""
-        joined, moved = self.joined(prior), None
+        joined, moved = self.join_prior(prior), None
         first = self.coordinates(joined) if start is None else start
-        objective = Objective.after(joined, rows, self.basis)
+        objective = Objective.with_factors(joined, rows, self.basis)
         few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
         climb = find_mode_directly if few else find_mode
         mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
@@ -320,7 +320,7 @@ class Contrasts:
         for start in range(0, len(rows.X), block):
             part = slice(start, start + block)
             some, near = rows.of(part), around.of(part)
-            look = near.look(some.labels, self.basis)
+            look = near.evaluate_labels(some.labels, self.basis)
             sites = [
                 compute_sites(
                     some, look, near, self.basis[:, places], slice(places.start, places.stop)
@@ -339,7 +339,7 @@ class Contrasts:
 
     # ---- reading -------------------------------------------------------------------------------
 
-    def joined(self, prior: ContrastPrior) -> Joined:
+    def join_prior(self, prior: ContrastPrior) -> Joined:
         """The factors of data and of the prior that labels are met with, one a part; kept.
 
         They are made from both each time, so that they depend on nothing else.
@@ -362,7 +362,7 @@ class Contrasts:
 
     def mean(self, prior: ContrastPrior) -> Array:
         """(K - 1, p) mean of the contrasts."""
-        known = self.coordinates(self.joined(prior))
+        known = self.coordinates(self.join_prior(prior))
         return helmert(self.n_classes).T @ known if self.separate else known
 
     def moments(self, X: Array, joined: Joined) -> tuple[Array, Array]:
@@ -398,7 +398,7 @@ class Contrasts:
         p, r = self.n_columns, len(self.places[part])
         columns = np.arange(r * p).reshape(r, p)
         order = np.concatenate([columns[:, :n_flat].ravel(), columns[:, n_flat:].ravel()])
-        return recast(self.parts[part].factor, np.eye(r * p)[:, order])
+        return transform_features(self.parts[part].factor, np.eye(r * p)[:, order])
 
     def log_evidence(self, prior: ContrastPrior) -> float:
         """Laplace's, or of the rows as they came where they are forgotten."""
@@ -407,7 +407,7 @@ class Contrasts:
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""
         value, total = self.constant, 0.0
-        for factor, places in zip(self.joined(prior), self.places, strict=True):
+        for factor, places in zip(self.join_prior(prior), self.places, strict=True):
             log_determinant, rank = prior.size(places)
             total += log_determinant - factor.log_determinant()
             total += (factor.rank - rank) * LOG_2PI

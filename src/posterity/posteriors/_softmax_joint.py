@@ -21,7 +21,7 @@ def make_joint_distribution(
     """
     size = float(contrasts.n_classes * contrasts.n_columns)
     check_memory(32.0 * size * size, f"the joint distribution of {size:,.0f} coefficients")
-    weighted = [(weight, *_one(contrasts, joined)) for weight, joined in nodes]
+    weighted = [(weight, *_join_one_node(contrasts, joined)) for weight, joined in nodes]
     if len(weighted) == 1:
         return MultivariateNormal(*weighted[0][1:], 1.0, names=names)
     mean = np.sum([weight * one for weight, one, _ in weighted], axis=0)
@@ -34,7 +34,7 @@ def make_joint_distribution(
     return MultivariateNormal(mean, root, 1.0, names=names)
 
 
-def _one(contrasts: Contrasts, joined: Joined) -> tuple[Array, Array]:
+def _join_one_node(contrasts: Contrasts, joined: Joined) -> tuple[Array, Array]:
     """Mean and root of the precision of the differences, of one node."""
     known, n_classes, p = contrasts.coordinates(joined), contrasts.n_classes, contrasts.n_columns
     if contrasts.separate:

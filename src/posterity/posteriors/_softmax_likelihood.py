@@ -81,7 +81,7 @@ class LabelLikelihood:
 
     Examples
     --------
-    >>> look = LabelLikelihood.at(np.array([1]), np.zeros((1, 1)), helmert(2))
+    >>> look = LabelLikelihood.evaluate_at(np.array([1]), np.zeros((1, 1)), helmert(2))
     >>> look.value.round(3), look.slope(helmert(2)).round(3)
     (array([-0.693]), array([[0.707]]))
     >>> look.curvature(helmert(2))
@@ -93,7 +93,7 @@ class LabelLikelihood:
     points: Array
 
     @classmethod
-    def at(
+    def evaluate_at(
         cls, labels: Index, place: Array, basis: Array, moved: Array | None = None
     ) -> LabelLikelihood:
         """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
@@ -204,11 +204,11 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
 
 def spread(mean: Array, root: Array) -> Array:
     """Points (n, 2 N_POINTS, R) that stand for the normal distributions, of equal weight."""
-    moved = turn_points(spread_points(mean.shape[1]), root)
+    moved = rotate_points(spread_points(mean.shape[1]), root)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
 
 
-def turn_points(units: Array, root: Array) -> Array:
+def rotate_points(units: Array, root: Array) -> Array:
     """Standard points (S, R) turned by roots of covariances, (n, R, R) or diagonals (n, R)."""
     if root.ndim == 2:
         return np.asarray(units * root[:, None, :])
@@ -217,7 +217,7 @@ def turn_points(units: Array, root: Array) -> Array:
 
 
 def compute_root(covariance: Array) -> Array:
-    """Roots, as :func:`turn_points` takes them, of covariances (n, R, R) or variances (n, R)."""
+    """Roots, as :func:`rotate_points` takes them, of covariances (n, R, R) or variances (n, R)."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)
     ridge = RIDGE * np.trace(covariance, axis1=1, axis2=2)[:, None, None]

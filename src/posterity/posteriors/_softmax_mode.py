@@ -44,7 +44,7 @@ class Objective:
     moved: Array | None = None
 
     @classmethod
-    def after(
+    def with_factors(
         cls, priors: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
     ) -> Objective:
         """With these factors as what was known before the rows."""
@@ -52,9 +52,11 @@ class Objective:
         moments = np.stack([factor.moments[:, 0] for factor in priors])
         return cls(rows, basis, roots, moments, moved)
 
-    def look(self, w: Array) -> LabelLikelihood:
+    def evaluate_labels(self, w: Array) -> LabelLikelihood:
         """What the labels say at these coefficients."""
-        return LabelLikelihood.at(self.rows.labels, self.rows.X @ w.T, self.basis, self.moved)
+        return LabelLikelihood.evaluate_at(
+            self.rows.labels, self.rows.X @ w.T, self.basis, self.moved
+        )
 
     def value(self, w: Array, look: LabelLikelihood) -> float:
         """Log posterior, up to a constant."""
@@ -65,7 +67,7 @@ class Objective:
         """(R, p)."""
         rows = self.rows
         gradient = (rows.weights[:, None] * look.slope(self.basis)).T @ rows.X
-        gradient += self._back(self.moments - self._times(w), w)
+        gradient += self._multiply_transposed(self.moments - self._times(w), w)
         if len(self.roots) == len(self.basis):
             # What all classes have in common no label tells of: of a flat prior it is rounding.
             flat = ~self.roots.any(axis=(0, 1))
@@ -75,7 +77,7 @@ class Objective:
     def evaluate_directly(self, w: Array) -> tuple[float, Array, Array]:
         """Log posterior, gradient (R, p), minus the second derivative (R p, R p); of one part."""
         (root,), left, (r, p) = self.roots, self.moments - self._times(w), w.shape
-        gradient, value = self._back(left, w), -0.5 * float(np.sum(np.square(left)))
+        gradient, value = self._multiply_transposed(left, w), -0.5 * float(np.sum(np.square(left)))
         rows = self.rows
         looks = look_at_labels(rows.labels, rows.X @ w.T, self.basis, self.moved)
         values, slope, curvature = looks
@@ -93,7 +95,7 @@ class Objective:
         multiply_curvature = look.multiply_curvature((rows.X @ direction.T) @ self.basis.T)
         multiply_curvature *= rows.weights[:, None]
         product = (multiply_curvature @ self.basis).T @ rows.X
-        product += self._back(self._times(direction), direction)
+        product += self._multiply_transposed(self._times(direction), direction)
         return product
 
     def triangles(self, look: LabelLikelihood) -> list[Array]:
@@ -125,14 +127,14 @@ class Objective:
         parts = w.reshape(len(self.roots), -1, 1)
         return np.asarray((self.roots @ parts)[:, :, 0])
 
-    def _back(self, values: Array, like: Array) -> Array:
+    def _multiply_transposed(self, values: Array, like: Array) -> Array:
         """(R, p) the roots' transposes times values (B, s)."""
         return np.asarray((values[:, None] @ self.roots).reshape(like.shape))
 
 
 def find_mode(objective: Objective, w: Array, close: float = PRECISE) -> tuple[Array, bool]:
     """The mode, from coefficients ``w`` (R, p), with halved steps; and whether it was reached."""
-    look, products, triangles = objective.look(w), MOST_PRODUCTS, []
+    look, products, triangles = objective.evaluate_labels(w), MOST_PRODUCTS, []
     value = objective.value(w, look)
     for _ in range(MOST_STEPS):
         gradient = objective.gradient(w, look)
@@ -146,7 +148,7 @@ def find_mode(objective: Objective, w: Array, close: float = PRECISE) -> tuple[A
         least, new = value - 1e-13 * (1.0 + abs(value)), -np.inf  # less is rounding
         while not new >= least and size > 1e-10:
             size *= 0.5
-            look = objective.look(w + size * step)
+            look = objective.evaluate_labels(w + size * step)
             new = objective.value(w + size * step, look)
         if not new >= least:
             return w, decrement < 1e-8 + 1e-13 * abs(value)

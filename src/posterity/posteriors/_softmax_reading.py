@@ -144,7 +144,7 @@ class SoftmaxReading:
         if self.nodes is None:
             strategy = self.strategy
             if strategy is None or strategy == use_single_node(strategy) or not self.n_effective:
-                self.nodes = [(1.0, self.contrasts.joined(self.prior))]
+                self.nodes = [(1.0, self.contrasts.join_prior(self.prior))]
             else:
                 choice = choose_by_coefficient(self.contrasts, self.prior, strategy, self.shapes)
                 k = self.n_classes - 1
@@ -163,7 +163,7 @@ class SoftmaxReading:
         one_node = self.strategy is None or self.strategy == use_single_node(self.strategy)
         if self.contrasts.separate or not (one_node or not self.n_effective):
             return False
-        (joined,) = self.contrasts.joined(self.prior)
+        (joined,) = self.contrasts.join_prior(self.prior)
         return bool(np.diagonal(joined.root).all())
 
     @property
@@ -216,7 +216,7 @@ class SoftmaxReading:
 
     def log_probabilities_of(self, x: Array) -> Array:
         """(1, K) the same in a stream, of the prior that its labels are met with."""
-        return self._integrate(x, [(1.0, self.contrasts.joined(self.prior))])
+        return self._integrate(x, [(1.0, self.contrasts.join_prior(self.prior))])
 
     def _integrate(self, X: Array, nodes: list[tuple[float, Joined]]) -> Array:
         log_probabilities = np.empty((len(X), self.n_classes))

@@ -70,7 +70,7 @@ class RecentRows:
         base.pass_time(x, elapsed)
         return replace(self, base=base, weights=discounts * self.weights)
 
-    def settle(self) -> RecentRows:
+    def learn_recent_rows(self) -> RecentRows:
         """The same, learned together."""
         return replace(self, fresh=0)
 

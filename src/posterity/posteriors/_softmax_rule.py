@@ -50,7 +50,7 @@ def choose_by_coefficient(
     if not offset:
         squares = prior.squares / prior.count + np.square(prior.center)
         weight = float(np.square(data.root).sum() / max(np.sum(squares), 1e-300))
-    data.commit(data.triangle, weight, data.seen)
+    data.set_triangle(data.triangle, weight, data.seen)
     return strategy.choose(
         data,
         NOISE,

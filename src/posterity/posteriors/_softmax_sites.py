@@ -24,7 +24,7 @@ from posterity.posteriors._softmax_likelihood import (
     compute_root,
     log_likelihood,
     plain_points,
-    turn_points,
+    rotate_points,
 )
 
 # Points of the average over one row's coordinates, without their mirror images.
@@ -48,11 +48,11 @@ class LabelPoints:
         """Some of them."""
         return LabelPoints(self.place[part], None if self.moved is None else self.moved[part])
 
-    def look(self, labels: Index, basis: Array) -> LabelLikelihood | FullLabelLikelihood:
+    def evaluate_labels(self, labels: Index, basis: Array) -> LabelLikelihood | FullLabelLikelihood:
         """What the labels say there: of fewer coordinates than classes the kernel tells at once."""
         if basis.shape[1] < len(basis):
             return FullLabelLikelihood(*look_at_labels(labels, self.place, basis, self.moved))
-        return LabelLikelihood.at(labels, self.place, basis, self.moved)
+        return LabelLikelihood.evaluate_at(labels, self.place, basis, self.moved)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def compute_sites(
 def place_points(covariance: Array, n_points: int = POINTS) -> Array:
     """(n, S, R) points that with their mirror images have these covariances, or variances."""
     make = balanced_points if covariance.ndim == 3 else plain_points
-    return turn_points(make(covariance.shape[1], n_points), compute_root(covariance))
+    return rotate_points(make(covariance.shape[1], n_points), compute_root(covariance))
 
 
 def place_around_row(
@@ -196,7 +196,7 @@ def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
     inner = np.linalg.cholesky(np.eye(len(root)) + root.T @ precision @ root)
     turned = np.linalg.solve(inner, root.T).T
     units = balanced_points(len(root), POINTS)
-    return turn_points(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
+    return rotate_points(units, turned[None]), -2.0 * float(np.sum(np.log(np.diag(inner))))
 
 
 def _find_site_mode(
@@ -216,7 +216,7 @@ def _find_site_mode(
     best = value(push)
     for _ in range(60):
         step = covariance @ push
-        look = LabelLikelihood.at(label, (mean + step)[None], basis, moved)
+        look = LabelLikelihood.evaluate_at(label, (mean + step)[None], basis, moved)
         multiply_curvature = weight * look.curvature(basis)[0]
         right = weight * look.slope(basis)[0] + multiply_curvature @ step
         wanted = np.linalg.solve(np.eye(len(mean)) + multiply_curvature @ covariance, right)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
-from posterity.factor.sparse_pattern import Pattern
+from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
@@ -38,7 +38,7 @@ class ProductSums:
 
     entries: Array
     products: Array
-    pattern: Pattern
+    pattern: SparsityPattern
 
     def start(self, prior: Array) -> Array:
         """No sites: each row is Gaussian."""
@@ -59,7 +59,7 @@ class SiteRows:
     X: csr_array
     y: Array
     weights: Array
-    pattern: Pattern
+    pattern: SparsityPattern
     pairs: csr_array  # of the pattern's entries, for the variance of each row
 
     def start(self, prior: Array) -> Array:
@@ -120,7 +120,7 @@ class SiteRows:
         return _factorize(entries, prior, self.pattern)
 
 
-def _factorize(entries: Array, prior: Array, pattern: Pattern) -> SparseCholesky:
+def _factorize(entries: Array, prior: Array, pattern: SparsityPattern) -> SparseCholesky:
     values = entries.copy()
     values[pattern.diagonal] += prior
     return SparseCholesky(values, pattern)

@@ -70,7 +70,7 @@ def concatenate_joint_predictions(
     return JointPrediction(marginals, correlation, names=names)
 
 
-def about(mean: Array, joint: Any) -> Joint:
+def shift_mean(mean: Array, joint: Any) -> Joint:
     """The same distribution about another mean."""
     step, parts = mean - joint.mean, []
     for part in getattr(joint, "components", (joint,)):

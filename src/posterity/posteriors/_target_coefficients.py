@@ -79,8 +79,7 @@ class TargetCoefficients:
         if isinstance(target, str):
             if target not in self.labels:
                 raise ValueError(
-                    f"there is no {self.label} {target!r}: the {self.label}s are "
-                    f"{', '.join(self.labels)}"
+                    f"there is no {self.label} {target!r}: give one of {', '.join(self.labels)}"
                 )
             return self.each[self.labels.index(target)]
         return self.each[target]

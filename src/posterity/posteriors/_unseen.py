@@ -32,7 +32,7 @@ LARGEST = 1e4
 
 
 @dataclass(frozen=True)
-class FirstMoves:
+class FirstVariations:
     """Where features that were constant until now vary: k places (row, column) of n rows.
 
     ``steps`` (k,) are the moves, with their sign, and ``variances`` (K, k) what each adds to the
@@ -44,16 +44,16 @@ class FirstMoves:
     steps: Array
     variances: Array
 
-    def added(self, n: int) -> Array:
+    def add_variances(self, n: int) -> Array:
         """(K, n) what all moves of a row add to its variance."""
         added = np.zeros((len(self.variances), n))
         np.add.at(added.T, self.rows, self.variances.T)
         return added
 
-    def scaled(self, rows: Array) -> FirstMoves:
+    def scaled(self, rows: Array) -> FirstVariations:
         """The same for rows each of which is multiplied by a number (n,)."""
         factor = np.square(rows[self.rows])
-        return FirstMoves(self.rows, self.columns, self.steps, self.variances * factor)
+        return FirstVariations(self.rows, self.columns, self.steps, self.variances * factor)
 
     def effects(self, units: Array, shape: tuple[int, int]) -> Any:
         """Sparse (n, m) sd of what each coefficient does to each row, with the sign of its move.
@@ -64,7 +64,7 @@ class FirstMoves:
         return csr_array((sds, (self.rows, self.columns)), shape=shape)
 
 
-def find_first_moves(
+def find_first_variations(
     nodes: Nodes,
     data: Factor,
     scales: RunningScales | None,
@@ -73,7 +73,7 @@ def find_first_moves(
     *,
     mean: Array,
     intercept: bool,
-) -> FirstMoves | None:
+) -> FirstVariations | None:
     """Where features that were constant until now vary; None where all is as it was."""
     pinned = nodes.choice.pinned
     features, constants = still
@@ -95,7 +95,7 @@ def find_first_moves(
     others = usual.mean(axis=1) if n_varied else 1.0 / nodes.choice.ratios
     more = np.where(counts > 0, more, others[:, None])
     more *= _inflate_for_few_rows(np.where(counts > 0, counts, max(n_varied, 1)))
-    return FirstMoves(rows, features[columns], steps, np.minimum(more, LARGEST)[:, which])
+    return FirstVariations(rows, features[columns], steps, np.minimum(more, LARGEST)[:, which])
 
 
 def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:

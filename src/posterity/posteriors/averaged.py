@@ -168,9 +168,11 @@ class AveragedPosterior(MixedPosterior):
             "of all rows; fit all rows in one model"
         )
 
-    def at(self, **parameters: float) -> Self:
+    def with_likelihood_parameters(self, **parameters: float) -> Self:
         """The same under these parameters of the members' likelihood; in memory that both share."""
-        return replace(self, runs=tuple(run.at(**parameters) for run in self.runs))
+        return replace(
+            self, runs=tuple(run.with_likelihood_parameters(**parameters) for run in self.runs)
+        )
 
     def same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""

@@ -143,7 +143,7 @@ class ChangepointPosterior(LinearPosterior):
 
     @classmethod
     def wrap(cls, posterior: LinearPosterior, strategy: ChangeStrategy) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         runs = Runs.before_data(posterior.prior, strategy.max_runs + 1)
         return cls(
             posterior.belief,

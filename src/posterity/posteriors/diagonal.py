@@ -288,7 +288,7 @@ class DiagonalPosterior:
 
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
-        moments = self._state().tell(*rows.parts)
+        moments = self._state().predict_then_learn_rows(*rows.parts)
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:

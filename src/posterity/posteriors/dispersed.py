@@ -13,7 +13,11 @@ from posterity.distributions import NegativeBinomialLogNormal, Normal
 from posterity.factor import Rows
 from posterity.kernel import RowPath
 from posterity.noise import Joint
-from posterity.posteriors._dispersion import Dispersion, at, mean_and_evidence
+from posterity.posteriors._dispersion import (
+    Dispersion,
+    interpolate_log_likelihood,
+    mean_and_evidence,
+)
 from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -39,9 +43,9 @@ class DispersedPosterior(LinearPosterior):
 
     @classmethod
     def wrap(cls, counts: Any) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         spread = Dispersion()
-        spread.settle()
+        spread.set_to_posterior_mean()
         belief = (counts.belief, counts.noise, counts.intercept, counts.prior, counts.factor)
         return cls(*belief, counts, spread)
 
@@ -55,9 +59,9 @@ class DispersedPosterior(LinearPosterior):
         self.counts.copy_from(other.counts)
         self.spread.copy_from(other.spread)
 
-    def at_the_mode(self) -> Self:
+    def for_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together."""
-        return replace(self, counts=self.counts.at_the_mode())
+        return replace(self, counts=self.counts.for_mode_search())
 
     @property
     def dispersion(self) -> float:
@@ -67,7 +71,7 @@ class DispersedPosterior(LinearPosterior):
     @property
     def now(self) -> Any:
         """The posterior of the coefficients under it; in memory that both share."""
-        return self.counts.at(dispersion=self.dispersion)
+        return self.counts.with_likelihood_parameters(dispersion=self.dispersion)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -112,7 +116,7 @@ class DispersedPosterior(LinearPosterior):
             predictions.append(one)
             trial.spread.learn(y[part, 0], some, one.log_mean, one.log_variance, after=False)
             if trial.spread.rows >= trial.spread.due:
-                trial.spread.settle()
+                trial.spread.set_to_posterior_mean()
             first = part.stop
         self.copy_from(trial)
         return NegativeBinomialLogNormal(
@@ -132,7 +136,7 @@ class DispersedPosterior(LinearPosterior):
         eta = trial.counts.linear_predictor(X, offsets)
         trial.now.remove(X, y, weights, offsets)
         trial.spread.unlearn(y[:, 0], weights, eta.loc, np.square(eta.scale))
-        trial.spread.settle()
+        trial.spread.set_to_posterior_mean()
         self.copy_from(trial)
 
     def merge(self, other: Self) -> None:
@@ -141,7 +145,7 @@ class DispersedPosterior(LinearPosterior):
         mine.log_likelihood += its.log_likelihood
         mine.rows += its.rows
         mine.paid += its.paid
-        mine.settle()
+        mine.set_to_posterior_mean()
         self.counts.merge(other.counts)
         self.spread.copy_from(mine)
 
@@ -223,7 +227,7 @@ class DispersedPosterior(LinearPosterior):
         share = choose_stride(len(rows), self.counts.n_coefficients)
         if share > 1:
             # Some of the rows, each for several, find the dispersion nearly, at little cost.
-            start = self._together(way, rows.every(share), self.dispersion)
+            start = self._together(way, rows.thin(share), self.dispersion)
         self.copy_from(self._together(way, rows, start.dispersion))
 
     def _together(self, way: str, rows: Rows, value: float) -> Self:
@@ -238,17 +242,15 @@ class DispersedPosterior(LinearPosterior):
             variance = np.square(eta.scale)
             trial.spread.learn(rows.y[:, 0], rows.weights, eta.loc, variance, after=True)
             last = value
-            trial.spread.settle()
+            trial.spread.set_to_posterior_mean()
             value = trial.spread.value
             if abs(value - last) <= AGREED * last:
                 break
         learned, spread = self.spread.log_likelihood, trial.spread
         log_likelihood = spread.log_likelihood
-        spread.paid += (
-            mean_and_evidence(log_likelihood)[1]
-            - before
-            - (at(log_likelihood, last) - at(learned, last))
-        )
+        at_last = interpolate_log_likelihood
+        gained = at_last(log_likelihood, last) - at_last(learned, last)
+        spread.paid += mean_and_evidence(log_likelihood)[1] - before - gained
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:

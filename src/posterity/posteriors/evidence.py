@@ -3,9 +3,10 @@
 The data's factor is kept apart from the prior's. From it the evidence chooses a few precisions
 with weights (the nodes), each of which then is a posterior like any other.
 
-Reading chooses anew from all rows so far: what is read depends on the rows, not on the way they
-came, and nothing changes by it. What is predicted of a row right before it is learned comes from
-the nodes of the stream (:mod:`posterity.posteriors._evidence_stream`).
+Reading the posterior chooses the precisions anew from all rows so far. What is read depends on the
+rows, not on the order in which they came, and reading changes nothing. Predictions of a row right
+before it is learned come from the nodes of the stream
+(:mod:`posterity.posteriors._evidence_stream`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, match_moments
 from posterity.evidence.columns import PINNED
-from posterity.evidence.members import InUnits, Weak, many_nodes, use_single_node
+from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import of_target
@@ -27,7 +28,7 @@ from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, count_rows
-from posterity.posteriors._nodes import FreshNodes, Nodes, concatenate_rows
+from posterity.posteriors._nodes import LazyNodes, Nodes, concatenate_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -89,7 +90,7 @@ class EvidencePosterior(LinearPosterior):
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.copy_from(other.state)
-        self.stream.catch_up()
+        self.stream.update_nodes()
 
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the data, which has seen nothing."""
@@ -119,13 +120,13 @@ class EvidencePosterior(LinearPosterior):
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
         """One of another noise that has seen nothing and forgets nothing, with many nodes."""
-        strategy = many_nodes(self.strategy)
+        strategy = use_many_nodes(self.strategy)
         parts = strategy, self.belief, noise, len(self.mean)
         return self.learned(*parts, intercept=self.intercept, shapes=self.shapes)
 
-    def rest_on(self, precision: Array) -> None:
+    def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
-        self.stream.rest_on(precision)
+        self.stream.use_prior_precision(precision)
 
     def single(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
@@ -138,7 +139,8 @@ class EvidencePosterior(LinearPosterior):
         """
         weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
         return replace(
-            self.copy(), strategy=InUnits(Weak() if weak else use_single_node(self.strategy))
+            self.copy(),
+            strategy=InUnits(UnitInformation() if weak else use_single_node(self.strategy)),
         )
 
     # ---- many targets --------------------------------------------------------------------------
@@ -158,13 +160,13 @@ class EvidencePosterior(LinearPosterior):
         own = EvidenceState(data, scales=scales, clock=state.clock.copy(), turn=turn)
         return self._copy_with(prior=data.prior, factor=data.factor, state=own)
 
-    def settle(self, *, stream: bool) -> LinearPosterior:
+    def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
-        return self._copy_with(strategy=self.stream.settle(ahead=stream))
+        return self._copy_with(strategy=self.stream.fix_prior_choice(ahead=stream))
 
-    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+    def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
         """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
-        return self.stream.stretch_from(first, n, weights)
+        return self.stream.find_stretch_end(first, n, weights)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -308,9 +310,9 @@ class EvidencePosterior(LinearPosterior):
         mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
 
-    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+    def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
         """(n,) whether the rows learned so far leave x.w open."""
-        return np.any([node.leaves_open(X) for node in self.nodes.posteriors], axis=0)
+        return np.any([node.leaves_undetermined(X) for node in self.nodes.posteriors], axis=0)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -346,7 +348,7 @@ class EvidencePosterior(LinearPosterior):
         As other features like them do: the variance is averaged over the nodes.
         """
         nodes = self.nodes
-        moves = self.stream.first_moves(nodes, X)
+        moves = self.stream.find_first_variations(nodes, X)
         if moves is None:
             return None
         precisions = np.array([node.noise_precision for node in nodes.posteriors])
@@ -388,10 +390,10 @@ class EvidencePosterior(LinearPosterior):
         return self._fresh.nodes(self.mean, self.state.data)
 
     @property
-    def _fresh(self) -> FreshNodes:
+    def _fresh(self) -> LazyNodes:
         state, seen = self.state, self.state.data.factor.seen
         if state.fresh is None or state.fresh_at != seen:
-            state.fresh, state.fresh_at = FreshNodes(self._chooser.choice(state)), seen
+            state.fresh, state.fresh_at = LazyNodes(self._chooser.choice(state)), seen
         return state.fresh
 
     def predictive(self, X: Array) -> Distribution:

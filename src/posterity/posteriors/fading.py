@@ -57,7 +57,7 @@ class FadingPosterior(LinearPosterior):
 
     @classmethod
     def wrap(cls, posterior: LinearPosterior, strategy: Fading) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         return cls(
             posterior.belief,
             posterior.noise,
@@ -183,7 +183,7 @@ class FadingPosterior(LinearPosterior):
             spent = self.factor.rank - self.prior.rank  # does not fade
             left = (self.factor.count - spent) / (count - spent) if count > spent else 1.0
             count = spent + left ** (1.0 / len(rows)) * (count - spent)
-            self.factor.commit(self.factor.triangle, count, seen)
+            self.factor.set_triangle(self.factor.triangle, count, seen)
 
     def discounts(self, elapsed: Array) -> Array | None:
         """What is left of all that was known after each time (n,); None if no number tells."""

@@ -93,7 +93,7 @@ class LinearPosterior:
         """A copy with another noise."""
         return self.copy()._copy_with(noise=noise)
 
-    def rest_on(self, precision: Array) -> None:
+    def use_prior_precision(self, precision: Array) -> None:
         """Nothing: only a prior that is learned could be another one."""
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
@@ -115,7 +115,7 @@ class LinearPosterior:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
 
-    def at_the_mode(self) -> LinearPosterior:
+    def for_mode_search(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self
 
@@ -139,11 +139,11 @@ class LinearPosterior:
             prior=of_target(self.prior, target), factor=of_target(self.factor, target)
         )
 
-    def settle(self, *, stream: bool) -> LinearPosterior:
+    def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same, with what all targets have to choose together chosen."""
         return self
 
-    def stretch_from(self, first: int, n: int, weights: Array | None) -> int:
+    def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
         """Where, of ``n`` rows, the stretch from ``first`` on ends, after which they choose."""
         return n
 
@@ -194,7 +194,7 @@ class LinearPosterior:
         """About what is left of sums over the rows after each time (n,)."""
         return np.ones(len(elapsed))
 
-    def each_of(self, count: int) -> Self:
+    def repeat_for(self, count: int) -> Self:
         """The same, for observations of so many rows; nothing was seen yet."""
         return self
 
@@ -202,18 +202,20 @@ class LinearPosterior:
         """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far."""
         factor = self.factor.copy()
         factor.append(x, np.array([[target]]), np.array([precision]))
-        factor.commit(factor.triangle, self.factor.count, self.factor.seen)
+        factor.set_triangle(factor.triangle, self.factor.count, self.factor.seen)
         return self._copy_with(factor=factor)
 
-    def recast(self, matrix: Array) -> Self:
+    def transform_features(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
         prior = Factor(matrix.shape[1])
-        return self._copy_with(intercept=False, prior=prior, factor=recast(self.factor, matrix))
+        return self._copy_with(
+            intercept=False, prior=prior, factor=transform_features(self.factor, matrix)
+        )
 
     def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
         factor = self.factor.copy()
-        factor.commit(factor.triangle, effective, seen)
+        factor.set_triangle(factor.triangle, effective, seen)
         return self._copy_with(factor=factor)
 
     @property
@@ -260,7 +262,7 @@ class LinearPosterior:
                 "was learned; give learned rows (nothing was changed)"
             )
         remaining = self.factor.copy()
-        ones = self.factor.lacks_ones(X, self.intercept)
+        ones = self.factor.lacks_intercept_column(X, self.intercept)
         try:
             least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
         except NotInFactorError as error:
@@ -402,7 +404,7 @@ class LinearPosterior:
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return mean[:, 0], leverage
 
-    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+    def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
         """(n,) whether the rows learned so far leave x.w open."""
         return np.isinf(self.linear_moments(X)[1])
 
@@ -532,12 +534,12 @@ class LinearPosterior:
             raise ValueError(explain_never_learned("one of the rows"))
 
 
-def recast(factor: Factor, matrix: Array) -> Factor:
+def transform_features(factor: Factor, matrix: Array) -> Factor:
     """A factor that has learned ``x @ matrix`` for each row x of another one."""
     turned = Factor(matrix.shape[1])
     rows = np.vstack([factor.root @ matrix, np.zeros((1, matrix.shape[1]))])
     turned.append(rows, np.vstack([factor.moments, factor.residual_root]))
-    turned.commit(turned.triangle, factor.count, factor.seen)
+    turned.set_triangle(turned.triangle, factor.count, factor.seen)
     return turned
 
 

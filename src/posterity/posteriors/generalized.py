@@ -21,7 +21,7 @@ from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._site_removal import remove_sites
-from posterity.posteriors._site_rows import Learned, join_learned, learn_rows
+from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
 from posterity.posteriors.ensemble import (
     VARIES,
@@ -61,7 +61,7 @@ class SiteStatistics:
 
 @dataclass(frozen=True)
 class GeneralizedPosterior(LinearPosterior):
-    """Posterior of [intercept, coefficients] where y depends on eta = x.w through a likelihood.
+    """Gaussian posterior of [intercept, coefficients] under any likelihood of y given eta = x.w.
 
     ``inner`` is any posterior with known noise of precision 1: it learns the site rows, forgets
     and learns its prior as it always does. Rows that come one after another have their sites found
@@ -104,7 +104,7 @@ class GeneralizedPosterior(LinearPosterior):
         *,
         keeps_start: bool = False,
     ) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         if approximation not in ("laplace", "moments"):
             raise ValueError(
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
@@ -146,11 +146,11 @@ class GeneralizedPosterior(LinearPosterior):
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
-    def at_the_mode(self) -> Self:
+    def for_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self if self.forgets else replace(self, approximation="laplace")
 
-    def at(self, **parameters: float) -> Self:
+    def with_likelihood_parameters(self, **parameters: float) -> Self:
         """The same under these parameters of its likelihood; in memory that both share."""
         return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
 
@@ -183,7 +183,7 @@ class GeneralizedPosterior(LinearPosterior):
         if self.forgets:
             self.predict_then_learn(X, y, weights, elapsed, offsets)
             return
-        rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.starts
+        rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.keeps_first_rows
         self._together(rows)
         start = StartRows.of(rows, closed=False)
         if starts and 0 < len(start) < start.n_enough:
@@ -202,7 +202,7 @@ class GeneralizedPosterior(LinearPosterior):
         if self.forgets or len(rows) == 1:
             self._in_order(rows)
             return
-        trial, starts = self.copy(), self.starts
+        trial, starts = self.copy(), self.keeps_first_rows
         trial._close(rows)
         trial._together(rows)
         if starts:
@@ -232,7 +232,7 @@ class GeneralizedPosterior(LinearPosterior):
         weights: Array | None,
         elapsed: Array,
         offsets: Array | None = None,
-    ) -> Learned:
+    ) -> LearnedSites:
         """Learn row after row; returns what was believed of each eta before, and its site."""
         return self._in_order(self._check_rows(X, y, weights, elapsed, offsets))
 
@@ -269,7 +269,7 @@ class GeneralizedPosterior(LinearPosterior):
         left, precision, logs = remove_sites(
             self.inner.without_prior().factor,
             self.inner.central(),
-            SiteModel(self.likelihood, self._way_of(together)),
+            SiteModel(self.likelihood, self._choose_approximation(together)),
             rows,
             together=together,
         )
@@ -295,7 +295,7 @@ class GeneralizedPosterior(LinearPosterior):
         one, two = (self, other) if its.start is not None else (other, self)
         trial, start = one.copy(), two.statistics.start
         assert start is not None
-        if trial.starts:
+        if trial.keeps_first_rows:
             trial._keep(start.rows, now=True)
         else:
             trial._close(start.rows)
@@ -334,7 +334,7 @@ class GeneralizedPosterior(LinearPosterior):
     def learns_lean(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
         fades = self.inner.of_rows.only_discounts
-        if self.starts and self.statistics.start is None:
+        if self.keeps_first_rows and self.statistics.start is None:
             return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
@@ -435,7 +435,7 @@ class GeneralizedPosterior(LinearPosterior):
         return self.statistics.log_sites + self.inner.log_evidence
 
     @property
-    def starts(self) -> bool:
+    def keeps_first_rows(self) -> bool:
         """Whether rows that come one after another are kept, to be fitted together again."""
         statistics, proper = self.statistics, self.n_flat <= int(self.intercept)
         begun = statistics.seen == 0.0 or statistics.start is not None
@@ -463,24 +463,24 @@ class GeneralizedPosterior(LinearPosterior):
             np.zeros(n) if offsets is None else offsets,
         )
 
-    def _in_order(self, rows: SiteRows) -> Learned:
+    def _in_order(self, rows: SiteRows) -> LearnedSites:
         """Learn row after row, in stretches after which the first rows are fitted anew."""
-        if not self.starts:
+        if not self.keeps_first_rows:
             return self._learn_each(rows)
         trial, first = self.copy(), 0
-        learned: list[Learned] = []
+        learned: list[LearnedSites] = []
         while first < len(rows) or not learned:
             start, n = trial.statistics.start, len(rows) - first
-            if trial.starts:
+            if trial.keeps_first_rows:
                 left = 1 if start is None else start.count_missing()
                 n = count_rows_until(rows.weights[first:], left)
-            starts, part = trial.starts, rows[first : first + n]
+            starts, part = trial.keeps_first_rows, rows[first : first + n]
             learned.append(trial._learn_each(part))
             if starts:
                 trial._keep(part)
             first += n
         self.copy_from(trial)
-        return join_learned(learned)
+        return join_learned_sites(learned)
 
     def _keep(self, rows: SiteRows, *, now: bool = False) -> None:
         """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
@@ -491,7 +491,7 @@ class GeneralizedPosterior(LinearPosterior):
             self._fit_again(start)
             start = start.fitted()
         if due or before is None:
-            over = start.suffices(self.inner.linear_moments(start.X)[1])
+            over = start.is_enough(self.inner.linear_moments(start.X)[1])
         statistics.start = None if over or not len(start) else start
 
     def _fit_again(self, start: StartRows) -> None:
@@ -506,7 +506,7 @@ class GeneralizedPosterior(LinearPosterior):
         statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does
 
-    def _learn_each(self, rows: SiteRows) -> Learned:
+    def _learn_each(self, rows: SiteRows) -> LearnedSites:
         inner, trial = self.inner, self.inner.copy()
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
@@ -543,20 +543,20 @@ class GeneralizedPosterior(LinearPosterior):
             variance = np.where(np.isinf(variance), self.likelihood.vague_variance, variance)
         return self.likelihood.predictive(mean, variance)
 
-    def _way_of(self, together: bool) -> Approximation:
+    def _choose_approximation(self, together: bool) -> Approximation:
         """How the sites of the rows were found; rows fitted together may have gone another way."""
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
         """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
         vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(self.inner.leaves_open(rows.X) & (rows.weights > 0.0))
+        open_ = np.flatnonzero(self.inner.leaves_undetermined(rows.X) & (rows.weights > 0.0))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[self.inner.leaves_open(rows.X[open_])]
+            open_ = open_[self.inner.leaves_undetermined(rows.X[open_])]
 
     def _together(self, rows: SiteRows) -> None:
         model = SiteModel(self.likelihood, self.approximation)

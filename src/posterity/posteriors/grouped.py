@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
-    BankImage,
+    BankSnapshot,
     GroupBank,
     NotInGroupError,
     predict_rows,
@@ -33,7 +33,7 @@ from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
 from posterity.kernel import ArmsPath, GroupPath
 from posterity.noise import Distribution, Noise
-from posterity.posteriors._group_belief import GroupBelief, Reading
+from posterity.posteriors._group_belief import GroupBelief, PriorAndNoise
 from posterity.posteriors._group_turns import (
     compute_row_space,
     find_last_new_direction,
@@ -81,8 +81,8 @@ class GroupedPosterior:
     noise_residual: float | None = None
     noise_count: float = 0.0
     prior: SharedPrior | None = None
-    read: Reading | None = None
-    newest_reading: Reading | None = None
+    read: PriorAndNoise | None = None
+    newest_reading: PriorAndNoise | None = None
 
     improper: ClassVar[None] = None
 
@@ -96,9 +96,9 @@ class GroupedPosterior:
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
 
-    def image(self, slots: Slots) -> PosteriorImage:
+    def take_snapshot(self, slots: Slots) -> PosteriorSnapshot:
         """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
-        return PosteriorImage(self, dict(self.__dict__), self.bank.image(slots))
+        return PosteriorSnapshot(self, dict(self.__dict__), self.bank.take_snapshot(slots))
 
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
         """A posterior with the same prior, for other groups."""
@@ -234,7 +234,7 @@ class GroupedPosterior:
         mean, leverage = self._compute_mean_and_leverage(X, slots)
         return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
 
-    def expected(self, X: Array, slots: Slots) -> Distribution:
+    def predict_mean_of_new(self, X: Array, slots: Slots) -> Distribution:
         """Distribution of the mean of such observations: as without their own noise, the 1."""
         reading = self.reading()
         mean, leverage = self._compute_mean_and_leverage(X, slots)
@@ -252,7 +252,7 @@ class GroupedPosterior:
         )
         df = float(getattr(noise, "df", np.inf))
         path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
-        path.rest_on(self)
+        path.use_prior_precision(self)
         return path
 
     def predict_mean(self, X: Array, slots: Slots) -> Array:
@@ -265,14 +265,14 @@ class GroupedPosterior:
         prior = priors[slot if 0 <= slot < len(priors) else -1]
         return path.predict_in(self.bank, slot, x, prior)[0]
 
-    def reading(self) -> Reading:
+    def reading(self) -> PriorAndNoise:
         """Prior and noise that predictions use: those of the last update, or of all rows."""
         if self.read is None:
             sample = self._sample(MOST_GROUPS) if self.sample is None else self.sample
             self.read = self._make_reading(sample)
         return self.read
 
-    def exact(self) -> Reading:
+    def learn_exact_prior(self) -> PriorAndNoise:
         """The prior learned from all rows so far, and the noise with it."""
         if self.newest_reading is None:
             reading = self.reading()
@@ -283,19 +283,21 @@ class GroupedPosterior:
                     self.bank.size, reading.prior
                 )
                 residual = _sum_residuals(self.bank.posteriors(reading.prior.priors))
-                reading = Reading(reading.prior, residual_df, residual)
+                reading = PriorAndNoise(reading.prior, residual_df, residual)
             self.newest_reading = reading
         return self.newest_reading
 
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
         bank = self.bank
-        return solve_groups(bank.posteriors(self.exact().prior.priors), bank.n_coefficients)
+        return solve_groups(
+            bank.posteriors(self.learn_exact_prior().prior.priors), bank.n_coefficients
+        )
 
     @property
     def log_evidence(self) -> float:
         """log p(y) under the prior in use; flat directions have density 1."""
-        exact = self.exact()
+        exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if self.belief.is_given:
             row = np.arange(bank.n_coefficients)
@@ -334,7 +336,7 @@ class GroupedPosterior:
         # The gains of rows leave out what fading itself adds to a posterior's residual.
         fades = self._uses_all_groups and self.discount < 1.0
         before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
-        bank.tell(rows, priors, self.discount, out)
+        bank.predict_then_learn_rows(rows, priors, self.discount, out)
         if self._uses_all_groups:
             assert self.noise_residual is not None
             after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
@@ -431,10 +433,10 @@ class GroupedPosterior:
             self.noise_residual, self.noise_count = residual, count
         return self.noise_residual, self.noise_count
 
-    def _make_reading(self, sample: GroupSample) -> Reading:
+    def _make_reading(self, sample: GroupSample) -> PriorAndNoise:
         prior = self._learn_prior(sample, TOLERANCE)
         residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
-        return Reading(prior, residual_df, self._compute_residual(prior, sample))
+        return PriorAndNoise(prior, residual_df, self._compute_residual(prior, sample))
 
     def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
         """Residual of groups under a prior that was learned from them, or given."""
@@ -480,12 +482,12 @@ class GroupedPosterior:
 
 
 @dataclass(frozen=True)
-class PosteriorImage:
+class PosteriorSnapshot:
     """A copy of a posterior's state, to restore it."""
 
     posterior: GroupedPosterior
     before: dict[str, Any]
-    bank: BankImage
+    bank: BankSnapshot
 
     def restore(self) -> None:
         """Put all of it back."""
@@ -505,4 +507,4 @@ def _sum_residuals(posteriors: Array) -> float:
     return float(np.sum(posteriors[:, -1] ** 2))
 
 
-__all__ = ["GroupBelief", "GroupedPosterior", "Reading"]
+__all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]

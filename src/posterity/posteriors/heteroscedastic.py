@@ -110,7 +110,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         if self.mean.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial, starts = self.copy(), self.starts
+        trial, starts = self.copy(), self.keeps_first_rows
         trial._together(X, y, weights, elapsed)
         start = StartRows.of(_make_site_rows(X, y, weights))
         if starts and 0 < len(start) < start.n_enough:
@@ -122,7 +122,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         if len(X) == 1 or self.mean.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial, starts = self.copy(), self.starts
+        trial, starts = self.copy(), self.keeps_first_rows
         trial._together(X, y, weights, elapsed)
         if starts:
             trial._keep(X, y, weights)
@@ -137,7 +137,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         first = 0
         while first < len(X) or not predictions:
             part = slice(first, first + trial._count_until_due())
-            some, starts = None if weights is None else weights[part], trial.starts
+            some, starts = None if weights is None else weights[part], trial.keeps_first_rows
             predictions.append(trial._learn(X[part], y[part], some, elapsed[part]))
             if starts:
                 trial._keep(X[part], y[part], some)
@@ -181,7 +181,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         start = two.statistics.start
         if start is not None:
             trial, X, y = one.copy(), start.X, start.y[:, None]
-            if trial.starts:
+            if trial.keeps_first_rows:
                 trial._keep(X, y, start.weights, now=True)
             else:
                 trial._together(X, y, start.weights, np.zeros(len(X)))
@@ -280,7 +280,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         return self.statistics.log_predictive
 
     @property
-    def starts(self) -> bool:
+    def keeps_first_rows(self) -> bool:
         """Whether rows of a stream are kept, to be fitted together again."""
         statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
         begins = statistics.clock[0] == 0 or statistics.start is not None
@@ -292,7 +292,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         """How many rows are learned with the log variance as it is known now."""
         statistics = self.statistics
         count = max(int(statistics.clock[1] - statistics.clock[0]), 1)
-        if not self.starts:
+        if not self.keeps_first_rows:
             return count
         start = statistics.start
         return 1 if start is None else min(count, start.count_missing())
@@ -306,7 +306,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             self._fit_again(start)
             start = start.fitted()
         if due or before is None:
-            over = start.suffices(self._compute_relative_precision(start.X)[1], SURE)
+            over = start.is_enough(self._compute_relative_precision(start.X)[1], SURE)
         self.statistics.start = None if over or not len(start) else start
 
     def _fit_again(self, start: StartRows) -> None:

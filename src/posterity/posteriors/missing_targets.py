@@ -38,10 +38,10 @@ from posterity.posteriors._target_chain import (
     Chain,
     Link,
     Pattern,
-    about,
     concatenate_joint_predictions,
     condition_on_others,
     filled,
+    shift_mean,
     student_t,
 )
 from posterity.posteriors._target_coefficients import TargetCoefficients
@@ -127,7 +127,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             factor = self.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
             seen = factor.seen + float(both[:, 0].sum())
             factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
-            factor.commit(factor.triangle, factor.count, seen)
+            factor.set_triangle(factor.triangle, factor.count, seen)
         # A row that others learn has no weight here: all that it does is take its time.
         TargetsPosterior.append(
             self, X, np.where(whole[:, None], y, 0.0), np.where(whole, given, 0.0), elapsed
@@ -179,7 +179,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         if factor is None or left < -1e-12 * max(factor.count, removed):
             raise ValueError(explain_never_learned("one of the rows with missing targets"))
         try:
-            ones = factor.lacks_ones(X, self.intercept)
+            ones = factor.lacks_intercept_column(X, self.intercept)
             factor.remove(X, y, weights, intercept=ones)
         except NotInFactorError as error:
             raise ValueError(
@@ -289,7 +289,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             else:
                 wide.learn_data(X, y, None, np.zeros(len(X)))
             count, seen = count + factor.count, seen + factor.seen
-        wide.factor.commit(wide.factor.triangle, count, seen)
+        wide.factor.set_triangle(wide.factor.triangle, count, seen)
         return TargetsPosterior(wide)
 
     def _compute_by_chain(self, links: Sequence[Link]) -> tuple[Array, Array]:
@@ -346,13 +346,13 @@ class MissingTargetsPosterior(TargetsPosterior):
         return self._compute_coefficients(self.links)
 
     def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
-        """Joint distributions of [intercept, coefficients]: about the chain's means.
+        """Joint distributions of [intercept, coefficients]: around the chain's means.
 
         The uncertainty of each target's coefficients comes from the rows that brought it.
         """
         means = self.coefficients().T
         pairs = zip((one.joint(names) for one in self.each), means, strict=True)
-        joints = [about(mean, joint) for joint, mean in pairs]
+        joints = [shift_mean(mean, joint) for joint, mean in pairs]
         return TargetCoefficients(joints, self.correlation(), names=names, targets=self.names)
 
     def correlation(self) -> Array:

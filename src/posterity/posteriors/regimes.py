@@ -164,7 +164,7 @@ class RegimesPosterior(MixedPosterior):
 
     @classmethod
     def wrap(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         make: Any = cls  # whose fields are not its parent's
         fresh = fresh.single()
         posterior: Self = make(fresh, strategy, Regimes.before_data(fresh))

@@ -81,7 +81,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def add_classes(self, n_classes: int) -> None:
         """Make room for so many classes in all, the new ones last."""
-        self.settle()
+        self.learn_recent_rows()
         for _ in range(n_classes - self.n_classes):
             if self.prior.root.ndim == 3:  # contrasts that had a prior each
                 self.prior = self.prior.scaled(self.prior.scale)
@@ -90,9 +90,9 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def reorder(self, order: Index) -> None:
         """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
-        self.settle()
+        self.learn_recent_rows()
         contrasts = helmert(self.n_classes)
-        self.contrasts.turn(contrasts.T @ contrasts[order])
+        self.contrasts.rotate(contrasts.T @ contrasts[order])
         self._clear_caches()
 
     def same_prior(self, other: Any) -> bool:
@@ -112,8 +112,8 @@ class SoftmaxPosterior(SoftmaxReading):
     def merge(self, other: SoftmaxPosterior) -> None:
         """Learn all that ``other`` has learned about the same classes."""
         both, other = self.copy(), other.copy()
-        both.settle()
-        other.settle()
+        both.learn_recent_rows()
+        other.learn_recent_rows()
         both.contrasts.merge(other.contrasts)
         both.prior.merge(other.prior)
         both._choose()
@@ -136,7 +136,7 @@ class SoftmaxPosterior(SoftmaxReading):
             )
         if not len(rows.X):
             return
-        after.settle()
+        after.learn_recent_rows()
         together = after.together == learned
         averaged = self.approximation == "moments" if together else self._averages
         if learned - gone <= 1e-12 * gone:
@@ -245,7 +245,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.copy_from(after)
         return Categorical(np.arange(self.n_classes), log_probabilities)
 
-    def settle(self) -> None:
+    def learn_recent_rows(self) -> None:
         """Learn the last rows together, and keep them no longer."""
         if self.recent is not None and self.recent.fresh > 0:
             seen = self.n_observations
@@ -290,7 +290,7 @@ class SoftmaxPosterior(SoftmaxReading):
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
             recent = recent.with_rows(rows, averaged=averaged)
             again = recent.due and self._relearn_recent_rows(recent)
-            recent = recent.settle() if again else recent
+            recent = recent.learn_recent_rows() if again else recent
             recent = None if recent.full else recent
         if first and len(rows.X) > 1 and not again:
             self._begin(rows, self.contrasts, averaged=averaged)
@@ -309,7 +309,7 @@ class SoftmaxPosterior(SoftmaxReading):
     def _relearn_recent_rows(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
         again, now = recent.base.copy(), self.contrasts
-        start = now.coordinates(now.joined(self.prior))
+        start = now.coordinates(now.join_prior(self.prior))
         if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
@@ -327,7 +327,10 @@ class SoftmaxPosterior(SoftmaxReading):
             self.prior = self.prior.scaled(scale)
         self._begin_under(rows, before, None, averaged=averaged)
         for _ in range(0 if self.strategy is None or profiled else MOST_TURNS):
-            start, last = self.contrasts.coordinates(self.contrasts.joined(self.prior)), self.prior
+            start, last = (
+                self.contrasts.coordinates(self.contrasts.join_prior(self.prior)),
+                self.prior,
+            )
             self.prior = self._chosen()
             self._begin_under(rows, before, start, averaged=averaged)
             if self.prior.change_from(last) < AGREE:
@@ -355,7 +358,7 @@ class SoftmaxPosterior(SoftmaxReading):
             nonlocal start
             prior, trial = self.prior.scaled(math.exp(log_scale)), before.copy()
             trial.learn(rows, prior, averaged=False, start=start)
-            start = trial.coordinates(trial.joined(prior))
+            start = trial.coordinates(trial.join_prior(prior))
             return trial.log_density(prior) + float(strategy.log_scale_prior(np.asarray(log_scale)))
 
         return math.exp(find_maximum(log_posterior, math.log(self.prior.scale), STEP))
@@ -396,7 +399,7 @@ class SoftmaxPosterior(SoftmaxReading):
         for part in self.contrasts.parts:
             factor = part.factor
             left = factor.count if effective is None else effective
-            factor.commit(factor.triangle, left, seen)
+            factor.set_triangle(factor.triangle, left, seen)
 
     # ---- the prior -----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array
 
-from posterity.factor.sparse_pattern import Pattern, find_pattern
+from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._sparse_matrices import (
     add_intercept,
@@ -60,7 +60,7 @@ class SparsePosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     _solution: Solution | None = field(default=None, compare=False, repr=False)
-    _pattern: tuple[Any, Pattern] | None = field(default=None, compare=False, repr=False)
+    _pattern: tuple[Any, SparsityPattern] | None = field(default=None, compare=False, repr=False)
 
     members = 1
     weights = np.ones(1)
@@ -303,7 +303,7 @@ class SparsePosterior:
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def copy(self) -> SparsePosterior:
-        """The same, to go its own way."""
+        """An independent copy."""
         arrays: dict[str, Any] = {
             k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
         }
@@ -380,12 +380,12 @@ class SparsePosterior:
         matrix.data[:] = 1.0
         return csc_array(matrix.T @ matrix)
 
-    def _find_pattern(self, matrix: csc_array) -> Pattern:
+    def _find_pattern(self, matrix: csc_array) -> SparsityPattern:
         """The order and the fronts, found anew where other entries are not zero."""
         matrix.sort_indices()
         where = matrix.shape, hash(matrix.indptr.tobytes()), hash(matrix.indices.tobytes())
         if self._pattern is None or self._pattern[0] != where:
-            self._pattern = where, find_pattern(matrix, _check_fill)
+            self._pattern = where, find_sparsity_pattern(matrix, _check_fill)
         return self._pattern[1]
 
     def _matrix(self, rows: SparseRows) -> csr_array:

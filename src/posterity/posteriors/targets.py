@@ -33,7 +33,7 @@ from posterity.evidence.correlation import compute_correlations
 from posterity.factor import Factor
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution, Noise
-from posterity.posteriors._dependence import followed, log_dependence
+from posterity.posteriors._dependence import accumulate_correlations, log_dependence
 from posterity.posteriors._nodes import concatenate_rows
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.gaussian import NO_CHANGES, LinearPosterior
@@ -117,7 +117,7 @@ class TargetsPosterior:
             marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = (y - marginals.loc) / marginals.scale
-            make = partial(followed, before, steps, weights, left, in_units=True)
+            make = partial(accumulate_correlations, before, steps, weights, left, in_units=True)
             return JointPrediction(marginals, make, names=self.names)
         known = self.wide.learn_each(X, y, weights, elapsed)
         self._clear_views()
@@ -126,7 +126,7 @@ class TargetsPosterior:
         residual_df = known.count[:, None] - self.n_flat
         leverage = np.repeat(known.leverage[:, None], self.n_targets, axis=1)
         marginals = self.noise.predictive(y - known.error, leverage, residual_df, known.residual)
-        make = partial(followed, before, steps, weights, left, in_units=False)
+        make = partial(accumulate_correlations, before, steps, weights, left, in_units=False)
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
@@ -134,7 +134,7 @@ class TargetsPosterior:
         after, first = self.copy(), 0
         predictions: list[Distribution] = []
         while first < len(X) or not predictions:
-            part = slice(first, after.wide.stretch_from(first, len(X), weights))
+            part = slice(first, after.wide.find_stretch_end(first, len(X), weights))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
             each = enumerate(after._separate(stream=True))
@@ -259,7 +259,7 @@ class TargetsPosterior:
         return views.each
 
     def _separate(self, *, stream: bool = False) -> list[LinearPosterior]:
-        wide = self.wide.settle(stream=stream)
+        wide = self.wide.fix_prior_choice(stream=stream)
         return [wide.of_target(target) for target in range(self.n_targets)]
 
     def _clear_views(self) -> None:

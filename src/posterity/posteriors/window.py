@@ -81,7 +81,7 @@ class WindowPosterior(LinearPosterior):
 
     @classmethod
     def wrap(cls, posterior: LinearPosterior, strategy: WindowStrategy) -> Self:
-        """Take over what a posterior that has seen nothing believes."""
+        """Begin from a posterior that has not seen any rows."""
         n_features = posterior.n_coefficients - int(posterior.intercept)
         nothing = KeptRows(np.empty((0, n_features)), np.empty((0, 1)), np.empty(0), np.empty(0))
         return cls(
@@ -125,7 +125,7 @@ class WindowPosterior(LinearPosterior):
         """In the mean, what is left of sums over the rows after each time (n,)."""
         return self.strategy.discounts_of_sums(elapsed)
 
-    def each_of(self, count: int) -> Self:
+    def repeat_for(self, count: int) -> Self:
         """The same, for observations of so many rows; nothing was seen yet."""
         return replace(self, strategy=self.strategy.of_rows(count))
 
@@ -156,12 +156,12 @@ class WindowPosterior(LinearPosterior):
         factor = super().with_pseudo_row(x, target, precision, count).factor
         return replace(self, factor=factor, kept=kept, strategy=strategy)
 
-    def recast(self, matrix: Array) -> Self:
+    def transform_features(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
         X = self.kept.X
         if self.intercept:
             X = np.column_stack([np.ones(len(X)), X])
-        return super().recast(matrix)._copy_with(kept=replace(self.kept, X=X @ matrix))
+        return super().transform_features(matrix)._copy_with(kept=replace(self.kept, X=X @ matrix))
 
     def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""

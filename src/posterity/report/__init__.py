@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from posterity.other_names import find_former_name
 from posterity.report.comparison import comparison_report
 from posterity.report.forecast import forecast_report
-from posterity.report.intervals import Line, intervals_report
-from posterity.report.survey import Survey
+from posterity.report.intervals import EstimateRow, intervals_report
+from posterity.report.survey import ColumnSummaries
 from posterity.report.validation import About, validation_report
 
 __all__ = [
     "About",
-    "Line",
-    "Survey",
+    "ColumnSummaries",
+    "EstimateRow",
     "comparison_report",
     "forecast_report",
     "intervals_report",
     "validation_report",
 ]
+
+
+def __getattr__(name: str) -> object:
+    former = {"Survey": "ColumnSummaries", "Line": "EstimateRow"}
+    return globals()[find_former_name(__name__, name, former)]

@@ -25,7 +25,7 @@ FAR = 10.0
 
 
 def comparison_report(comparison: PairedComparison, about: About) -> str:
-    """One self-contained HTML page that compares models.
+    """Make a self-contained HTML page that compares models.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ DRAWN, BEFORE, LISTED = 12, 3, 200
 
 
 def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) -> str:
-    """One self-contained HTML page on a forecast.
+    """Make a self-contained HTML page about a forecast.
 
     Parameters
     ----------
@@ -184,8 +184,9 @@ def _describe_trial(held: dict[str, Array] | None, h: int) -> list[Html]:
     share = float(np.nanmean(held["held"]))
     lines = [
         f"As it was {h} rows ago it forecast the {n:,} values that have come since.",
-        f"95% intervals held {100 * share:.1f}% of them: {words.verdict(0.95, share, n)}. Values "
-        "of one series go together: of few series that says little.",
+        f"95% intervals held {100 * share:.1f}% of them: "
+        f"{words.judge_coverage(0.95, share, n)}. Values of one series are correlated, so a few "
+        "series say little about coverage.",
     ]
     steps = np.unique(np.linspace(0, h - 1, min(h, 8)).astype(int))
     rows = [

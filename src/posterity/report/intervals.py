@@ -13,7 +13,7 @@ from posterity.report.validation import About, describe_command
 
 
 @dataclass(frozen=True)
-class Line:
+class EstimateRow:
     """One estimate: its name, the cells of its row in the table, and its interval.
 
     Attributes
@@ -32,9 +32,9 @@ class Line:
 
 
 def intervals_report(
-    about: About, remarks: Sequence[str], header: Sequence[str], lines: Sequence[Line]
+    about: About, remarks: Sequence[str], header: Sequence[str], lines: Sequence[EstimateRow]
 ) -> str:
-    """One self-contained HTML page on estimates.
+    """Make a self-contained HTML page about estimates with intervals.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def intervals_report(
         What they mean, in sentences.
     header : sequence of str
         Headings of the table.
-    lines : sequence of Line
+    lines : sequence of EstimateRow
 
     Returns
     -------
@@ -58,7 +58,7 @@ def intervals_report(
 
     Examples
     --------
-    >>> lines = [Line("B", ("B", "0.1"), 0.1, 0.0, 0.2)]
+    >>> lines = [EstimateRow("B", ("B", "0.1"), 0.1, 0.0, 0.2)]
     >>> page = intervals_report(About(title="Two"), ["B is better."], ("arm", "effect"), lines)
     >>> "<h1>Two</h1>" in page
     True
@@ -94,4 +94,4 @@ def intervals_report(
     return page.html()
 
 
-__all__ = ["Line", "intervals_report"]
+__all__ = ["EstimateRow", "intervals_report"]

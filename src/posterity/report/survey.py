@@ -15,8 +15,8 @@ ALIKE = 0.9999
 SHOWN = 8
 
 
-class Survey:
-    """Passes batches ``(X, y)`` on, and keeps sums over each column: memory for a few per column.
+class ColumnSummaries:
+    """Passes batches ``(X, y)`` on, and keeps sums over each column.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Survey:
 
     Examples
     --------
-    >>> survey = Survey([(np.ones((3, 1)), np.arange(3.0))])
+    >>> survey = ColumnSummaries([(np.ones((3, 1)), np.arange(3.0))])
     >>> for X, y in survey:
     ...     pass
     >>> survey.problems(["rain"], "fare")
@@ -91,7 +91,7 @@ class Survey:
         if constant[:-1].any():
             which = _join_names(features, np.flatnonzero(constant[:-1]))
             count = int(constant[:-1].sum())
-            found.append(f"{_skip(count)}: {which}")
+            found.append(f"{_describe_constant_features(count)}: {which}")
         return found + self.possible_slips(features, target)
 
     def possible_slips(self, features: Sequence[str], target: str) -> list[str]:
@@ -163,7 +163,7 @@ class _End:
         return self._side * self._two[1]
 
 
-def _skip(count: int) -> str:
+def _describe_constant_features(count: int) -> str:
     if count == 1:
         return "1 feature never changes, and says nothing"
     return f"{count} features never change, and say nothing"

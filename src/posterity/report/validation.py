@@ -24,7 +24,7 @@ FEWEST_RESIDUALS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a report is about.
+    """Title, settings and notes of a report.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def validation_report(
     features: Sequence[str] = (),
     spread: ArrayLike | None = None,
 ) -> str:
-    """One self-contained HTML page on a model's predictions.
+    """Make a self-contained HTML page about a model's predictions.
 
     Every name and value is text in it, whatever it holds.
 

@@ -49,17 +49,17 @@ def judge(result: ValidationResult, level: float) -> str:
     n_scored = result.n_rows - result.n_unscored
     if 2 * result.n_certain > n_scored:
         return "most predictions were certain, and their intervals are points"
-    return verdict(level, result.coverage[level], n_scored)
+    return judge_coverage(level, result.coverage[level], n_scored)
 
 
-def verdict(level: float, share: float, n_scored: int) -> str:
+def judge_coverage(level: float, share: float, n_scored: int) -> str:
     """Say whether coverage is what was promised: to one point, or to what chance explains.
 
     Examples
     --------
-    >>> verdict(0.95, 0.952, 1000)
+    >>> judge_coverage(0.95, 0.952, 1000)
     'as promised'
-    >>> verdict(0.95, 0.80, 1000)
+    >>> judge_coverage(0.95, 0.80, 1000)
     'too few, the intervals are too narrow'
     """
     spread = max(0.01, 2.0 * (level * (1.0 - level) / n_scored) ** 0.5)
@@ -168,7 +168,7 @@ def shape_in_words(result: ValidationResult) -> str:
     half, most = pit.coverage([0.5, 0.94]) - (0.5, 0.94)
     wide_level = max(result.coverage, default=0.0)
     n_scored = max(result.n_rows - result.n_unscored, 1)
-    narrow = wide_level >= 0.9 and "narrow" in verdict(
+    narrow = wide_level >= 0.9 and "narrow" in judge_coverage(
         wide_level, result.coverage[wide_level], n_scored
     )
     tails = most < -noise or narrow

@@ -24,7 +24,7 @@ from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels
 from posterity.sparse.reading import RowReader
 from posterity.sparse.single import read_known_row
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 # What is forgotten more is forgotten; its logarithm is still a number.
@@ -55,7 +55,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @one_at_a_time
+    @hold_model_lock
     def fit(
         self,
         X: Any,
@@ -64,7 +64,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         *,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Forget everything and learn these rows, in one pass, in their order.
+        """Learn these rows in one pass, in their order, starting from the prior.
 
         They are then visited again until they agree (expectation propagation: Minka 2001), where
         nothing is forgotten and they have at most two million entries.
@@ -98,7 +98,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         self._take_over(fresh)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def partial_fit(
         self,
         X: Any,
@@ -114,7 +114,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         self._learn(X, y, sample_weight, times)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_then_learn(
         self,
         X: Any,
@@ -143,9 +143,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         weights = None if weight == 1.0 else [weight]
         return self.partial_fit(make_row(x), [y], weights, times=None if time is None else [time])
 
-    @one_at_a_time
+    @hold_model_lock
     def merge(self, other: Self) -> Self:
-        """Learn all that ``other`` has learned: what rows have said is added up, the prior is not.
+        """Learn all that ``other`` has learned; the prior counts once.
 
         Where each row has one active feature that is exact; else what one model with all rows
         would know differs a little, as it would with the rows in another order.
@@ -208,7 +208,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         try:
             values = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"y has a value that is not a number: {error}") from error
+            raise ValueError(
+                f"y has a value that is not a number ({error}): convert y to numbers"
+            ) from error
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             row = int(np.argmax(bad))
@@ -328,7 +330,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             self._take_over(model)
         return self._prediction(before, targets, weights) if before is not None else None
 
-    @one_at_a_time
+    @hold_model_lock
     def _learn_known(self, x: Any, y: Any) -> bool:
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:

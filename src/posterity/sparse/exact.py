@@ -14,7 +14,7 @@ from posterity.sparse.base import DiagonalModel
 from posterity.sparse.linear import DiagonalLinearRegression
 from posterity.sparse.logistic import DiagonalLogisticRegression
 from posterity.sparse.poisson import DiagonalPoissonRegression
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 
 class _Exact(DiagonalModel):
@@ -35,7 +35,7 @@ class _Exact(DiagonalModel):
             "partial_fit for each batch, or take the diagonal model"
         )
 
-    @one_at_a_time
+    @hold_model_lock
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows back: what is left is the model of the other rows, up to rounding.
 
@@ -72,7 +72,7 @@ class _Exact(DiagonalModel):
 
 
 class SparseLinearRegression(_Exact, DiagonalLinearRegression):
-    """Linear regression of thousands of features, of which a row has few: the exact posterior.
+    """Linear regression for sparse rows with thousands of features: the exact posterior.
 
     All covariances of the weights are kept, as in :class:`posterity.BayesianLinearRegression`, in a
     sparse Cholesky factor: crossed and nested effects, users and items, with numeric columns.
@@ -87,7 +87,7 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     noise_precision, noise_prior, fit_intercept, interactions, hash_size, categorical_features
         As in :class:`DiagonalLinearRegression`, as are rows and attributes.
     forgetting : Stabilized, optional
-        How old rows lose their say, while the prior stays; None: never.
+        How old rows lose weight; the prior does not. None: they never do.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
 
 
 class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
-    """Logistic regression of thousands of features, with all their covariances.
+    """Logistic regression for sparse rows with thousands of features and all their covariances.
 
     The posterior is normal, by expectation propagation (Minka 2001), with a sparse Cholesky factor
     of its precision: each row has a Gaussian site that gives its log odds their exact mean and
@@ -138,7 +138,7 @@ class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
 
 
 class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
-    """Counts of a log rate that is linear in thousands of features, with all their covariances.
+    """Poisson regression for sparse rows with thousands of features and all their covariances.
 
     As :class:`SparseLogisticRegression` does for labels.
 

@@ -12,7 +12,7 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
-from posterity.linear.reader import asked
+from posterity.linear.reader import predict_as_asked
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
-    """Linear regression of up to millions of features, of which a row has few.
+    """Linear regression for sparse rows with up to millions of features.
 
     ``y = intercept + x . w + noise``. Each weight has a mean and a variance of its own, and nothing
     is kept of how they depend on each other: a row costs as much as it has active features, and
@@ -54,7 +54,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         Columns of a data frame whose values are levels, though they may be numbers. "auto": those
         of text, categories and dates; a list: these as well.
     forgetting : Stabilized, optional
-        How old rows lose their say, while the prior stays; None: never.
+        How old rows lose weight; the prior does not. None: they never do.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         >>> model.partial_fit([["a"]], [1.0]).predict_interval([["a"]]).shape
         (1, 2)
         """
-        return interval_ends(asked(self, X, of, {}), level)
+        return interval_ends(predict_as_asked(self, X, of, {}), level)
 
     def predict_one(self, x: Any) -> float:
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""

@@ -19,7 +19,7 @@ from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
-from posterity.transaction import one_at_a_time
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -28,7 +28,7 @@ FEW_DIGITS = 1e-5
 
 
 class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
-    """Logistic regression of up to millions of features, of which a row has few: clicks, words.
+    """Logistic regression for sparse rows with up to millions of features, such as clicks or words.
 
     Each weight has a mean and a variance of its own, and nothing is kept of how they depend on each
     other: a row costs as much as it has active features. Probabilities are integrated over what is
@@ -99,7 +99,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @one_at_a_time
+    @hold_model_lock
     def partial_fit(
         self,
         X: Any,
@@ -120,7 +120,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         self._learn(X, self._name_classes(y, classes), sample_weight, times)
         return self
 
-    @one_at_a_time
+    @hold_model_lock
     def predict_then_learn(
         self,
         X: Any,

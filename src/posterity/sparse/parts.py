@@ -34,32 +34,32 @@ def read_parts(X: Any, levels: Levels) -> tuple[int, list[Part]]:
     Raises ``ValueError`` or ``TypeError`` that names the row and column of what can't be used.
     """
     if hasattr(X, "column_names") or hasattr(X, "columns"):
-        return _of_frame(X, levels)
+        return _parse_frame(X, levels)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return len(X), [
-            _of_column(f"x{j}", X[:, j], levels, numeric=X.dtype.kind in "biuf")
+            _parse_column(f"x{j}", X[:, j], levels, numeric=X.dtype.kind in "biuf")
             for j in range(X.shape[1])
         ]
     rows = X if isinstance(X, list | tuple) else list(X)
     if rows and isinstance(rows[0], Mapping):
-        return len(rows), _of_mappings(rows)
-    return len(rows), _of_tokens(rows)
+        return len(rows), _parse_mappings(rows)
+    return len(rows), _parse_tokens(rows)
 
 
 # ---- frames --------------------------------------------------------------------------------------
 
 
-def _of_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
+def _parse_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
     names = list(X.column_names if hasattr(X, "column_names") else X.columns)
     asked = set() if isinstance(levels, str) else set(levels)
     if missing := sorted(asked - set(names)):
         raise ValueError(
-            f"categorical_features names {missing[0]!r}, but the columns of X are "
+            f"categorical_features names {missing[0]!r}, which X lacks: name some of "
             f"{', '.join(map(repr, names))}"
         )
     read = [X.column(name) if hasattr(X, "column_names") else X[name] for name in names]
     parts = [
-        _of_column(str(name), column, levels, numeric=_is_numeric(column))
+        _parse_column(str(name), column, levels, numeric=_is_numeric(column))
         for name, column in zip(names, read, strict=True)
     ]
     return len(read[0]) if read else 0, parts
@@ -75,7 +75,7 @@ def _is_numeric(column: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf" and str(kind) != "category"
 
 
-def _of_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part:
+def _parse_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part:
     if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
         return Part(name, None, read_keys([column], [name]), None)
     values = np.asarray(column, dtype=np.float64)
@@ -119,7 +119,7 @@ class _Collected:
         return Part(name, rows, keys, values)
 
 
-def _of_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
+def _parse_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
     """Text is a level of its key; a number is its key's, or of "key=level" that level's."""
     collected: dict[tuple[str, bool], _Collected] = {}
     for i, row in enumerate(rows):
@@ -152,7 +152,7 @@ def _refuse(value: Any, row: int, name: str) -> None:
     )
 
 
-def _of_tokens(rows: Sequence[Any]) -> list[Part]:
+def _parse_tokens(rows: Sequence[Any]) -> list[Part]:
     collected = _Collected()
     for i, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, list | tuple | set | frozenset | np.ndarray):

@@ -24,7 +24,7 @@ LARGEST_LOG = 700.0
 
 
 class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
-    """Counts, whose log rate is linear in up to millions of features, of which a row has few.
+    """Poisson regression for sparse rows with up to millions of features.
 
     Parameters
     ----------
