@@ -50,7 +50,7 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
     targets = np.ascontiguousarray(prior.triangle[:, p:q])
-    ones = factor.lacks_ones(rows.X, rows.intercept)
+    ones = factor.lacks_intercept_column(rows.X, rows.intercept)
     first = 0
     while first < len(rows):
         # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
