@@ -282,15 +282,9 @@ class Engine:
                     raise found.refused[name, id]
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
-                gone = one["context"] is None
-                same = gone or experiment.matches_context(one, given[2])
-                if gone or not (same and experiment.matches_arms(one, given[0], given[3])):
-                    other = "with other arms allowed" if same else "in another context"
-                    message = "was deleted" if gone else f"was made {other}"
+                if given[0].id is not None:  # it may have been made before, for another request
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
-                    raise RefusedError(
-                        410 if gone else 409, f"decision {one['id']!r} {message}", field
-                    )
+                    _refuse_another(experiment, given, one, field)
             return [self.experiment(name).answer(one) for one in made]
 
         answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
@@ -483,3 +477,16 @@ class Engine:
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
         return await asyncio.to_thread(do, *given)
+
+
+def _refuse_another(
+    experiment: Experiment, given: tuple[Any, ...], made: Record, field: str
+) -> None:
+    """Refuse a request whose id is that of a decision which answers another question."""
+    asked, _, context, allowed = given
+    gone = made["context"] is None
+    same = gone or experiment.matches_context(made, context)
+    if gone or not (same and experiment.matches_arms(made, asked, allowed)):
+        other = "with other arms allowed" if same else "in another context"
+        message = "was deleted" if gone else f"was made {other}"
+        raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", field)

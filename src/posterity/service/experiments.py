@@ -103,8 +103,9 @@ class Experiment:
         now: float,
     ) -> list[Record]:
         """Rows of the log, of requests that were read, each with its id and number."""
-        X = np.stack([context for _, _, context, _ in asked])
-        allowed = np.stack([may for _, _, _, may in asked])
+        contexts = [context.tobytes() for _, _, context, _ in asked]
+        X = np.frombuffer(b"".join(contexts)).reshape(len(asked), -1)
+        allowed = np.array([may for _, _, _, may in asked])
         probabilities, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
         forget = self._next_erasure(now, -math.inf)
@@ -117,18 +118,23 @@ class Experiment:
                 "at": now,
                 "learned_through": self.learned_through,
                 "settings_version": self.version,
-                "context": context.tobytes(),
+                "context": context,
                 "allowed": None if one.arms is None else may.tobytes(),
-                "arm": int(place),
-                "propensities": chances.tobytes(),
-                "means": mean.tobytes(),
-                "widths": width.tobytes(),
+                "arm": place,
+                "propensities": chances,
+                "means": mean,
+                "widths": width,
                 "active": int(one.activate),
                 "expires": expires,
                 "forget": forget,
             }
-            for (one, id, context, may), number, place, chances, mean, width in zip(
-                asked, numbers, places, probabilities, means, widths, strict=True
+            for (one, id, _, may), context, number, place, chances, mean, width in zip(
+                asked,
+                contexts,
+                numbers,
+                places.tolist(),
+                *map(_split_rows, (probabilities, means, widths)),
+                strict=True,
             )
         ]
 
@@ -342,6 +348,12 @@ def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
     """
     edges = np.cumsum(probabilities, axis=1)
     return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
+
+
+def _split_rows(values: Array) -> list[bytes]:
+    """The bytes of each row (n, K)."""
+    together, width = values.tobytes(), values.itemsize * values.shape[1]
+    return [together[start : start + width] for start in range(0, len(together), width)]
 
 
 def _check_reward(asked: Reward, live: dict[str, float]) -> str:
