@@ -140,3 +140,18 @@ def test_it_says_that_it_listens_once_it_does(tmp_path: Path, monkeypatch: Any) 
     assert answers == [200]
     assert [words.split()[0] for words in said] == ["token,", "listening"]
     assert not said[-1].endswith(":0/")
+
+
+def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    line = refuse(tmp_path / "file" / "served")
+    assert f"{tmp_path / 'file' / 'served'} can't be made" in line
+    assert "give a folder that you may write to" in line
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path, monkeypatch: Any) -> None:
+    def fail(path: Path, *_: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", fail)
+    assert "lock can't be made (Permission denied): give a folder" in refuse(tmp_path)

@@ -247,6 +247,7 @@ class Engine:
                 known = None if before is None else before.model
                 through = 0 if before is None else before.learned_through
                 served = Experiment(name, version, settings, self._secret, known, through)
+                served.check_settings()
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
@@ -273,7 +274,7 @@ class Engine:
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""
         experiment = self.experiment(name)
-        read = [(one, one.id or self._new_id(), *experiment.read(one)) for one in asked]
+        read = self._read(experiment, asked)
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
         def do(found: LogEntries, group: Group) -> list[Any]:
@@ -289,6 +290,18 @@ class Engine:
 
         answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
         return answer
+
+    def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
+        """Each with its id, context and arms; an error of one among many says which."""
+        read: list[tuple[Any, ...]] = []
+        for one in asked:
+            try:
+                read.append((one, one.id or self._new_id(), *experiment.read(one)))
+            except RefusedError as refused:
+                if len(asked) > 1:
+                    refused.field = f"decisions[{len(read)}].{refused.field}"
+                raise
+        return read
 
     def _new_id(self) -> str:
         """An id of a decision that came without one: ids that grow make the index cheap."""
@@ -488,5 +501,7 @@ def _refuse_another(
     same = gone or experiment.matches_context(made, context)
     if gone or not (same and experiment.matches_arms(made, asked, allowed)):
         other = "with other arms allowed" if same else "in another context"
-        message = "was deleted" if gone else f"was made {other}"
+        message = f"was made {other}: give each decision an id of its own"
+        if gone:
+            message = "was deleted: send another id"
         raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", field)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits import Bandit
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import read_context
+from posterity.service.inputs import list_names, read_context
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Outcome, Reward
 from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
@@ -62,6 +62,20 @@ class Experiment:
         self._all = np.ones(len(settings.arms), dtype=bool)
         self._numbers = struct.Struct(f"{len(settings.arms)}d").unpack
 
+    def check_settings(self) -> None:
+        """Refuse a default that could never be learned.
+
+        Raises
+        ------
+        RefusedError
+            422, with what the model says.
+        """
+        trial = Bandit(build_model(self.settings.model), arms=["one"], rng=0)
+        try:
+            trial.learn_one(np.zeros(1), "one", self.settings.default_reward)
+        except (ValueError, ArithmeticError) as error:
+            raise RefusedError(422, str(error), "default_reward") from error
+
     def _build_model(self) -> Bandit:
         bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
         # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
@@ -86,9 +100,8 @@ class Experiment:
         if asked.arms is not None:
             for arm in asked.arms:
                 if arm not in self._places:
-                    raise RefusedError(
-                        422, f"there is no arm {arm!r}: arms are {self.settings.arms}", "arms"
-                    )
+                    known = list_names(self.settings.arms)
+                    raise RefusedError(422, f"there is no arm {arm!r}: give {known}", "arms")
             allowed = np.array([arm in set(asked.arms) for arm in self.settings.arms])
             if not allowed.any():
                 raise RefusedError(
