@@ -97,7 +97,9 @@ function figures(one, colour) {
   const { times } = one;
   const [chances, names] = grouped(one.propensities, colour);
   const shortest = Math.max(1e-3, (times.at(-1) - one.starts[0]) / 600);
-  const lasted = times.map((end, k) => Math.max(shortest, end - (k ? times[k - 1] : one.starts[0])));
+  // A first stretch of one batch has no length of its own: it is taken to be as long as the next.
+  const begun = one.starts[0] < times[0] ? one.starts[0] : 2 * times[0] - (times[1] ?? times[0]);
+  const lasted = times.map((end, k) => Math.max(shortest, end - (k ? times[k - 1] : begun)));
   const rates = grouped(one.traffic, colour)[0].map((row, k) => row.map(count => count / lasted[k]));
   const busiest = Math.max(...rates.map(row => row.reduce((a, b) => a + b, 0)), 1e-9);
   const costs = one.regrets.filter(chart.known);
