@@ -293,6 +293,10 @@ def test_a_full_disk_is_503_and_all_goes_on_when_there_is_room(tmp_path: Path) -
         assert status == 200
         check(server, {})
         assert len(server.bytes("GET", f"{URL}/log").splitlines()) == 20 * done + 1
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (400_000, unlimited))
+        assert server.end(signal.SIGTERM) == 0  # its snapshots are not kept, and nothing is lost
+        server.start()
+        check(server, {})
     finally:
         server.end(signal.SIGKILL)
 

@@ -93,6 +93,14 @@ def test_an_error_after_the_database_was_opened(tmp_path: Path, monkeypatch: Any
     assert "restore a backup" in refuse(tmp_path)
 
 
+@pytest.mark.parametrize("reason", ["database or disk is full", "disk I/O error"])
+def test_a_disk_without_room(reason: str) -> None:
+    url = read_url("served", None)
+    error = OperationalError("", {}, sqlite3.OperationalError(reason))
+    with pytest.raises(ValueError, match="make room on its disk"), explain_failures(url):
+        raise error
+
+
 @pytest.mark.parametrize("port", ["70000", "http"])
 def test_a_port_that_can_not_be(tmp_path: Path, port: str) -> None:
     assert "--port" in refuse(tmp_path, "--port", port)

@@ -60,6 +60,8 @@ SNAPSHOT_EVERY = 1_000
 KEPT_EVERY = 10_000
 # What a model file that is damaged, or holds numbers that no model has, raises.
 UNREADABLE = (ValueError, ArithmeticError, TypeError, KeyError)
+# What a database that is away, or has no room, raises.
+UNWRITTEN = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
@@ -121,7 +123,10 @@ class Engine:
         group = Group()
         self._add_snapshots(group, every=1)
         if group and self.ready:
-            await self._run_on_disk(self.store.commit, group)
+            try:
+                await self._run_on_disk(self.store.commit, group)
+            except UNWRITTEN as error:  # nothing is lost: a restart learns it from the log
+                logger.error("the last snapshots could not be kept: %s", summarize_error(error))
         self._disk.shutdown()
         self.store.close()
 
@@ -474,7 +479,7 @@ class Engine:
         while not self.stops:
             try:
                 await self._run_on_disk(self._restore_all)
-            except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
+            except UNWRITTEN:
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     settle(
                         work,
