@@ -273,6 +273,39 @@ def test_a_full_queue_says_when_to_come_again(
     with_service(tmp_path, do)
 
 
+def test_a_body_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.service.bodies.LONGEST", 0.05)
+    monkeypatch.setattr("posterity.service.bodies.LOOK_EVERY", 0.01)
+
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+
+        said: list[Any] = []
+        waiting = [{"type": "http.request", "body": b'{"context": ', "more_body": True}]
+
+        async def receive() -> Any:
+            return waiting.pop() if waiting else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": f"{URL}/decide",
+            "raw_path": f"{URL}/decide".encode(),
+            "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {service.token}".encode())],
+        }
+        await service.app(scope, receive, send)
+        assert said[0]["status"] == 408
+        assert b"send it again" in said[1]["body"]
+
+    with_service(tmp_path, do)
+
+
 def test_a_bucket_refuses_what_is_too_fast() -> None:
     bucket = Bucket(left=2.0)
     assert [bucket.take(rate=0.0, burst=2.0) for _ in range(3)] == [True, True, False]

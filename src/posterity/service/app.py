@@ -19,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from posterity import __version__
+from posterity.service.bodies import Bodies
 from posterity.service.decoding import Decoder
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
@@ -58,12 +59,12 @@ def create_app(
     new_token : bool
         Whether it gets one more of role admin, as where the first was lost.
     """
-    tokens = Tokens([])
+    tokens, bodies = Tokens([]), Bodies()
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
-        tasks: list[asyncio.Task[None]] = []
         await engine.start()
+        tasks = [asyncio.create_task(bodies.watch())]
         tokens.read(await engine.read(engine.store.read_tokens))
         if not engine.learns:
             tasks.append(asyncio.create_task(_follow(engine, tokens)))
@@ -86,7 +87,7 @@ def create_app(
         lifespan=life,
         exception_handlers={HTTPException: _http_error, Exception: _failed},
     )
-    return App(engine, tokens, pages)
+    return App(engine, tokens, bodies, pages)
 
 
 class App:
@@ -96,12 +97,14 @@ class App:
     ----------
     engine : Engine
     tokens : Tokens
+    bodies : Bodies
     pages : Starlette
     """
 
-    def __init__(self, engine: Engine, tokens: Tokens, pages: Starlette) -> None:
+    def __init__(self, engine: Engine, tokens: Tokens, bodies: Bodies, pages: Starlette) -> None:
         self.pages = pages
         self._engine, self._tokens, self._routes = engine, tokens, Routes(ENDPOINTS)
+        self._bodies = bodies
         self._decoders = {
             endpoint.body: Decoder(endpoint.body).decode
             for endpoint in ENDPOINTS
@@ -147,7 +150,7 @@ class App:
         if endpoint.role:
             token = self._tokens.check(_read_authorization(scope), endpoint.role)
         if endpoint.body is not None:
-            content = await _read_body(receive, endpoint.largest)
+            content = await self._bodies.read(receive, endpoint.largest)
             body = self._decoders[endpoint.body](content)
         return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
 
@@ -188,25 +191,6 @@ async def _make_token(
     made, record = await engine.submit(Work(do))
     tokens.add(record)
     return str(made)
-
-
-async def _read_body(receive: Receive, largest: int) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RefusedError(
-                400, "the connection ended before the whole body had come: send it again"
-            )
-        part = message.get("body", b"")
-        size += len(part)
-        if size > largest:
-            raise RefusedError(
-                413, f"the body is larger than {largest} bytes: send fewer rows at a time"
-            )
-        parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts)
 
 
 def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
