@@ -291,7 +291,7 @@ class Engine:
                 if given[0].id is not None:  # it may have been made before, for another request
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
                     _refuse_another(experiment, given, one, field)
-            return [self.experiment(name).answer(one) for one in made]
+            return [*map(experiment.answer, made)]
 
         answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
         return answer
