@@ -100,6 +100,7 @@ class Engine:
         self._queue: deque[Work] = deque()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
+        self._readers = ThreadPoolExecutor(8, thread_name_prefix="posterity-read")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions = Predictions()
         self.upkeep, self.follower = Upkeep(self), Follower(self)
@@ -127,8 +128,13 @@ class Engine:
                 await self._run_on_disk(self.store.commit, group)
             except UNWRITTEN as error:  # nothing is lost: a restart learns it from the log
                 logger.error("the last snapshots could not be kept: %s", summarize_error(error))
-        self._disk.shutdown()
+        await asyncio.to_thread(self.end_threads)
         self.store.close()
+
+    def end_threads(self) -> None:
+        """Wait for what is being read and written, so that no connection is left open."""
+        self._readers.shutdown()
+        self._disk.shutdown()
 
     def _restore_all(self) -> None:
         if self.learns:
@@ -494,7 +500,7 @@ class Engine:
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
-        return await asyncio.to_thread(do, *given)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
 
 
 def _refuse_another(
