@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from typing import Any
 
 ARMS, FEATURES, PORT = 10, 10, 17067
@@ -40,20 +42,28 @@ async def ask(stream: Any, method: str, path: str, token: str, body: Any = None)
 
 
 async def measured(
-    token: str, path: str, body: Any, connections: int, seconds: float, port: int = PORT
+    tokens: list[str],
+    path: str,
+    bodies: Iterator[Any],
+    connections: int,
+    seconds: float,
+    port: int = PORT,
 ) -> list[float]:
-    """Seconds that each request took."""
+    """Seconds that each request took, until the time is over or all bodies are sent."""
     times: list[float] = []
     until = time.perf_counter() + seconds
 
-    async def one() -> None:
+    async def one(token: str) -> None:
         stream = await asyncio.open_connection("127.0.0.1", port)
-        while (begun := time.perf_counter()) < until:
+        for body in bodies:
+            begun = time.perf_counter()
             await ask(stream, "POST", path, token, body)
             times.append(time.perf_counter() - begun)
+            if time.perf_counter() > until:
+                break
         stream[1].close()
 
-    await asyncio.gather(*(one() for _ in range(connections)))
+    await asyncio.gather(*(one(tokens[n % len(tokens)]) for n in range(connections)))
     return times
 
 
@@ -122,6 +132,26 @@ def until_ready(path: str, port: int, token: str) -> None:
     asyncio.run(wait())
 
 
+async def make_tokens(token: str) -> list[str]:
+    """Several, as each may make 10,000 requests a second only."""
+    stream = await asyncio.open_connection("127.0.0.1", PORT)
+    bodies = [{"name": f"client {n}", "role": "decide"} for n in range(8)]
+    made = [await ask(stream, "POST", "/v1/tokens", token, body) for body in bodies]
+    stream[1].close()
+    return [json.loads(one)["token"] for one in made]
+
+
+async def decide_many(token: str, body: Any, batches: int) -> list[str]:
+    """Ids of decisions that wait for a reward."""
+    stream = await asyncio.open_connection("127.0.0.1", PORT)
+    ids = []
+    for _ in range(batches):
+        answer = await ask(stream, "POST", "/v1/experiments/e/decide/batch", token, body)
+        ids += [one["id"] for one in json.loads(answer)["decisions"]]
+    stream[1].close()
+    return ids
+
+
 async def prepared(token: str) -> None:
     stream = await asyncio.open_connection("127.0.0.1", PORT)
     settings = {
@@ -179,9 +209,9 @@ def copied(folder: str, rows: int) -> None:
 def tell(
     name: str,
     process: subprocess.Popen[str],
-    token: str,
+    tokens: list[str],
     path: str,
-    body: Any,
+    bodies: Iterator[Any],
     each: int,
     connections: int,
     seconds: float,
@@ -189,7 +219,7 @@ def tell(
 ) -> None:
     """Ask over and over, and print what it took."""
     before, begun = processor(process), time.perf_counter()
-    times = sorted(asyncio.run(measured(token, path, body, connections, seconds, port)))
+    times = sorted(asyncio.run(measured(tokens, path, bodies, connections, seconds, port)))
     took, spent = time.perf_counter() - begun, processor(process) - before
     count = len(times) * each
     print(
@@ -211,6 +241,7 @@ def main() -> None:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
+        tokens = asyncio.run(make_tokens(token))
         one = {"context": [0.1 * n for n in range(FEATURES)]}
         decide, batch = "/v1/experiments/e/decide", {"decisions": [one] * given.batch}
         asked = [
@@ -219,14 +250,20 @@ def main() -> None:
             ("predict", "/v1/predictors/p/predict", {"x": one["context"]}, 1, given.connections),
         ]
         for name, path, body, each, connections in asked:
-            tell(name, process, token, path, body, each, connections, given.seconds)
+            bodies = itertools.repeat(body)
+            tell(name, process, tokens, path, bodies, each, connections, given.seconds)
+        ids = asyncio.run(decide_many(token, batch, int(300 * given.seconds)))
+        bodies = iter([{"decision_id": id, "value": 0.5} for id in ids])
+        path = "/v1/experiments/e/reward"
+        tell("reward", process, tokens, path, bodies, 1, given.connections, given.seconds)
         if given.mlflow:
             other = scoring_server(given.mlflow, f"{folder}/mlflow")
             try:
                 until_ready("/ping", PORT + 1, "")
                 body = {"inputs": [one["context"]]}
                 seconds, port = given.seconds, PORT + 1
-                tell("MLflow", other, "", "/invocations", body, 1, 4, seconds, port)
+                bodies = itertools.repeat(body)
+                tell("MLflow", other, [""], "/invocations", bodies, 1, 4, seconds, port)
             finally:
                 os.killpg(other.pid, signal.SIGKILL)
         process.send_signal(signal.SIGKILL)

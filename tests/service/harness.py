@@ -53,7 +53,7 @@ class Service:
         for task in self.engine._tasks:
             task.cancel()
         await asyncio.gather(*self.engine._tasks, return_exceptions=True)
-        self.engine._disk.shutdown()
+        self.engine.end_threads()
         self.engine.store.close()
         await self.client.aclose()
 

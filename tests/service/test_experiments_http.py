@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("starlette", reason="the service needs posterity[service]")
 pytest.importorskip("httpx")
 
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, BayesianLogisticRegression
 from posterity.bandits import Bandit
 from posterity.files import dumps, loads
 from posterity.service.run import audit
@@ -295,6 +295,68 @@ def test_the_log_is_read_as_arrow_and_parquet_and_judges_policies(tmp_path: Path
         assert len(rest) == 1
         answer = (await service.ask("GET", f"{URL}/evaluate?policy=uniform&policy=blue")).json()
         assert {one["policy"] for one in answer} == {"uniform", "blue"}
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize(
+    ("model", "unlearns"),
+    [
+        ("linear", True),
+        ("robust", True),
+        ("quantile", False),
+        ("logistic", True),
+        ("poisson", True),
+        ("negative binomial", True),
+    ],
+)
+def test_a_predictor_of_each_model_is_the_same_after_a_crash(
+    tmp_path: Path, model: str, unlearns: bool
+) -> None:
+    url = "/v1/predictors/p"
+
+    async def do(service: Service) -> None:
+        await service.put(url, {"features": ["a"], "model": model})
+        for n in range(80):
+            row = {"id": str(n), "x": [n % 5 - 2.0], "y": float((7 * n) % 5 > 2)}
+            await service.post(f"{url}/learn", row)
+        if unlearns:
+            await service.post(f"{url}/unlearn", {"id": "3"})
+        told = await service.post(f"{url}/predict", {"x": [1.0]})
+        assert told["low"] <= told["mean"] <= told["high"]
+        before = (await service.ask("GET", f"{url}/model")).content
+        scores = (await service.ask("GET", url)).json()["scores"]
+        assert scores["n"] > 60
+        assert scores["coverage"] > 0.5
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{url}/model")).content == before
+        assert (await service.ask("GET", url)).json()["scores"] == scores
+
+    with_service(tmp_path, do)
+
+
+def test_a_logistic_predictor_tells_the_probability_of_yes(tmp_path: Path) -> None:
+    url = "/v1/predictors/p"
+
+    async def do(service: Service) -> None:
+        await service.put(url, {"features": ["a"], "model": "logistic"})
+        first = await service.post(f"{url}/learn", {"id": "0", "x": [1], "y": 1})
+        assert first["mean"] is None
+        told = await service.post(f"{url}/predict", {"x": [1]})
+        assert told["mean"] is None  # no row has been 0 yet
+        model = BayesianLogisticRegression()
+        model.learn_one([1.0], 1.0)
+        for n in range(1, 40):
+            x, y = n % 3 - 1.0, float(n % 3 == 2)
+            await service.post(f"{url}/learn", {"id": str(n), "x": [x], "y": y})
+            model.learn_one([x], y)
+        told = await service.post(f"{url}/predict", {"x": [1]})
+        assert told["mean"] == pytest.approx(model.predict_proba([[1.0]])[0, 1])
+        assert (told["low"], told["high"]) == (float(told["mean"] > 0.95), 1.0)
+        refused = await service.ask("POST", f"{url}/learn", {"id": "x", "x": [1], "y": 2})
+        assert (refused.status_code, refused.json()["field"]) == (422, "y")
+        assert "give 0 for no, or 1 for yes" in refused.json()["error"]
 
     with_service(tmp_path, do)
 

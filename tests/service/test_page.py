@@ -67,6 +67,19 @@ def test_an_overview_has_a_course_of_each_arm_with_bands_and_costs(tmp_path: Pat
     with_service(tmp_path, do)
 
 
+def test_decisions_of_one_batch_are_one_stretch_of_a_course(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put("/v1/experiments/e", ARMS)
+        for _ in range(3):
+            batch = {"decisions": [{"context": [0.5]}] * 50}
+            await service.post("/v1/experiments/e/decide/batch", batch)
+        one = (await service.ask("GET", "/v1/overview")).json()["experiments"][0]
+        assert [sum(counts) for counts in one["traffic"]] == [50, 50, 50]
+        assert one["starts"] == one["times"] == sorted(set(one["times"]))
+
+    with_service(tmp_path, do)
+
+
 def test_a_drift_is_told_with_its_time(tmp_path: Path) -> None:
     now = [0.0]
 

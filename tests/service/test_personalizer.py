@@ -82,7 +82,7 @@ def test_an_experiment_of_any_name_is_asked_under_its_own_address(tmp_path: Path
         ({"actions": [{"id": "NewsArticle"}] * 2}, "actions"),
         ({"contextFeatures": [{"timeOfDay": "Noon"}]}, "contextFeatures.timeOfDay=Noon"),
         ({"contextFeatures": [{"hour": 7}]}, "contextFeatures.hour"),
-        ({"excludedActions": SETTINGS["arms"]}, "arms"),
+        ({"excludedActions": SETTINGS["arms"]}, "excludedActions"),
         ({"contextFeatures": [{"user.age": 10**400}]}, "contextFeatures"),
         ({"more": 1}, "more"),
     ],

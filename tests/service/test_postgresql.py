@@ -23,6 +23,7 @@ pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 
 import sqlalchemy as sql
 
+from posterity.files import dumps
 from posterity.service import schema
 from posterity.service.engine import Engine
 from posterity.service.run import serve
@@ -117,6 +118,37 @@ def url(postgres: Postgres) -> Iterator[str]:
         connection.exec_driver_sql("DROP SCHEMA public CASCADE")
         connection.exec_driver_sql("CREATE SCHEMA public")
     engine.dispose()
+
+
+def test_a_dump_that_is_made_while_it_runs_restores_all_that_was_answered(
+    tmp_path: Path, url: str, postgres: Postgres
+) -> None:
+    if not (program("pg_dump") and program("psql")):
+        pytest.skip("needs the programs pg_dump and psql")
+    dump = f"{postgres.folder}/dump.sql"
+
+    async def do(service: Service) -> bytes:
+        await service.put(URL, ARMS)
+        await played(service, 0, 12)
+        await asyncio.to_thread(postgres.run, "pg_dump", "-f", dump, url)
+        before: bytes = (await service.ask("GET", f"{URL}/model")).content
+        await played(service, 12, 3)
+        return before
+
+    before = with_service(tmp_path, do, database=url)
+    postgres.run("createdb", "-h", "127.0.0.1", "-p", f"{postgres.port}", "-U", "posterity", "copy")
+    other = url.replace("/postgres", "/copy")
+    postgres.run("psql", "-q", "-f", dump, other)
+
+    async def restored() -> None:
+        service = Service(tmp_path, database=other)
+        await service.start()
+        assert not service.token  # it has those of the first
+        model = service.engine.experiment("e").model
+        assert dumps(model) == before
+        await service.stop()
+
+    asyncio.run(restored())
 
 
 async def played(service: Service, first: int, count: int) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 pytest.importorskip("starlette", reason="the service needs posterity[service]")
 pytest.importorskip("httpx")
 
+from posterity.service.app import create_app
+from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.run import refuse_public
+from posterity.service.store import Store
 from posterity.service.tokens import Bucket
 from tests.service.harness import ARMS, Service, with_service
 
@@ -83,6 +87,26 @@ def test_tokens_are_not_in_the_database(tmp_path: Path) -> None:
         ("/reward", {"decision_id": "none", "value": 1.0}, 404, "decision_id"),
         ("/reward", {"decision_id": "none"}, 422, "value"),
         ("/reward", {"decision_id": "none", "value": None}, 422, "value"),
+        (
+            "/decide/batch",
+            {"decisions": [{"context": [1.0]}, {"context": [9e9]}]},
+            422,
+            "decisions[1].context.age",
+        ),
+        (
+            "/decide/batch",
+            {"decisions": [{"context": [1.0]}, {"context": {"age": "old"}}]},
+            422,
+            "decisions[1].context.age",
+        ),
+        ("/decide/batch", {"decisions": [{"colour": 1}]}, 422, "decisions[0].colour"),
+        ("/personalizer/v1.0/rank", {"actions": []}, 422, "actions"),
+        (
+            "/personalizer/v1.0/rank",
+            {"actions": [{"id": "red"}], "excludedActions": ["red"]},
+            422,
+            "excludedActions",
+        ),
     ],
     ids=str,
 )
@@ -128,6 +152,82 @@ def test_what_is_no_json_or_too_large_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("path", "content", "told"),
+    [
+        ("/decide", "", "the body is empty: send JSON"),
+        ("/decide", "{", "it ends before it is complete"),
+        ("/decide", r'{"id": "\ud800"}', "a surrogate pair may be incomplete"),
+        ("/decide", "[]", "this is an array: give an object"),
+        ("/decide", '{"colour": 1}', "unknown field 'colour': give context, id, arms, activate"),
+        ("/decide", '{"context": ["old"]}', "this is text: give a number"),
+        ("/decide", '{"context": [1], "id": 5}', "this is an integer: give text or null"),
+        ("/decide", '{"context": [1], "id": ""}', "the wrong length: give at least 1 characters"),
+        ("/decide", r'{"context": [1], "id": "\u0000"}', "this contains a NUL character"),
+        ("/decide", '{"context": [1, 2]}', "expected 1 numbers, got 2"),
+        ("/decide/batch", '{"decisions": [{"colour": 1}]}', "unknown field 'colour': give context"),
+        ("/reward", '{"value": 1}', "'decision_id' is missing: send it"),
+        ("/reward", '{"decision_id": "x", "value": 1e999}', "the number is out of range: give"),
+    ],
+)
+def test_an_error_says_in_plain_words_what_to_send(
+    tmp_path: Path, path: str, content: str, told: str
+) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+        headers = {"authorization": f"Bearer {service.token}"}
+        answer = await service.client.post(URL + path, content=content, headers=headers)
+        assert answer.status_code in (400, 422)
+        assert told in answer.json()["error"]
+
+    with_service(tmp_path, do)
+
+
+def test_a_setting_of_a_few_words_lists_them(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        answer = await service.ask("PUT", URL, {**ARMS, "model": "tree"})
+        assert answer.json() == {
+            "error": "unknown value 'tree': give 'linear', 'logistic' or 'poisson'",
+            "field": "model",
+        }
+        answer = await service.ask("PUT", URL, {**ARMS, "floor": 2})
+        assert answer.json() == {"error": "out of range: give at most 1.0", "field": "floor"}
+
+    with_service(tmp_path, do)
+
+
+def test_the_last_token_of_role_admin_stays(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        answer = await service.ask("POST", "/v1/tokens/revoke", {"name": "first"})
+        assert answer.status_code == 409
+        assert "make another first" in answer.json()["error"]
+        await service.post("/v1/tokens", {"name": "second", "role": "admin"})
+        await service.post("/v1/tokens/revoke", {"name": "first"})
+        assert (await service.ask("GET", "/v1/audit")).status_code == 401
+
+    with_service(tmp_path, do)
+
+
+def test_a_new_token_takes_the_place_of_one_that_was_lost(tmp_path: Path) -> None:
+    with_service(tmp_path, Service.pause)
+    said: list[str] = []
+
+    async def start(new_token: bool) -> None:
+        engine = Engine(Store(f"sqlite:///{tmp_path / 'posterity.db'}"))
+        async with create_app(engine, say=said.append, new_token=new_token).live():
+            pass
+
+    asyncio.run(start(False))
+    assert not said
+    asyncio.run(start(True))
+
+    async def do(service: Service) -> None:
+        service.token = said[0]
+        assert (await service.ask("GET", "/v1/audit")).status_code == 200
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize(
     ("settings", "field"),
     [
         ({"arms": []}, "arms"),
@@ -136,6 +236,8 @@ def test_what_is_no_json_or_too_large_is_refused(
         ({**ARMS, "ranges": {"size": [0, 1]}}, "ranges.size"),
         ({**ARMS, "floor": 2.0}, "floor"),
         ({**ARMS, "features": ["a", "a"]}, "features"),
+        ({**ARMS, "default_reward": 1e300}, "default_reward"),
+        ({**ARMS, "default_reward": 0.5, "model": "logistic"}, "default_reward"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -167,6 +269,39 @@ def test_a_full_queue_says_when_to_come_again(
         monkeypatch.setattr("posterity.service.engine.MOST_WAITING", 0)
         answer = await service.ask("POST", f"{URL}/decide", {"context": [1.0]})
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+    with_service(tmp_path, do)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.service.bodies.LONGEST", 0.05)
+    monkeypatch.setattr("posterity.service.bodies.LOOK_EVERY", 0.01)
+
+    async def do(service: Service) -> None:
+        await service.put(URL, ARMS)
+
+        said: list[Any] = []
+        waiting = [{"type": "http.request", "body": b'{"context": ', "more_body": True}]
+
+        async def receive() -> Any:
+            return waiting.pop() if waiting else await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": f"{URL}/decide",
+            "raw_path": f"{URL}/decide".encode(),
+            "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {service.token}".encode())],
+        }
+        await service.app(scope, receive, send)
+        assert said[0]["status"] == 408
+        assert b"send it again" in said[1]["body"]
 
     with_service(tmp_path, do)
 

@@ -93,6 +93,14 @@ def test_an_error_after_the_database_was_opened(tmp_path: Path, monkeypatch: Any
     assert "restore a backup" in refuse(tmp_path)
 
 
+@pytest.mark.parametrize("reason", ["database or disk is full", "disk I/O error"])
+def test_a_disk_without_room(reason: str) -> None:
+    url = read_url("served", None)
+    error = OperationalError("", {}, sqlite3.OperationalError(reason))
+    with pytest.raises(ValueError, match="make room on its disk"), explain_failures(url):
+        raise error
+
+
 @pytest.mark.parametrize("port", ["70000", "http"])
 def test_a_port_that_can_not_be(tmp_path: Path, port: str) -> None:
     assert "--port" in refuse(tmp_path, "--port", port)
@@ -140,3 +148,18 @@ def test_it_says_that_it_listens_once_it_does(tmp_path: Path, monkeypatch: Any) 
     assert answers == [200]
     assert [words.split()[0] for words in said] == ["token,", "listening"]
     assert not said[-1].endswith(":0/")
+
+
+def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    line = refuse(tmp_path / "file" / "served")
+    assert f"{tmp_path / 'file' / 'served'} can't be made" in line
+    assert "give a folder that you may write to" in line
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path, monkeypatch: Any) -> None:
+    def fail(path: Path, *_: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", fail)
+    assert "lock can't be made (Permission denied): give a folder" in refuse(tmp_path)

@@ -19,6 +19,8 @@ from posterity.bandits.probability_best import (
     shares_of_best,
 )
 from posterity.distributions import Normal, StudentT
+from posterity.distributions._limits import is_ordinary
+from posterity.distributions._standard_t import variance
 from posterity.kernel import best_arms, information_directed_shares
 
 Array = NDArray[np.float64]
@@ -136,6 +138,9 @@ class StudentBeliefs:
     @cached_property
     def std(self) -> Array:
         """(n, K) standard deviations."""
+        if self.scale.size and is_ordinary(self.scale, (self.df,)):
+            with np.errstate(divide="ignore"):  # the variance of 2 degrees of freedom
+                return np.asarray(np.sqrt(np.square(self.scale) * variance(self.df)))
         return np.asarray(self._flat().std().reshape(self.mean.shape))
 
     @cached_property

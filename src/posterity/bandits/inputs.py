@@ -35,6 +35,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
     Raises ``ValueError`` where features, or their names, are not those of the contexts before.
     """
     known = hasattr(bandit, "n_features_in_")
+    if known and _are_clean(X, bandit.n_features_in_):
+        return np.asarray(X)
     reader = bandit if known or learns else copy.copy(bandit)
     if isinstance(X, Mapping) or _has_labels(X):
         return _read_mappings(reader, [X], reset=not known)
@@ -59,6 +61,19 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         return np.asarray(X)
     X = _in_order(X, getattr(bandit, "feature_names_in_", None))
     return np.ascontiguousarray(validate_data(reader, X, reset=not known, dtype=np.float64))
+
+
+def _are_clean(X: Any, m: int) -> bool:
+    """Whether there is nothing to convert in these rows, and nothing to say of them."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.flags.c_contiguous
+        and X.shape[0] > 0
+        and X.shape[1] == m
+        and bool(np.isfinite(X).all())
+    )
 
 
 def _has_labels(X: Any) -> bool:
@@ -156,6 +171,8 @@ def check_ranking_length(k: Any, mask: Mask) -> None:
 
 def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
     """What was given as true and false as an array; (K,) or (n, K) where names were given."""
+    if type(allowed) is np.ndarray and allowed.dtype == bool:
+        return allowed
     if isinstance(allowed, str) or is_among(allowed, places):
         return _find_named_arms([allowed], places)
     given = list(allowed) if isinstance(allowed, set | frozenset | Sequence) else allowed

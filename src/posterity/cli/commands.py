@@ -212,6 +212,9 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 @click.option(
     "--decide-only", is_flag=True, help="Decide beside a server that learns, in one PostgreSQL."
 )
+@click.option(
+    "--new-token", is_flag=True, help="Print a new token of role admin, if the first one was lost."
+)
 def serve(folder: str, **how: Any) -> None:
     """Serve experiments and predictors from FOLDER, until stopped.
 

@@ -19,6 +19,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from posterity import __version__
+from posterity.service.bodies import Bodies
+from posterity.service.decoding import Decoder
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
@@ -41,6 +43,7 @@ def create_app(
     say: Callable[[str], Any] = print,
     beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
     visitor: bool = False,
+    new_token: bool = False,
 ) -> App:
     """The application; it starts and stops the engine, and says the first admin token once.
 
@@ -53,20 +56,24 @@ def create_app(
         Is run once the engine has started, and cancelled when it stops.
     visitor : bool
         Whether a database that has tokens gets one more, for a day, which may read.
+    new_token : bool
+        Whether it gets one more of role admin, as where the first was lost.
     """
-    tokens = Tokens([])
+    tokens, bodies = Tokens([]), Bodies()
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
-        tasks: list[asyncio.Task[None]] = []
         await engine.start()
+        tasks = [asyncio.create_task(bodies.watch())]
         tokens.read(await engine.read(engine.store.read_tokens))
         if not engine.learns:
             tasks.append(asyncio.create_task(_follow(engine, tokens)))
         elif not len(tokens):
-            say(await _make_first_token(engine, tokens))
-        elif visitor:
-            say(await _make_visitors_token(engine, tokens))
+            say(await _make_token(engine, tokens, "first", "admin"))
+        elif new_token:
+            say(await _make_token(engine, tokens, f"admin {time.time_ns()}", "admin"))
+        elif visitor:  # to look at a demonstration that was there before
+            say(await _make_token(engine, tokens, f"demo {time.time_ns()}", "read", 86_400.0))
         if beside is not None:
             tasks.append(asyncio.create_task(beside(engine)))
         yield
@@ -80,7 +87,7 @@ def create_app(
         lifespan=life,
         exception_handlers={HTTPException: _http_error, Exception: _failed},
     )
-    return App(engine, tokens, pages)
+    return App(engine, tokens, bodies, pages)
 
 
 class App:
@@ -90,14 +97,16 @@ class App:
     ----------
     engine : Engine
     tokens : Tokens
+    bodies : Bodies
     pages : Starlette
     """
 
-    def __init__(self, engine: Engine, tokens: Tokens, pages: Starlette) -> None:
+    def __init__(self, engine: Engine, tokens: Tokens, bodies: Bodies, pages: Starlette) -> None:
         self.pages = pages
         self._engine, self._tokens, self._routes = engine, tokens, Routes(ENDPOINTS)
+        self._bodies = bodies
         self._decoders = {
-            endpoint.body: msgspec.json.Decoder(endpoint.body).decode
+            endpoint.body: Decoder(endpoint.body).decode
             for endpoint in ENDPOINTS
             if endpoint.body is not None
         }
@@ -141,8 +150,8 @@ class App:
         if endpoint.role:
             token = self._tokens.check(_read_authorization(scope), endpoint.role)
         if endpoint.body is not None:
-            content = await _read_body(receive, endpoint.largest)
-            body = _decode(self._decoders[endpoint.body], content)
+            content = await self._bodies.read(receive, endpoint.largest)
+            body = self._decoders[endpoint.body](content)
         return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
 
 
@@ -170,79 +179,18 @@ async def _follow(engine: Engine, tokens: Tokens) -> None:
             tokens.read(await engine.read(engine.store.read_tokens))
 
 
-async def _make_first_token(engine: Engine, tokens: Tokens) -> str:
+async def _make_token(
+    engine: Engine, tokens: Tokens, name: str, role: str, seconds: float | None = None
+) -> str:
+    """A token that nobody asked for over HTTP."""
+    expires = None if seconds is None else time.time() + seconds
+
     def do(_: LogEntries, group: Group) -> Any:
-        return tokens.make(group, "first", "admin")
+        return tokens.make(group, name, role, expires)
 
     made, record = await engine.submit(Work(do))
     tokens.add(record)
     return str(made)
-
-
-async def _make_visitors_token(engine: Engine, tokens: Tokens) -> str:
-    """For who looks at a demonstration that was there before: to read, and for a day."""
-
-    def do(_: LogEntries, group: Group) -> Any:
-        return tokens.make(group, f"demo {time.time_ns()}", "read", time.time() + 86_400.0)
-
-    made, record = await engine.submit(Work(do))
-    tokens.add(record)
-    return str(made)
-
-
-async def _read_body(receive: Receive, largest: int) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RefusedError(
-                400, "the connection ended before the whole body had come: send it again"
-            )
-        part = message.get("body", b"")
-        size += len(part)
-        if size > largest:
-            raise RefusedError(
-                413, f"the body is larger than {largest} bytes: send fewer rows at a time"
-            )
-        parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
-def _decode(decode: Callable[[bytes], Any], body: bytes) -> Any:
-    try:
-        return decode(body)
-    except msgspec.ValidationError as error:
-        message = str(error)
-        found = re.search(r" - at `\$?\.?([^`]*)`", message)
-        unknown = re.search(r"(?:unknown|required) field `([^`]*)`", message)
-        place = found.group(1) if found else ""
-        if place.endswith("[...]"):
-            named = _find_bad_feature(body, place.removesuffix("[...]").split("."))
-            message, place = message.replace(place, named), named
-        at = [place, unknown.group(1) if unknown else ""]
-        raise RefusedError(422, message, ".".join(filter(None, at))) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        hint = ""
-        if re.search(rb"\b(NaN|Infinity)\b", body):
-            hint = "; JSON has no NaN and no Infinity: leave such rows out, or send another number"
-        raise RefusedError(400, f"the body is not valid JSON: {error}{hint}") from error
-
-
-def _find_bad_feature(body: bytes, path: list[str]) -> str:
-    """Where the first value is that is no number, in an object that must hold numbers only."""
-    try:
-        values = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ".".join(path) + "[...]"  # what comes after the value is no JSON
-    for name in filter(None, path):
-        values = values.get(name) if isinstance(values, dict) else None
-    wrong = [
-        name
-        for name, value in (values.items() if isinstance(values, dict) else ())
-        if isinstance(value, bool) or not isinstance(value, int | float)
-    ]
-    return ".".join([*path, *wrong[:1]]) if wrong else ".".join(path) + "[...]"
 
 
 def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) -> Response:
@@ -259,7 +207,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else ""
     headers = dict(getattr(error, "headers", None) or {})
-    message = f"{detail}: {request.method} {request.url.path}"
+    message = f"{detail}: {request.method} {request.url.path}; /openapi.json lists all requests"
     return JSONResponse({"error": message, "field": ""}, status, headers)
 
 

@@ -14,7 +14,8 @@ LARGEST_MODEL = 256_000_000
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
     """Refuse settings that a model which is there can't take over."""
     if before.kind != kind:
-        raise RefusedError(409, f"{before.name!r} is a {before.kind}: use another name", "name")
+        message = f"there is {before.kind} {before.name!r} already: use another name"
+        raise RefusedError(409, message, "name")
     if kind == "predictor":
         raise RefusedError(409, f"{before.name!r} exists with other settings: use another name")
     for name in ("features", "model"):

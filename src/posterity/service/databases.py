@@ -59,7 +59,12 @@ def explain_failures(url: URL) -> Iterator[None]:
 
 
 def _explain_file(url: URL, reason: str) -> str:
-    if re.search("not a database|malformed|disk I/O error", reason):
+    if re.search("disk is full|disk I/O error", reason):
+        return (
+            f"{url.database} can't be read or written ({reason}): make room on its disk; if there "
+            "is room, restore a backup"
+        )
+    if re.search("not a database|malformed", reason):
         return (
             f"{url.database} is damaged, or is no database ({reason}): restore a backup in its "
             "place, or give another folder"

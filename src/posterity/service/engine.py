@@ -60,6 +60,8 @@ SNAPSHOT_EVERY = 1_000
 KEPT_EVERY = 10_000
 # What a model file that is damaged, or holds numbers that no model has, raises.
 UNREADABLE = (ValueError, ArithmeticError, TypeError, KeyError)
+# What a database that is away, or has no room, raises.
+UNWRITTEN = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
@@ -98,6 +100,7 @@ class Engine:
         self._queue: deque[Work] = deque()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
+        self._readers = ThreadPoolExecutor(8, thread_name_prefix="posterity-read")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions = Predictions()
         self.upkeep, self.follower = Upkeep(self), Follower(self)
@@ -121,9 +124,17 @@ class Engine:
         group = Group()
         self._add_snapshots(group, every=1)
         if group and self.ready:
-            await self._run_on_disk(self.store.commit, group)
-        self._disk.shutdown()
+            try:
+                await self._run_on_disk(self.store.commit, group)
+            except UNWRITTEN as error:  # nothing is lost: a restart learns it from the log
+                logger.error("the last snapshots could not be kept: %s", summarize_error(error))
+        await asyncio.to_thread(self.end_threads)
         self.store.close()
+
+    def end_threads(self) -> None:
+        """Wait for what is being read and written, so that no connection is left open."""
+        self._readers.shutdown()
+        self._disk.shutdown()
 
     def _restore_all(self) -> None:
         if self.learns:
@@ -247,6 +258,7 @@ class Engine:
                 known = None if before is None else before.model
                 through = 0 if before is None else before.learned_through
                 served = Experiment(name, version, settings, self._secret, known, through)
+                served.check_settings()
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
@@ -273,7 +285,7 @@ class Engine:
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""
         experiment = self.experiment(name)
-        read = [(one, one.id or self._new_id(), *experiment.read(one)) for one in asked]
+        read = self._read(experiment, asked)
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
         def do(found: LogEntries, group: Group) -> list[Any]:
@@ -282,19 +294,25 @@ class Engine:
                     raise found.refused[name, id]
             made = [found.decisions[name, one[1]] for one in read]
             for position, (given, one) in enumerate(zip(read, made, strict=True)):
-                gone = one["context"] is None
-                same = gone or experiment.matches_context(one, given[2])
-                if gone or not (same and experiment.matches_arms(one, given[0], given[3])):
-                    other = "with other arms allowed" if same else "in another context"
-                    message = "was deleted" if gone else f"was made {other}"
+                if given[0].id is not None:  # it may have been made before, for another request
                     field = "id" if len(read) == 1 else f"decisions[{position}].id"
-                    raise RefusedError(
-                        410 if gone else 409, f"decision {one['id']!r} {message}", field
-                    )
-            return [self.experiment(name).answer(one) for one in made]
+                    _refuse_another(experiment, given, one, field)
+            return [*map(experiment.answer, made)]
 
         answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
         return answer
+
+    def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
+        """Each with its id, context and arms; an error of one among many says which."""
+        read: list[tuple[Any, ...]] = []
+        for one in asked:
+            try:
+                read.append((one, one.id or self._new_id(), *experiment.read(one)))
+            except RefusedError as refused:
+                if len(asked) > 1:
+                    refused.field = f"decisions[{len(read)}].{refused.field}"
+                raise
+        return read
 
     def _new_id(self) -> str:
         """An id of a decision that came without one: ids that grow make the index cheap."""
@@ -467,7 +485,7 @@ class Engine:
         while not self.stops:
             try:
                 await self._run_on_disk(self._restore_all)
-            except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
+            except UNWRITTEN:
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     settle(
                         work,
@@ -482,4 +500,19 @@ class Engine:
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
-        return await asyncio.to_thread(do, *given)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
+
+
+def _refuse_another(
+    experiment: Experiment, given: tuple[Any, ...], made: Record, field: str
+) -> None:
+    """Refuse a request whose id is that of a decision which answers another question."""
+    asked, _, context, allowed = given
+    gone = made["context"] is None
+    same = gone or experiment.matches_context(made, context)
+    if gone or not (same and experiment.matches_arms(made, asked, allowed)):
+        other = "with other arms allowed" if same else "in another context"
+        message = f"was made {other}: give each decision an id of its own"
+        if gone:
+            message = "was deleted: send another id"
+        raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", field)

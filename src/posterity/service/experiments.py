@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits import Bandit
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import read_context
+from posterity.service.inputs import list_names, read_context
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Outcome, Reward
 from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
@@ -62,6 +62,20 @@ class Experiment:
         self._all = np.ones(len(settings.arms), dtype=bool)
         self._numbers = struct.Struct(f"{len(settings.arms)}d").unpack
 
+    def check_settings(self) -> None:
+        """Refuse a default that could never be learned.
+
+        Raises
+        ------
+        RefusedError
+            422, with what the model says.
+        """
+        trial = Bandit(build_model(self.settings.model), arms=["one"], rng=0)
+        try:
+            trial.learn_one(np.zeros(1), "one", self.settings.default_reward)
+        except (ValueError, ArithmeticError) as error:
+            raise RefusedError(422, str(error), "default_reward") from error
+
     def _build_model(self) -> Bandit:
         bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
         # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
@@ -86,9 +100,8 @@ class Experiment:
         if asked.arms is not None:
             for arm in asked.arms:
                 if arm not in self._places:
-                    raise RefusedError(
-                        422, f"there is no arm {arm!r}: arms are {self.settings.arms}", "arms"
-                    )
+                    known = list_names(self.settings.arms)
+                    raise RefusedError(422, f"there is no arm {arm!r}: give {known}", "arms")
             allowed = np.array([arm in set(asked.arms) for arm in self.settings.arms])
             if not allowed.any():
                 raise RefusedError(
@@ -103,8 +116,9 @@ class Experiment:
         now: float,
     ) -> list[Record]:
         """Rows of the log, of requests that were read, each with its id and number."""
-        X = np.stack([context for _, _, context, _ in asked])
-        allowed = np.stack([may for _, _, _, may in asked])
+        contexts = [context.tobytes() for _, _, context, _ in asked]
+        X = np.frombuffer(b"".join(contexts)).reshape(len(asked), -1)
+        allowed = np.array([may for _, _, _, may in asked])
         probabilities, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
         forget = self._next_erasure(now, -math.inf)
@@ -117,18 +131,23 @@ class Experiment:
                 "at": now,
                 "learned_through": self.learned_through,
                 "settings_version": self.version,
-                "context": context.tobytes(),
+                "context": context,
                 "allowed": None if one.arms is None else may.tobytes(),
-                "arm": int(place),
-                "propensities": chances.tobytes(),
-                "means": mean.tobytes(),
-                "widths": width.tobytes(),
+                "arm": place,
+                "propensities": chances,
+                "means": mean,
+                "widths": width,
                 "active": int(one.activate),
                 "expires": expires,
                 "forget": forget,
             }
-            for (one, id, context, may), number, place, chances, mean, width in zip(
-                asked, numbers, places, probabilities, means, widths, strict=True
+            for (one, id, _, may), context, number, place, chances, mean, width in zip(
+                asked,
+                contexts,
+                numbers,
+                places.tolist(),
+                *map(_split_rows, (probabilities, means, widths)),
+                strict=True,
             )
         ]
 
@@ -342,6 +361,12 @@ def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
     """
     edges = np.cumsum(probabilities, axis=1)
     return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
+
+
+def _split_rows(values: Array) -> list[bytes]:
+    """The bytes of each row (n, K)."""
+    together, width = values.tobytes(), values.itemsize * values.shape[1]
+    return [together[start : start + width] for start in range(0, len(together), width)]
 
 
 def _check_reward(asked: Reward, live: dict[str, float]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,13 @@ def read_context(
     if not values:
         return _NONE
     x = np.array(values, dtype=np.float64)
-    size = np.abs(x)
-    if size.max() > LARGEST:
-        place = int(size.argmax())
+    sizes = [*map(abs, values)]  # of few numbers, lists are faster than arrays
+    if max(sizes) > LARGEST:
+        place = sizes.index(max(sizes))
         message = f"{features[place]!r} is {x[place]:g}: it must lie between -1e100 and 1e100"
         raise RefusedError(422, message, f"{field}.{features[place]}")
-    x[size < 1.0 / LARGEST] = 0.0
+    if min(sizes) < 1.0 / LARGEST:
+        x[np.abs(x) < 1.0 / LARGEST] = 0.0
     return x
 
 
@@ -57,7 +58,11 @@ def _order_values(
 ) -> list[float]:
     if isinstance(given, list):
         if len(given) != len(features):
-            message = f"{len(given)} numbers: there are {len(features)} features"
+            message = (
+                f"expected {len(features)} numbers, got {len(given)}: give one for each feature"
+            )
+            if features:
+                message += f", which are {list_names(features)}"
             raise RefusedError(422, message, field)
         return given
     if len(given) == len(features) and all(map(given.__contains__, features)):
@@ -65,7 +70,20 @@ def _order_values(
     known = set(features)
     for name in given:
         if name not in known:
-            message = f"unknown feature {name!r}: give {', '.join(features)}"
+            message = f"unknown feature {name!r}: give {list_names(features)}"
             raise RefusedError(422, message, f"{field}.{name}")
     missing = next(name for name in features if name not in given)
     raise RefusedError(422, f"feature {missing!r} is missing: send a value", f"{field}.{missing}")
+
+
+def list_names(names: Iterable[str], most: int = 20) -> str:
+    """Names in a sentence; of many, the first.
+
+    Examples
+    --------
+    >>> list_names(["age", "size"]), list_names("abc", most=2), list_names([])
+    ('age, size', 'a, b, and 1 more', 'none')
+    """
+    listed = list(names)
+    more = [f"and {len(listed) - most:,} more"] if len(listed) > most else []
+    return ", ".join([*listed[:most], *more]) or "none"

@@ -13,6 +13,7 @@ import numpy as np
 
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
+from posterity.service.inputs import list_names
 from posterity.service.store import Record, Store
 
 _BATCH = 10_000
@@ -116,7 +117,7 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
     arms = served.settings.arms
     for policy in policies:
         if policy not in (*arms, "uniform", "logged"):
-            known = ", ".join(["uniform", "logged", *arms])
+            known = list_names(["uniform", "logged", *arms])
             raise RefusedError(422, f"there is no policy {policy!r}: give {known}", "policy")
     log: list[Record] = [
         one

@@ -44,7 +44,9 @@ class PredictorSettings(Request):
     """Features in order, the model by its name, and its parameters."""
 
     features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
-    model: Literal["linear", "robust", "quantile", "poisson"] = "linear"
+    model: Literal["linear", "robust", "quantile", "logistic", "poisson", "negative binomial"] = (
+        "linear"
+    )
     parameters: dict[str, str | float | bool | None] = {}
     level: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.9
     # Seconds after which a row is unlearned.

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from posterity.off_policy.dsjson import flatten_features
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
+from posterity.service.inputs import list_names
 from posterity.service.messages import Activate, Decide, RankedAction, Ranking, Reward
 
 # Requests without an experiment in their path mean the one of this name.
@@ -45,8 +46,7 @@ def to_vector(
     values = [0.0] * len(features)
     for name, value in named:
         if name not in places:
-            words = ", ".join(features[:10]) + (", ..." if len(features) > 10 else "")
-            message = f"unknown feature {name!r}: the experiment has {words}"
+            message = f"unknown feature {name!r}: give {list_names(features)}"
             raise RefusedError(422, message, f"{field}.{name}")
         values[places[name]] = value
     return values
@@ -58,6 +58,9 @@ async def rank(call: Any) -> Any:
     offered = [action.id for action in asked.actions]
     _check(offered, experiment)
     allowed = [name for name in offered if name not in set(asked.excluded_actions)]
+    if not allowed:
+        field = "excludedActions" if offered else "actions"
+        raise RefusedError(422, "there is no action to choose: leave at least one", field)
     decide = Decide(
         context=read_features(asked.context_features, experiment.settings.features),
         id=asked.event_id,
@@ -76,7 +79,7 @@ def _check(offered: list[str], experiment: Experiment) -> None:
         raise RefusedError(422, "two actions have the same id: rename one", "actions")
     for place, name in enumerate(offered):
         if name not in arms:
-            message = f"there is no arm {name!r}: arms are {arms}"
+            message = f"there is no arm {name!r}: give {list_names(arms)}"
             raise RefusedError(422, message, f"actions[{place}].id")
 
 

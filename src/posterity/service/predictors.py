@@ -13,10 +13,13 @@ from sklearn.exceptions import NotFittedError
 
 from posterity import (
     BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianNegativeBinomialRegression,
     BayesianPoissonRegression,
     BayesianQuantileRegression,
     BayesianRobustRegression,
 )
+from posterity.distributions import Categorical
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import LARGEST, read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
@@ -29,7 +32,9 @@ _CLASSES: dict[str, Any] = {
     "linear": BayesianLinearRegression,
     "robust": BayesianRobustRegression,
     "quantile": BayesianQuantileRegression,
+    "logistic": BayesianLogisticRegression,
     "poisson": BayesianPoissonRegression,
+    "negative binomial": BayesianNegativeBinomialRegression,
 }
 # Rows whose errors count as recent.
 RECENT_ROWS = 100
@@ -85,7 +90,9 @@ class Scores:
 
 def is_surprising(entry: Record) -> bool:
     """Whether a row, as the log holds it, lay further off than three widths of its interval."""
-    return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (entry["high"] - entry["low"]))
+    width = entry["high"] - entry["low"]
+    # An interval of 0 alone, of a count or of no and yes, is as wide as one step.
+    return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (width or 1.0))
 
 
 class Predictor:
@@ -182,6 +189,8 @@ class Predictor:
             return None
 
     def _describe_rows(self, predictive: Any) -> list[Predicted]:
+        if isinstance(predictive, Categorical):
+            return [*map(self._describe_label, predictive.probabilities)]
         low, high = predictive.interval(self.settings.level)
         numbers = (predictive.mean(), predictive.std(), low, high)
         columns = [map(_finite_or_none, np.ravel(number).tolist()) for number in numbers]
@@ -190,6 +199,15 @@ class Predictor:
             Predicted(mean, std, low, high, level)
             for mean, std, low, high in zip(*columns, strict=True)
         ]
+
+    def _describe_label(self, probabilities: Array) -> Predicted:
+        """The probability of yes (1), as the mean; nothing is known before both were seen."""
+        level = self.settings.level
+        if len(probabilities) < 2:
+            return Predicted(None, None, None, None, level)
+        no, yes = probabilities.tolist()
+        tail = 0.5 * (1.0 - level)
+        return Predicted(yes, math.sqrt(no * yes), float(no < tail), float(yes > tail), level)
 
     def read(self, x: Any) -> Array:
         """The row (m,), by name or in order."""
@@ -206,6 +224,8 @@ class Predictor:
         if not abs(asked.y) <= LARGEST:
             message = f"y is {asked.y:g}: it must lie between -1e100 and 1e100"
             raise RefusedError(422, message, "y")
+        if self.settings.model == "logistic" and asked.y not in (0.0, 1.0):
+            raise RefusedError(422, f"y is {asked.y:g}: give 0 for no, or 1 for yes", "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
             if known["y"] != asked.y or known["x"] != x.tobytes():

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import gc
 import ipaddress
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -36,8 +37,11 @@ def serve(
     public: bool = False,
     demo: bool = False,
     decide_only: bool = False,
+    new_token: bool = False,
 ) -> None:
     """Serve until the process is told to stop; with ``demo``, an example with simulated traffic.
+
+    With ``new_token`` it makes one more token of role admin and prints it.
 
     With ``decide_only`` it decides and predicts beside a server that learns, in a database of
     PostgreSQL that both have.
@@ -52,15 +56,19 @@ def serve(
     url = read_url(folder, database)
     if decide_only and url.get_backend_name() != "postgresql":
         raise ValueError("a server that only decides needs --database postgresql://...")
+    if decide_only and new_token:
+        raise ValueError("a server that only decides makes no token: start the one that learns")
     with lock_folder(folder), bind(host, port) as listener, explain_failures(url):
         store = open_store(folder, database)
         try:
-            _run(store, listener, host, demo=demo, learns=not decide_only)
+            _run(store, listener, host, demo=demo, learns=not decide_only, new_token=new_token)
         finally:
             store.close()
 
 
-def _run(store: Store, listener: socket.socket, host: str, *, demo: bool, learns: bool) -> None:
+def _run(
+    store: Store, listener: socket.socket, host: str, *, demo: bool, learns: bool, new_token: bool
+) -> None:
     if learns:
         store.claim()
 
@@ -70,7 +78,7 @@ def _run(store: Store, listener: socket.socket, host: str, *, demo: bool, learns
             await demo_traffic(engine)
 
     engine = Engine(store, learns=learns)
-    app = create_app(engine, say=_say_token, beside=begun, visitor=demo)
+    app = create_app(engine, say=_say_token, beside=begun, visitor=demo, new_token=new_token)
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -116,8 +124,15 @@ def lock_folder(folder: str) -> Iterator[None]:
         A server uses it.
     """
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (place / "lock").open("w") as lock:
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (place / "lock").open("w")
+    except OSError as error:
+        raise ValueError(
+            f"{error.filename} can't be made ({error.strerror}): give a folder that you may "
+            "write to"
+        ) from error
+    with file as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -161,9 +176,14 @@ class _Server(uvicorn.Server):
             await self._life.__aexit__(None, None, None)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Told to stop."""
+        """Told to stop; a second Ctrl-C ends it without waiting for answers.
+
+        Uvicorn's own would raise the signal again after all was done, and the process would not end
+        with 0.
+        """
         self._engine.closing = True
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def open_store(folder: str, database: str | None) -> Store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
 
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
     """Courses along time: means over stretches of as many decisions each."""
-    stretches = [log[part] for part in _parts(len(log))]
+    stretches = _split(log)
     earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
     intervals = [_interval(rewards) for rewards in earned]
     return {
@@ -178,7 +178,7 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
 def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
     newest = deque(store.read_rows(served.name, max(0, served.learned_through - RECENT)), RECENT)
     log = [one for one in newest if one["log_score"] is not None]
-    stretches = [log[part] for part in _parts(len(log))]
+    stretches = _split(log)
     surprising = [
         {
             "id": one["row_id"],
@@ -238,6 +238,15 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
         for one in drift_periods(along)
         if math.isfinite(one.ratio)
     ]
+
+
+def _split(log: list[Record]) -> list[list[Record]]:
+    """Stretches of about as many entries each; those of one moment, as of a batch, are in one."""
+    changes = np.flatnonzero(np.diff([one["at"] for one in log])) + 1
+    moments = np.append(changes, len(log))
+    starts = moments[np.searchsorted(moments, [part.start for part in _parts(len(log))[1:]])]
+    edges = np.unique([0, *starts, len(log)]).tolist()
+    return [log[start:end] for start, end in pairwise(edges)]
 
 
 def _parts(n: int) -> list[slice]:

@@ -143,8 +143,7 @@ class Store:
         tables: dict[sql.Table, list[Record]] = {}
         for table, record in group.inserts:
             tables.setdefault(table, []).append(record)
-        writing = self.engine.begin() if self._guard is None else self._claimed()
-        with writing as connection:
+        with self._writing() as connection:
             for statement in group.statements:  # what goes, before the snapshots that come
                 connection.execute(statement)
             if decision in tables and self._shared:
@@ -155,14 +154,24 @@ class Store:
                 connection.execute(update, values)
 
     @contextmanager
-    def _claimed(self) -> Iterator[sql.Connection]:
-        guard = self._guard
-        if guard is None or guard.invalidated:  # it would come back without its lock
+    def _writing(self) -> Iterator[sql.Connection]:
+        """A transaction of the one thread that writes.
+
+        It keeps its connection: taking one from the pool and giving it back costs as much as the
+        rows of a small group.
+        """
+        if self._guard is None and self._shared:  # a server that only decides
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        if self._guard is None:
+            self._guard = self.engine.connect()
+        if self._guard.invalidated:  # it would come back without its lock
             raise ClaimedError(
                 "the connection to the database was lost, and its lock with it: try again"
             )
-        with guard.begin():
-            yield guard
+        with self._guard.begin():
+            yield self._guard
 
     def _insertion(self, table: sql.Table, records: list[Record]) -> tuple[str, list[Any]]:
         """The statement and its parameters as the driver takes them: no more work for each row."""
@@ -188,15 +197,15 @@ class Store:
     def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> LogEntries:
         """Decisions with their events, and rows, by model and id."""
         found = LogEntries()
-        with self.engine.connect() as connection:
+        with self._writing() as connection:
             for name, ids in _by_model(decisions):
-                for one in _where(connection, decision, decision.c.id, name, ids):
+                for one in _where(connection, _DECISIONS, name, ids):
                     found.decisions[name, one["id"]] = one
                 known = [one for one in ids if (name, one) in found.decisions]
-                for one in _where(connection, event, event.c.decision_id, name, known):
+                for one in _where(connection, _EVENTS, name, known):
                     found.events.setdefault((name, one["decision_id"]), []).append(one)
             for name, ids in _by_model(rows):
-                for one in _where(connection, row, row.c.row_id, name, ids):
+                for one in _where(connection, _ROWS, name, ids):
                     found.rows[name, one["row_id"]] = one  # the last one counts
         return found
 
@@ -378,11 +387,20 @@ def _by_model(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
             yield name, some[start : start + _KEYS]
 
 
-def _where(
-    connection: sql.Connection, table: sql.Table, column: Any, name: str, ids: Sequence[str]
-) -> list[Record]:
+def _by_id(table: sql.Table, column: Any) -> Any:
+    """The statement that reads rows of some ids: made once, as each making of it costs."""
+    ids: Any = sql.bindparam("ids", expanding=True)
+    return sql.select(table).where((table.c.model == sql.bindparam("name")) & column.in_(ids))
+
+
+_DECISIONS = _by_id(decision, decision.c.id)
+_EVENTS = _by_id(event, event.c.decision_id)
+_ROWS = _by_id(row, row.c.row_id)
+
+
+def _where(connection: sql.Connection, asked: Any, name: str, ids: Sequence[str]) -> list[Record]:
     if not ids:
         return []
-    asked = sql.select(table).where((table.c.model == name) & column.in_(ids))
+    found = connection.execute(asked, {"name": name, "ids": ids}).mappings()
     # Sorted here: SQLite would read all of a model's rows in order, and look for ids among them.
-    return sorted(map(dict, connection.execute(asked).mappings()), key=itemgetter("seq"))
+    return sorted(map(dict, found), key=itemgetter("seq"))

@@ -59,9 +59,7 @@ class Tokens:
     ) -> tuple[str, Record]:
         """A new token, which is shown once, and what is kept of it: to be added once written."""
         if any(one["name"] == name for one in self._by_hash.values()):
-            raise RefusedError(
-                409, f"there is a token {name!r} already: revoke it, or name another"
-            )
+            raise RefusedError(409, f"there is, or was, a token {name!r}: use another name", "name")
         made = secrets.token_urlsafe(32)
         record: dict[str, Any] = {
             "hash": hash_token(made),
@@ -79,9 +77,16 @@ class Tokens:
         self._by_hash[record["hash"]] = record
 
     def revoke(self, group: Group, name: str) -> None:
-        """Refuse a token from now on."""
+        """Refuse a token from now on; one of role admin must be left."""
         for one in self._by_hash.values():
             if one["name"] == name:
+                if one["role"] == "admin" and not any(
+                    other is not one and other["role"] == "admin" and _is_valid(other)
+                    for other in self._by_hash.values()
+                ):
+                    raise RefusedError(
+                        409, f"{name!r} is the last token of role admin: make another first", "name"
+                    )
                 one["revoked"] = time.time()
                 group.statements.append(revoke_token_named(name))
                 return
@@ -101,3 +106,9 @@ class Tokens:
         if not self._buckets.setdefault(known["hash"], Bucket()).take():
             raise RefusedError(429, "too many requests: try again later", retry_after=1)
         return str(known["name"])
+
+
+def _is_valid(token: Record) -> bool:
+    """Whether a token has neither been revoked nor expired."""
+    expires = token["expires"]
+    return token["revoked"] is None and (expires is None or expires > time.time())

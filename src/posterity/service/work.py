@@ -20,7 +20,7 @@ from posterity.service.store import Group, Key, LogEntries
 NUMERICAL = (ArithmeticError, MemoryError)
 
 
-@dataclass
+@dataclass(slots=True)
 class Work:
     """One request that writes: what it must know of the log, and what is to be done."""
 

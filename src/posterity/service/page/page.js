@@ -31,6 +31,11 @@ const table = (title, heads, rows) =>
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
       html("table", {}, html("thead", {}, cells("th", heads)), html("tbody", {}, rows))));
 
+const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+const waits = (one, words, legend, hint) =>
+  html("section", { class: "model card" }, head(one, words), legend, html("p", { class: "empty" }, hint));
+
 const head = (one, words) =>
   html("header", {}, html("h2", {}, html("bdi", {}, one.name)), html("p", { class: "note" }, words.join(" · ")));
 
@@ -58,9 +63,13 @@ function experiment(one) {
   const delays = one.delays ?? {};
   const shownArms = one.arms.map((arm, k) => ({ ...arm, k })).filter(({ k }) => colour[k] !== "other");
   const rest = one.arms.length - shownArms.length;
+  const words = ["experiment", settings.policy, settings.model, counted(one.arms.length, "arm"),
+    counted(settings.features.length, "feature"), `settings ${one.version}`];
+  const legend = html("div", { class: "legend" }, shownArms.map(({ arm, k }) => named(colour[k], arm)),
+    rest ? named("other", counted(rest, "other")) : null);
+  if (!one.decisions) return waits(one, words, legend, "No decision has been asked for yet.");
   return html("section", { class: "model card" },
-    head(one, ["experiment", settings.policy, settings.model, `${one.arms.length} arms`,
-      `${settings.features.length} features`, `settings ${one.version}`]),
+    head(one, words),
     warning(one.drift, times.at(-1)),
     html("dl", { class: "tiles" },
       tile("Decisions a second", number(one.rate, 2), `the newest ${number(one.decisions, 4)} are shown`),
@@ -69,8 +78,7 @@ function experiment(one) {
       tile("Median delay", chart.duration(delays["50%"]), `99% within ${chart.duration(delays["99%"])}`),
       tile("Smallest propensity", percent(one.support), "of any allowed arm"),
       tile("Support", number(one.effective), "decisions' worth, to judge a uniform policy")),
-    html("div", { class: "legend" }, shownArms.map(({ arm, k }) => named(colour[k], arm)),
-      rest ? named("other", `${rest} others`) : null),
+    legend,
     html("div", { class: "plots" }, figures(one, colour),
       armsFigure(one, shownArms, colour)),
     lastDecisions(one, colour));
@@ -89,7 +97,9 @@ function figures(one, colour) {
   const { times } = one;
   const [chances, names] = grouped(one.propensities, colour);
   const shortest = Math.max(1e-3, (times.at(-1) - one.starts[0]) / 600);
-  const lasted = times.map((end, k) => Math.max(shortest, end - (k ? times[k - 1] : one.starts[0])));
+  // A first stretch of one batch has no length of its own: it is taken to be as long as the next.
+  const begun = one.starts[0] < times[0] ? one.starts[0] : 2 * times[0] - (times[1] ?? times[0]);
+  const lasted = times.map((end, k) => Math.max(shortest, end - (k ? times[k - 1] : begun)));
   const rates = grouped(one.traffic, colour)[0].map((row, k) => row.map(count => count / lasted[k]));
   const busiest = Math.max(...rates.map(row => row.reduce((a, b) => a + b, 0)), 1e-9);
   const costs = one.regrets.filter(chart.known);
@@ -162,8 +172,10 @@ function predictor(one) {
   const lows = off.map(half => Math.max(0, level - half));
   const highs = off.map(half => Math.min(1, level + half));
   const surprises = one.alarms.map(row => cells("td", [chart.clock(row.at), html("bdi", {}, row.id), number(row.y), number(row.mean), number(row.log_score)])).reverse();
+  const words = ["predictor", settings.model, counted(settings.features.length, "feature")];
+  if (!times.length) return waits(one, words, null, "No row that could be predicted has been learned yet.");
   return html("section", { class: "model card" },
-    head(one, ["predictor", settings.model, `${settings.features.length} features`]),
+    head(one, words),
     warning(one.drift, times.at(-1)),
     html("dl", { class: "tiles" },
       tile("Rows scored", number(scores.n, 4), "predicted, then learned"),
