@@ -70,7 +70,7 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
         first += size
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
-    factor.commit(triangle, counts[-1], factor.seen + rows.total)
+    factor.set_triangle(triangle, counts[-1], factor.seen + rows.total)
 
 
 def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
