@@ -14,19 +14,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr
+from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
 # A series is often at its bound where this share of its values is.
 OFTEN = 0.05
-# Means, in standard deviations above the bound: beyond FAR the bound does not matter. Below NEAR a
-# linear forecast is not believed: the mean stays there until that of the normal censored as it is
-# comes down to it, at BEYOND.
-FAR, NEAR, BEYOND = 5.0, 0.2, -0.4921
+# Means of forecasts, in standard deviations above the bound. Above FAR the bound does not matter.
+# Between BEYOND and NEAR the censored mean is NEAR. At BEYOND that is the mean of the forecast's
+# own normal when it is censored, and below nothing is moved.
+FAR, NEAR, BEYOND = 5.0, 0.2, -0.4929
 # The table by which normals are found.
 LOWEST, POINTS = -4.0, 4096
+ONE = np.array(1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,13 @@ def find_lower_bounds(values: Array, bound: float | str | None) -> LowerBounds:
     return LowerBounds(bounds, often)
 
 
+def compute_censored_moments(over: Array, sd: Array) -> tuple[Array, Array]:
+    """Mean and mean square of max(x, 0), x ~ Normal(over, sd^2) with sd > 0 (Tobin 1958)."""
+    z = over / sd
+    above, height = ndtr(z), sd * np.exp(-0.5 * z * z) / ROOT_2_PI
+    return over * above + height, (np.square(over) + np.square(sd)) * above + over * height
+
+
 def move_to_moments(z: Array) -> tuple[Array, Array]:
     """Mean and sd of the normals whose moments, censored at 0, are those of a forecast.
 
@@ -81,10 +89,12 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
     """
     share = np.clip((z - BEYOND) / (NEAR - BEYOND), 0.0, 1.0)
     mean = np.maximum(z, NEAR)
-    variance = share + (1.0 - share) * (_compute_moments(np.array(BEYOND))[1] - NEAR**2)
+    variance = share + (1.0 - share) * (
+        compute_censored_moments(np.array(BEYOND), ONE)[1] - NEAR**2
+    )
     ratios, places = _make_table()
     found = np.interp(np.log(variance / np.square(mean)), ratios, places)
-    sd = mean / _compute_moments(found)[0]
+    sd = mean / compute_censored_moments(found, ONE)[0]
     moved = (z > BEYOND) & (z < FAR)
     return np.where(moved, found * sd, z), np.where(moved, sd, 1.0)
 
@@ -92,23 +102,9 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _compute_moments(z: Array) -> tuple[Array, Array]:
-    """Mean and mean square of max(x, 0), x ~ Normal(z, 1)."""
-    # Of small numbers, their digits: by the ratio of the tail to the density.
-    density, tail = np.exp(-0.5 * z * z) / ROOT_2_PI, np.sqrt(0.5 * np.pi) * erfcx(-z / np.sqrt(2))
-    small = np.minimum(z, 0.0)
-    mean = np.where(z < 0.0, density * (1.0 + small * tail), z * ndtr(z) + density)
-    square = np.where(
-        z < 0.0,
-        density * ((1.0 + small * small) * tail + small),
-        (1.0 + z * z) * ndtr(z) + z * density,
-    )
-    return mean, square
-
-
 @lru_cache(maxsize=1)
 def _make_table() -> tuple[Array, Array]:
     """Increasing logs of variance over squared mean of censored normals, and their means."""
     places = np.linspace(FAR + 1.0, LOWEST, POINTS)
-    mean, square = _compute_moments(places)
+    mean, square = compute_censored_moments(places, ONE)
     return np.log(square / np.square(mean) - 1.0), places

@@ -44,9 +44,9 @@ def make_forecast(
 
     work = len(panel) * h * size * sum(learner.form.length for learner in learners)
     run_in_parallel(draw, range(len(learners)), work)
-    numbers = range(len(learners))
     usable = find_usable(
-        [learner.has_enough_rows for learner in learners], ([found[number]] for number in numbers)
+        [learner.has_enough_rows for learner in learners],
+        ([found[number]] for number in range(len(learners))),
     )
     common = common or CommonScores.of(scores, usable)
     shares = weights(scores, usable, common.usual)

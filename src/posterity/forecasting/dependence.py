@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.ensemble import FormLevels, Learner
-from posterity.forecasting.posterior import Posterior
 from posterity.forecasting.rows import compute_residuals
 
 Array = NDArray[np.float64]
 
 # Residuals that correlations come from: the last ones, so many of each series.
 MOST_RESIDUALS = 500
-# Fewer times that two series share say nothing of their correlation.
+# Residuals at fewer times tell nothing of correlations.
 FEWEST_TIMES = 4
 
 
@@ -90,15 +89,8 @@ def find_correlation(
     residuals = np.full((len(shares), length - first), np.nan)
     for number in np.unique(best):
         learner, which = learners[number], np.flatnonzero(best == number)
-        form, own = learner.form, levels[learner.form]
-        start = learner.find_origin(own, own.columns[:, :0])
-        lags = form.window.shape[1]
-        triangles, scale = start.in_units(lags)
-        posterior = Posterior.of(
-            triangles[which], start.count[which], learner.prior(start), n_lags=lags
-        )
-        coefficients = posterior.coefficients()
-        coefficients[:, lags:] *= scale[which, None]
+        own, form = levels[learner.form], learner.form
+        coefficients = learner.coefficients(own, which)
         residuals[which] = compute_residuals(own, form, coefficients, which, first)
     return ShockCorrelation.of(residuals, ends)
 

@@ -119,6 +119,17 @@ class Learner:
             found = found.skip(behind, h).in_units(unit)
             yield found.shift(start.offsets[which]) if start.ahead.shape[2] else found
 
+    def coefficients(self, levels: Levels, which: NDArray[np.intp]) -> Array:
+        """(s, p) posterior means of the coefficients of some series, in the units of the levels."""
+        origin, lags = self.find_origin(levels, levels.columns[:, :0]), self.form.window.shape[1]
+        triangles, scale = origin.in_units(lags)
+        posterior = Posterior.of(
+            triangles[which], origin.count[which], self.prior(origin), n_lags=lags
+        )
+        means = posterior.coefficients()
+        means[:, lags:] *= scale[which, None]
+        return means
+
     @property
     def has_enough_rows(self) -> NDArray[np.bool_]:
         """(S,) of which series there are rows enough by now."""
@@ -211,11 +222,8 @@ def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
     """(S, m) posterior means of the exogenous columns' effects, from the rows before a column."""
     learner = Learner(form, make_bank(form, levels))
     learner.learn_until(levels, column)
-    origin = learner.find_origin(levels, levels.columns[:, :0])
-    triangles, scale = origin.in_units(form.window.shape[1])
     first, m = form.window.shape[1], levels.columns.shape[2]
-    coefficients = Posterior.of(triangles, origin.count).coefficients()
-    return np.asarray(coefficients[:, first : first + m] * scale[:, None])
+    return learner.coefficients(levels, np.arange(len(levels.observed)))[:, first : first + m]
 
 
 def join_paths(parts: Iterator[Paths]) -> Paths:

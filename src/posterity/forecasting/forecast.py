@@ -261,7 +261,7 @@ class Forecast(StepsAhead):
                 before = rng.standard_normal((len(of), path.early.shape[3], 1))
                 errors += (path.early[of, k] @ before)[:, :, 0]
             errors *= path.noise[of, k, None]
-            if moved.mean is not path.mean:  # towards a bound
+            if self.marginals.bound is not None:
                 errors *= moved.sd[of, k] / np.where(path.sd > 0.0, path.sd, 1.0)[of, k]
             values = moved.mean[of, k] + errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from posterity import kernel
-from posterity.forecasting.bounds import LowerBounds, move_to_moments
+from posterity.forecasting.bounds import (
+    ROOT_2_PI,
+    LowerBounds,
+    compute_censored_moments,
+    move_to_moments,
+)
 
 Array = NDArray[np.float64]
 
-ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
 # Of the logarithm of a value: beyond, a mean is not a number any more.
 LARGEST_LOG, LARGEST_SD = 600.0, 6.0
 # Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
@@ -85,10 +89,7 @@ class Component:
         least = np.where(np.isfinite(bound), bound, 0.0)[:, None, None]
         over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT)
         with np.errstate(over="ignore"):
-            z = over / sd
-            above, height = ndtr(z), sd * np.exp(-0.5 * z * z) / ROOT_2_PI
-        each = over * above + height
-        square = (np.square(over) + np.square(sd)) * above + over * height
+            each, square = compute_censored_moments(over, sd)
         mean = each.mean(axis=1)
         variance = np.maximum(square.mean(axis=1) - np.square(mean), 0.0)
         plain, some = self.moments(), np.isfinite(bound)[:, None]

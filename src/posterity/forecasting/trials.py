@@ -44,24 +44,15 @@ class TrialScores:
 
     def of_series(self, some: slice) -> TrialScores:
         """What was predicted of some series."""
-        return TrialScores(
-            self.mean[:, some],
-            self.sd[:, some],
-            self.crps[:, some],
-            self.outcomes[some],
-            self.log,
-        )
+        return self._select(some, slice(None))
 
     def without(self, window: int) -> TrialScores:
         """What was predicted of the other windows."""
-        some = np.arange(self.n_windows) != window
-        return TrialScores(
-            self.mean[:, :, some],
-            self.sd[:, :, some],
-            self.crps[:, :, some],
-            self.outcomes[:, some],
-            self.log,
-        )
+        return self._select(slice(None), np.arange(self.n_windows) != window)
+
+    def _select(self, series: slice, windows: slice | NDArray[np.bool_]) -> TrialScores:
+        mean, sd, crps = (some[:, series, windows] for some in (self.mean, self.sd, self.crps))
+        return TrialScores(mean, sd, crps, self.outcomes[series, windows], self.log)
 
 
 def run_trials(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from posterity.forecasting.shared import MOST_SERIES
 from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
@@ -21,8 +22,6 @@ FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
 # Of the variance within forms at least so much is left to begin with.
 LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
-# So many series say how wide all are.
-MOST_SERIES = 2_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,6 @@ def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
     'steps ahead'
     """
     ax = axes_of(ax)
-    from matplotlib.ticker import MaxNLocator
-
     held = progress.by_step()["coverage"]
     steps = np.arange(1, len(held) + 1)
     ax.axhline(
@@ -56,7 +54,7 @@ def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
     )
     ax.plot(steps, held, "o-", color=COLOURS[0], ms=4, lw=1.4, label="held")
     ax.set_ylim(min(0.5, float(held.min()) - 0.05), 1.02)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     return finish(ax, "Coverage by steps ahead", x="steps ahead", y="share of outcomes inside")
 
 
@@ -102,8 +100,6 @@ def plot_autocorrelation(
     """
     pit = progress.pit[:, find_series(progress, series), 0]
     ax = axes_of(ax)
-    from matplotlib.ticker import MaxNLocator
-
     scores = ndtri(np.clip(pit, NEAREST, 1.0 - NEAREST))
     off = np.nan_to_num(scores - np.nanmean(scores))
     known = np.isfinite(scores).astype(float)
@@ -117,7 +113,7 @@ def plot_autocorrelation(
     for end in (-chance, chance):
         ax.axhline(end, color="black", lw=1.0, ls=STYLES[3])
     ax.axhline(0.0, color="0.4", lw=0.8)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.locator_params(axis="x", integer=True)
     return finish(ax, "Do one-step errors repeat?", x="lag", y="autocorrelation")
 
 
