@@ -79,10 +79,6 @@ class _Discounted:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         raise NotImplementedError  # each kind says how
 
-    def absorb(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> None:
-        """Learn them where nobody asks how they were predicted."""
-        self.learn(factor, prior, rows, elapsed)
-
     def row_path(
         self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
     ) -> RowPath:

@@ -51,14 +51,16 @@ class NoiseMemories:
     def now(self, noise: LearnedNoise) -> tuple[float, float]:
         """Degrees of freedom and variance of the noise of the next row."""
         nothing, scale = np.zeros(1), np.ones((1, 1))
-        df, _, _ = together([self.copy()], noise, 0).score(nothing, nothing[None], scale, nothing)
+        df, _, _ = make_member_noises([self.copy()], noise, 0).score(
+            nothing, nothing[None], scale, nothing
+        )
         return float(df[0, 0]), float(scale[0, 0]) ** 2
 
 
-def together(
+def make_member_noises(
     memories: Sequence[NoiseMemories], noise: LearnedNoise, n_coefficients: int
 ) -> MemberNoises:
-    """What follows the noises of members, side by side, in their memory."""
+    """A kernel object that follows the noises of all members, in the memories of each."""
     return MemberNoises(
         [each.state for each in memories],
         RATES,

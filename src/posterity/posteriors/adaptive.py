@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
 from posterity.kernel import MemberNoises
 from posterity.noise import Joint, JointOfOne, LearnedNoise
-from posterity.posteriors._noise_memories import NoiseMemories, together
+from posterity.posteriors._noise_memories import NoiseMemories, make_member_noises
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.ensemble import Ranks, rank_predictions
 
@@ -69,7 +69,8 @@ class AdaptivePosterior(AveragedPosterior):
         return self.noises[i].now(cast(LearnedNoise, self.noise))
 
     def _lean_noises(self) -> tuple[MemberNoises, float]:
-        return together(self.noises, cast(LearnedNoise, self.noise), self.n_coefficients), 1.0
+        noise = cast(LearnedNoise, self.noise)
+        return make_member_noises(self.noises, noise, self.n_coefficients), 1.0
 
     def _predict_member(self, i: int, X: Array, *offsets: Array) -> StudentT:
         return _rescale_to_noise(super()._predict_member(i, X, *offsets), *self._noise_of(i))

@@ -131,10 +131,9 @@ class FadingPosterior(LinearPosterior):
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
         rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
-        if self.only_discounts:
-            self.strategy.absorb(self.factor, self.prior, rows, elapsed)  # type: ignore[attr-defined]
-        else:
-            self.strategy.learn(self.factor, self.prior, rows, elapsed)
+        # A strategy may have a faster way when nobody asks for predictions.
+        learn = getattr(self.strategy, "absorb", self.strategy.learn)
+        learn(self.factor, self.prior, rows, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
