@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.columns import FeatureScales
+from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -53,6 +54,9 @@ class Choice:
     coefficients
         (K, p) mean of [intercept, coefficients] of each posterior of the data, where the strategy
         came by them; None: the posteriors are to be asked.
+    spectrum
+        The data in the coordinates of one shape and no pinned feature, by which all posteriors can
+        be read, where the strategy came by it and reads of it are exact.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Choice:
     found: str = ""
     others: tuple[float, ...] = field(default=())
     coefficients: Array | None = None
+    spectrum: Spectrum | None = None
 
 
 class Strategy(Protocol):

@@ -119,11 +119,10 @@ class Integrated:
             for shape in shapes
         ]
         chosen = _join_nodes(parts, self._compute_disagreement, self.most_nodes, self.tolerance)
-        coefficients = None
+        spectrum = coefficients = None
         if len(parts) == 1 and not pinned.any():
-            coefficients = _compute_coefficients(
-                data, parts[0].spectrum, chosen.ratios, mean, shapes[0]
-            )
+            spectrum = parts[0].spectrum
+            coefficients = _compute_coefficients(data, spectrum, chosen.ratios, mean, shapes[0])
         precisions = compute_precisions(
             chosen.ratios, shapes[chosen.which], pinned, data, intercept=intercept
         )
@@ -139,6 +138,8 @@ class Integrated:
             n_parameters=chosen.n_parameters,
             found="integrated",
             coefficients=coefficients,
+            # Nodes of a stream learn more rows, of which this does not know.
+            spectrum=None if coefficients is None or self._compute_fitted_variance else spectrum,
         )
 
     def _integrate_in_kernel(

@@ -296,9 +296,15 @@ class Factor:
 
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
-        triangle = self.triangle.copy()
-        self._append_triangle(triangle, other.triangle)
-        self._commit(triangle, self._counts + other._counts)
+        self.copy_from(self.merged(other))
+
+    def merged(self, other: Factor) -> Factor:
+        """A factor that has learned the rows of both."""
+        both = self.copy()
+        self._append_triangle(both.triangle, other.triangle)
+        check_usable(both.triangle)
+        both._counts += other._counts
+        return both
 
     def take_out(self, other: Factor) -> float:
         """Unlearn every row that ``other`` has learned; returns and raises as :meth:`remove`."""
@@ -313,7 +319,10 @@ class Factor:
 
         A target alone may be as small as it likes: it does not tell the unit.
         """
-        gone = np.abs(triangle[:, : len(triangle)]).max(axis=0, initial=0.0) < SMALLEST
+        size = len(triangle)
+        gone = np.abs(triangle[:1, :size]).max(axis=0, initial=0.0) < SMALLEST
+        if gone.any():  # most columns show in the first row
+            gone[gone] = np.abs(triangle[:, :size][:, gone]).max(axis=0) < SMALLEST
         if gone.any():
             if weights is not None:
                 X, Y = X[weights > 0.0], Y[weights > 0.0]

@@ -76,7 +76,7 @@ class Chooser:
                 scales=self.scales(state),
             )
         known = turn is not None or rows is state.data.factor
-        return choice if known else replace(choice, coefficients=None)
+        return choice if known else replace(choice, coefficients=None, spectrum=None)
 
     def scales(self, state: EvidenceState) -> FeatureScales | None:
         """Of the features of all rows that ever came, where they are kept."""

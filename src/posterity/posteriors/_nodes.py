@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
+from posterity.evidence.spectrum import Spectrum
 from posterity.kernel import predict_by_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.ensemble import shares
@@ -133,6 +134,33 @@ class LazyNodes:
         each = self.choice.coefficients
         return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
 
+    def predictive(self, data: LinearPosterior, X: Array) -> Distribution | None:
+        """Predict new observations by the data's singular values, where these were computed.
+
+        As :meth:`Nodes.predictive` does, without a triangle for each node.
+        """
+        choice, spectrum = self.choice, self.choice.spectrum
+        if self.made is not None or spectrum is None:
+            return None
+        means, leverages = _predict_by_spectrum(choice, spectrum, data, X)
+        residuals = spectrum.residuals(spectrum.shares(choice.ratios)).tolist()
+        predictions = [
+            choice.noise.predictive(mean, leverage, spectrum.residual_df, residual)
+            for mean, leverage, residual in zip(means, leverages, residuals, strict=True)
+        ]
+        if len(predictions) == 1:
+            return predictions[0]
+        return mix_predictions(predictions, choice.weights[:, None])
+
+    def noise_precision(self, mean: Array, data: LinearPosterior) -> float:
+        """Known, or the weighted mean of what the nodes learned."""
+        choice, spectrum = self.choice, self.choice.spectrum
+        if spectrum is None:
+            nodes = self.nodes(mean, data)
+            return float(nodes.average([node.noise_precision for node in nodes.posteriors]))
+        shares = spectrum.shares(choice.ratios)
+        return float(choice.weights @ spectrum.noise_precision(shares, choice.noise))
+
 
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
     """One distribution a row, matched to the mixture of predictions by weights (K, n or 1)."""
@@ -175,9 +203,28 @@ def predict_nodes(
     return Normal(loc, scale) if noise[0] > 0.0 else StudentT(df, loc, scale)
 
 
+def _predict_by_spectrum(
+    choice: Choice, spectrum: Spectrum, data: LinearPosterior, X: Array
+) -> tuple[Array, Array]:
+    """Means and leverages (K, n) of the posteriors at rows, of which a 1 may be the first column.
+
+    An intercept's prior is flat: each row is read about the means of the data.
+    """
+    assert choice.coefficients is not None
+    slopes = X[:, X.shape[1] - len(choice.pinned) :]
+    means = choice.coefficients[:, -slopes.shape[1] :] @ slopes.T
+    root = np.sqrt(choice.precisions[0] / choice.ratios[0])
+    if not data.intercept:
+        return means, spectrum.leverages(slopes / root, choice.ratios)
+    ones = X[:, 0] if slopes.shape[1] < X.shape[1] else np.ones(len(X))
+    means += np.outer(choice.coefficients[:, 0], ones)
+    first = ones / data.factor.root[0, 0]
+    centred = slopes - np.outer(first, data.factor.root[0, 1:])
+    return means, spectrum.leverages(centred / root, choice.ratios) + np.square(first)
+
+
 def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) -> LinearPosterior:
     n_features = data.n_coefficients - int(data.intercept)
     prior = belief.factor(n_features, intercept=data.intercept)
-    factor = prior.copy()
-    factor.merge(data.factor)
-    return data.copy()._copy_with(belief=belief, noise=choice.noise, prior=prior, factor=factor)
+    factor = prior.merged(data.factor)
+    return data.copy_with_factor(factor, belief=belief, noise=choice.noise, prior=prior)

@@ -398,6 +398,10 @@ class EvidencePosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
+        if not self.rests:
+            prediction = self._fresh.predictive(self.state.data, X)
+            if prediction is not None:
+                return prediction
         nodes = self.nodes
         return nodes.predictive(X, self.stream.unseen(nodes, X))
 
@@ -442,7 +446,9 @@ class EvidencePosterior(LinearPosterior):
     @property
     def noise_precision(self) -> float:
         """Known, or the mean of what was learned."""
-        return float(self.nodes.average([node.noise_precision for node in self.nodes.posteriors]))
+        if self.rests:
+            return self.central().noise_precision
+        return self._fresh.noise_precision(self.mean, self.state.data)
 
     @property
     def log_evidence(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self, cast
 
 import numpy as np
@@ -67,9 +67,9 @@ class FadingPosterior(LinearPosterior):
             strategy,
         )
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        return replace(self, factor=self.factor.copy(), tally=self.tally.copy())
+    def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
+        """An independent copy but for its factor, which is this one, and for ``changes``."""
+        return self._copy_with(factor=factor, tally=self.tally.copy(), **changes)
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""

@@ -57,7 +57,11 @@ class LinearPosterior:
 
     def copy(self) -> Self:
         """An independent copy."""
-        return self._copy_with(factor=self.factor.copy())
+        return self.copy_with_factor(self.factor.copy())
+
+    def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
+        """An independent copy but for its factor, which is this one, and for ``changes``."""
+        return self._copy_with(factor=factor, **changes)
 
     def _copy_with(self, **changes: object) -> Self:
         """The same with these fields changed: dataclasses.replace, made for every row."""

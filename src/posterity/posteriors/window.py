@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Rows
+from posterity.factor import Before, Factor, Rows
 from posterity.factor.forgetting import slide, window_path
 from posterity.kernel import RowPath
 from posterity.noise import Distribution
@@ -94,9 +94,9 @@ class WindowPosterior(LinearPosterior):
             nothing,
         )
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        return replace(self, factor=self.factor.copy(), kept=replace(self.kept))
+    def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
+        """An independent copy but for its factor, which is this one, and for ``changes``."""
+        return self._copy_with(factor=factor, kept=replace(self.kept), **changes)
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
