@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ from posterity.forgetting import (
 )
 from posterity.generalized import _many
 from posterity.noise import KnownNoise
-from posterity.posteriors import LinearPosterior
+from posterity.posteriors import LinearPosterior, _softmax_likelihood
 from posterity.posteriors._softmax_likelihood import Rows, helmert
 from posterity.posteriors._softmax_mode import Objective
 from posterity.posteriors.softmax import SoftmaxPosterior
@@ -188,6 +190,16 @@ def test_a_posterior_of_classes_tells_a_distribution_of_places() -> None:
     assert np.array_equal(before.coefficients(), posterior.coefficients())
 
 
+@pytest.fixture
+def many_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A quadrature whose error is far below what the test looks at."""
+    monkeypatch.setattr(_softmax_likelihood, "N_POINTS", 4096)
+    _softmax_likelihood.spread_points.cache_clear()
+    yield
+    _softmax_likelihood.spread_points.cache_clear()
+
+
+@pytest.mark.usefixtures("many_points")
 def test_rare_classes_among_many_have_wide_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its own curvature: as wide as with all of the covariance, or a little wider."""
     rng = np.random.default_rng(4)
@@ -201,4 +213,4 @@ def test_rare_classes_among_many_have_wide_intervals(monkeypatch: pytest.MonkeyP
     ends = [np.diff(model.predict_interval(rows[:50]), axis=2) for model in (whole, apart)]
     ratios = np.mean(ends[1] / ends[0], axis=0)
     assert ratios.min() > 0.95
-    assert ratios.max() < 1.2
+    assert ratios.max() < 1.15

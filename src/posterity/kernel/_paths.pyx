@@ -7,7 +7,7 @@ cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 cnp.import_array()
 

@@ -26,6 +26,7 @@ cdef extern from "posterity_softmax.h" nogil:
     Py_ssize_t PK_PLACE_SIZE(Py_ssize_t contrasts)
     Py_ssize_t PK_BELIEF_SIZE(Py_ssize_t contrasts, pk_shape shape)
     void pk_contrast_moments(const double *T, const double *x, Py_ssize_t R, pk_shape shape, double *mean, double *covariance, double *room)
+    void pk_principal_root(const double *covariance, double *root, Py_ssize_t n, double *room)
     void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *outputs)
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
@@ -95,7 +96,7 @@ cdef class SoftmaxPath(RowPath):
     cdef pk_softmax near, wide
     cdef pk_shape whole
     cdef double[:, ::1] data, joined, basis, near_units, wide_units
-    cdef double[::1] sums, room, look_room, panel, mean, covariance, place, moved, lower, target, shares
+    cdef double[::1] sums, room, look_room, panel, read, mean, covariance, root, place, moved, lower, target, shares
     cdef double[::1] center, squares
     cdef object statistics, contrasts, seen, recent
     # Of the last rows.
@@ -136,7 +137,8 @@ cdef class SoftmaxPath(RowPath):
         self.near_units, self.wide_units = _by_lanes(near if self.averaged else np.zeros((1, R))), _by_lanes(wide)
         self.look_room, self.room = _aligned(PK_LOOK_SIZE(K, R)), _aligned(PK_PLACE_SIZE(R) + PK_BELIEF_SIZE(R, self.whole))
         self.panel, self.moved = _aligned(max(self.whole.q * PK_PANEL, PK_APPEND_SIZE(self.whole))), _aligned(R * self.wide_units.shape[1])
-        self.mean, self.covariance, self.place = np.zeros(R), np.zeros(R * R), np.zeros(R)
+        self.read, self.mean, self.place = np.zeros(p), np.zeros(R), np.zeros(R)
+        self.covariance, self.root = np.zeros(R * R), np.zeros(R * R)
         self.lower, self.target, self.shares = np.zeros(R * R), np.zeros(R), np.zeros(K)
         self._let(&self.near, self.near_units, len(near) if self.averaged else 1)
         self._let(&self.wide, self.wide_units, len(wide))
@@ -182,17 +184,11 @@ cdef class SoftmaxPath(RowPath):
         return np.log(np.maximum(self.shares, TINY))
 
     cdef int _tell(self, x) except -1:
-        cdef double[:, ::1] root
-        cdef double[::1] mean
         cdef Py_ssize_t R = self.wide.contrasts
         self._load(x, 1.0)
         self._believe()
-        # Along principal axes, as whoever predicts many rows has them: from the same routine. It is Python's, and
-        # lets other threads read rows meanwhile.
-        mean = np.array(self.mean)
-        values, vectors = np.linalg.eigh(np.array(self.covariance).reshape(R, R))
-        root = np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-        pk_expected_shares(&self.wide, &mean[0], &root[0, 0], &self.moved[0], &self.shares[0])
+        pk_principal_root(&self.covariance[0], &self.root[0], R, &self.room[0])
+        pk_expected_shares(&self.wide, &self.mean[0], &self.root[0], &self.moved[0], &self.shares[0])
         return 0
 
     cdef void _believe(self) noexcept:
@@ -200,6 +196,9 @@ cdef class SoftmaxPath(RowPath):
             memcpy(&self.joined[0, 0], &self.data[0, 0], self.whole.q * self.whole.ld * sizeof(double))
             pk_append_block(&self.joined[0, 0], &self.panel[0], &self.prior_rows, self.whole)
             self.stale = False
+        elif memcmp(&self.read[0], &self.buffer[0], self.shape.p * sizeof(double)) == 0:
+            return  # a row that is learned right after it was predicted
+        memcpy(&self.read[0], &self.buffer[0], self.shape.p * sizeof(double))
         pk_contrast_moments(&self.joined[0, 0], &self.buffer[0], self.near.contrasts, self.whole, &self.mean[0],
                              &self.covariance[0], &self.room[0])
 

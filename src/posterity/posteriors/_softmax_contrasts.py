@@ -56,9 +56,10 @@ NOT_REACHED = (
 )
 # Numbers of rotated rows at a time; rows whose products are summed at a time.
 BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
-# Averages over what is open: rounds of width and mean in turns, points for all rows together, and
-# how near the mean is to its place, in nats.
-ROUNDS, MOST_POINTS, CLOSE = 3, 3_000, 1e-7
+# Averages over what is open: points for all rows together, and how near the mean is to its place,
+# in nats. Width and mean are found in turns, until the mean moves by less, in sds.
+MOST_POINTS, CLOSE = 3_000, 1e-7
+MOST_ROUNDS, SETTLED = 6, 0.02
 # Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
 MOST_SQUARES = 200_000
 
@@ -196,11 +197,12 @@ class Contrasts:
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(
-        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Array | None = None
+        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Joined | None = None
     ) -> bool:
         """Learn rows at the mode of what is known and of them, or by averages around it.
 
-        The search for it starts at ``start`` (R, p). Returns whether the mode was reached.
+        The search starts from ``start``, which is near what will be known, if there is one. Returns
+        whether the mode was reached.
         """
         reached = True
         if len(rows.X) == 1:
@@ -211,7 +213,7 @@ class Contrasts:
         return reached
 
     def begin(
-        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Array | None = None
+        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Joined | None = None
     ) -> None:
         """Learn the first rows of all, as :meth:`learn`; warns if the mode is not reached."""
         if not self.learn(rows, prior, averaged=averaged, start=start):
@@ -248,26 +250,37 @@ class Contrasts:
         return place_around_row(row, mean[0], linear_moments, self.basis, averaged=averaged)
 
     def _find_mode_of_rows(
-        self, rows: Rows, prior: ContrastPrior, start: Array | None, *, averaged: bool
+        self, rows: Rows, prior: ContrastPrior, start: Joined | None, *, averaged: bool
     ) -> tuple[LabelPoints, bool]:
         """The mode of rows that come together, and whether it was reached."""
         joined, moved = self.join_prior(prior), None
-        first = self.coordinates(joined) if start is None else start
-        objective = Objective.with_factors(joined, rows, self.basis)
+        first = self.coordinates(start or joined)
+        n_points = max(1, MOST_POINTS // len(rows.X))
+        if averaged and start is not None:
+            moved = place_points(self.moments(rows.X, start)[1], n_points)
+        objective = Objective.with_factors(joined, rows, self.basis, moved)
         few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
         climb = find_mode_directly if few else find_mode
         mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
             mode, reached = find_mode(objective, np.zeros_like(first))
-        n_points = max(1, MOST_POINTS // len(rows.X))
-        for _ in range(ROUNDS if averaged and reached else 0):
+        for _ in range(MOST_ROUNDS if averaged and reached else 0):
             around = LabelPoints(rows.X @ mode.T, moved)
             after = self._with(joined, self._sites(rows, around)[0])
             moved = place_points(self.moments(rows.X, after)[1], n_points)
             near = replace(objective, moved=moved)
-            mode, _ = climb(near, mode, CLOSE)
+            last, (mode, _) = mode, climb(near, mode, CLOSE)
+            if self._measure_distance(after, mode - last) < SETTLED:
+                break
         return LabelPoints(rows.X @ mode.T, moved), reached
+
+    @staticmethod
+    def _measure_distance(known: Joined, moved: Array) -> float:
+        """How far coordinates (R, p) have moved, in sds of what is known of them."""
+        parts = moved.reshape(len(known), -1)
+        steps = [factor.root @ part for factor, part in zip(known, parts, strict=True)]
+        return float(np.linalg.norm(np.concatenate(steps)))
 
     def _append(self, rows: Rows, around: LabelPoints) -> None:
         """Append what ``rows`` say around their places."""

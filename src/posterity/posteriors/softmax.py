@@ -27,7 +27,7 @@ from posterity.distributions import Categorical
 from posterity.evidence import OddsScale
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
-from posterity.posteriors._softmax_contrasts import Contrasts
+from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
@@ -309,7 +309,7 @@ class SoftmaxPosterior(SoftmaxReading):
     def _relearn_recent_rows(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
         again, now = recent.base.copy(), self.contrasts
-        start = now.coordinates(now.join_prior(self.prior))
+        start = now.join_prior(self.prior)
         if not again.learn(recent.rows, self.prior, averaged=recent.averaged, start=start):
             return False
         self.contrasts = again
@@ -327,10 +327,7 @@ class SoftmaxPosterior(SoftmaxReading):
             self.prior = self.prior.scaled(scale)
         self._begin_under(rows, before, None, averaged=averaged)
         for _ in range(0 if self.strategy is None or profiled else MOST_TURNS):
-            start, last = (
-                self.contrasts.coordinates(self.contrasts.join_prior(self.prior)),
-                self.prior,
-            )
+            start, last = self.contrasts.join_prior(self.prior), self.prior
             self.prior = self._chosen()
             self._begin_under(rows, before, start, averaged=averaged)
             if self.prior.change_from(last) < AGREE:
@@ -339,7 +336,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self._schedule_next_choice()
 
     def _begin_under(
-        self, rows: Rows, before: Contrasts, start: Array | None, *, averaged: bool
+        self, rows: Rows, before: Contrasts, start: Joined | None, *, averaged: bool
     ) -> None:
         contrasts = before.copy()
         contrasts.begin(rows, self.prior, averaged=averaged, start=start)
@@ -358,7 +355,7 @@ class SoftmaxPosterior(SoftmaxReading):
             nonlocal start
             prior, trial = self.prior.scaled(math.exp(log_scale)), before.copy()
             trial.learn(rows, prior, averaged=False, start=start)
-            start = trial.coordinates(trial.join_prior(prior))
+            start = trial.join_prior(prior)
             return trial.log_density(prior) + float(strategy.log_scale_prior(np.asarray(log_scale)))
 
         return math.exp(find_maximum(log_posterior, math.log(self.prior.scale), STEP))
