@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
+from posterity.evidence import SecantSteps
 from posterity.factor import Factor
-from posterity.posteriors import _joint_fit
+from posterity.posteriors import _joint_fit, _site_fit
 
 Array = np.ndarray
 
@@ -71,3 +72,30 @@ def test_rows_that_follow_a_fit_keep_what_it_found(monkeypatch: pytest.MonkeyPat
     without_products(monkeypatch)
     slow = in_two()
     np.testing.assert_allclose(fast.coef_, slow.coef_, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("n", "m"), [(40, 8), (300, 60), (600, 150), (2000, 4)])
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegression])
+def test_the_prior_of_matched_rows_is_that_of_plain_rounds(
+    kind: type, n: int, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps along the chord, and sites that settle last, end where short steps do, sooner."""
+    X, y = rows_of(kind, n, m, 0.0)
+    sweeps = []
+    with_sites = _site_fit._with_sites
+
+    def counted(*given: Any) -> Factor:
+        sweeps.append(1)
+        return with_sites(*given)
+
+    monkeypatch.setattr(_site_fit, "_with_sites", counted)
+    fast, n_fast = kind(approximation="moments").fit(X, y), len(sweeps)
+    for name, value in (("FINER", 1e-3), ("AGREED", 1e-6)):
+        monkeypatch.setattr(_joint_fit, name, value)
+    monkeypatch.setattr(SecantSteps, "lengthen", lambda steps, move: (move, steps))
+    slow = kind(approximation="moments").fit(X, y)
+    assert n_fast <= len(sweeps) - n_fast
+    off = (fast.coef_ - slow.coef_) / np.sqrt(np.diag(slow.posterior_.cov))[1:]
+    np.testing.assert_allclose(off, 0.0, atol=1e-3)
+    np.testing.assert_allclose(fast.prior_precision_, slow.prior_precision_, rtol=1e-3)
+    assert fast.log_evidence_ == pytest.approx(slow.log_evidence_, abs=1e-2)

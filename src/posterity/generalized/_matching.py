@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from posterity.evidence import SecantSteps
 from posterity.factor import Factor
 from posterity.generalized._core import compute_core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution
@@ -96,28 +97,6 @@ class Round(NamedTuple):
     evidence: float
 
 
-@dataclass
-class SecantSteps:
-    """Steps of the log scale, no longer than ``most``, made ``longer`` times as long at most.
-
-    Steps are too short where fits follow the scale: by how much the last two say.
-    """
-
-    most: float
-    longer: float
-    last: tuple[float, float] | None = None
-
-    def lengthen(self, step: float) -> float:
-        """The step to make, of this one."""
-        made = min(max(step, -self.most), self.most)
-        if self.last is not None and abs(step) < CHORD_STEP:
-            before, moved = self.last
-            slower = moved / (before - step) if before != step else 1.0
-            made *= min(max(slower, 1.0), self.longer)
-        self.last = (step, made)
-        return made
-
-
 @dataclass(frozen=True)
 class Matcher:
     """Rows, a prior relative to the noise, and the likelihood of scale 1 to be matched."""
@@ -154,7 +133,7 @@ class Matcher:
         now, bold, last, chord = start, most, math.inf, self._begin_chord(known=known)
         for _ in range(rounds):
             one, solution = self._update_sites(now, bold, solution), None
-            step = chord.lengthen(one.step)
+            step, chord = chord.lengthen(one.step)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
                 return self._make_fit(one, settled=True)
@@ -170,7 +149,8 @@ class Matcher:
     def _begin_chord(self, *, known: bool) -> SecantSteps:
         """How the scale follows its steps."""
         many = len(self.rows.y) > CHORD_ROWS * self.prior.n_coefficients
-        return SecantSteps(0.0 if known else LONGEST_STEP, LONGER if many else 1.0)
+        longest = LONGER if many else 1.0
+        return SecantSteps(0.0 if known else LONGEST_STEP, CHORD_STEP, 1.0, longest)
 
     def approximate_spread(self, mode: Mode) -> Spread:
         """The same by a formula: as of an inverse gamma whose mode this is.

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence import SecantSteps
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
@@ -38,8 +39,11 @@ AGREED, UNFELT = 1e-4, 1e-3
 # The change that another round would bring, as far as the last ones tell: of the answer, of where
 # its search begins, and of what some of the rows choose.
 SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
-# Change of sites that is small beside one of the prior.
-FINER = 1e-3
+# Of the logarithm of the prior's precision.
+STEPS = SecantSteps()
+# Change of sites that is small beside one of the prior, the largest at which they are settled
+# enough to tell how the prior moves, and the largest for an answer.
+FINER, COARSEST, FINEST = 3e-2, 1e-2, 1e-5
 # Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
 # the other nothing says how large coefficients are.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
@@ -62,15 +66,24 @@ class WarmStart(NamedTuple):
     """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
 
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
-    round, and ``rate`` that over the one before.
+    round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
+    precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
     """
 
     prior: Factor
+    level: float
     start: Array | None = None
     curvature: Curvature | None = None
     change: float = math.inf
     rate: float = 1.0
     sites: Sites | None = None
+    steps: SecantSteps = STEPS
+
+    @classmethod
+    def of(cls, inner: LinearPosterior) -> WarmStart:
+        """Before any round."""
+        central = inner.central()
+        return cls(central.factor, _compute_level(central.prior))
 
     @property
     def ahead(self) -> float:
@@ -81,24 +94,30 @@ class WarmStart(NamedTuple):
         self, before: LinearPosterior, trial: LinearPosterior, start: Array, near: Curvature | None
     ) -> WarmStart:
         """The next round's, under the prior that rows choose which ``trial`` has learned."""
-        central = trial.central()
-        prior = central.prior.copy()
-        prior.merge(before.of_rows.factor)
+        central, rows = trial.central(), before.of_rows.factor
+        prior = central.prior.merged(rows)
         change = _relative_change(prior, self.prior, central.factor, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
-        return WarmStart(prior, start, near, change, min(rate, 1.0))
+        move = _compute_level(central.prior) - self.level
+        step, steps = self.steps.lengthen(move)
+        if step != move:
+            further = central.prior.copy()
+            further.scale(math.exp(step - move))
+            prior = further.merged(rows)
+        level = self.level + step
+        return WarmStart(prior, level, start, near, change, min(rate, 1.0), steps=steps)
 
 
 def fit_sites_together(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
-    begun = WarmStart(inner.central().factor)
+    begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
         # Some of the rows, each for several, find prior and mode nearly, at little cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = begun._replace(curvature=None, change=math.inf, sites=None)
+        begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=STEPS)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = _search_near_mode(inner, model, rows, begun, NEARLY, NEAR) or begun
     trial, fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
@@ -161,7 +180,7 @@ def _alternate_prior_and_mode(
     settled, last = True, None
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need not settle further than it does.
-        near = min(max(FINER * begun.change, SETTLED_SITES), FINER)
+        near = min(max(FINER * begun.change, SETTLED_SITES), COARSEST)
         near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
         fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         if last is not None and not fitted.settled:
@@ -183,7 +202,7 @@ def _alternate_prior_and_mode(
             if not model.likelihood.kinked:
                 last = trial, fitted, begun._replace(prior=under.prior)
         agree = begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED)
-        if agree and near <= FINER * max(agreed, NEARLY):
+        if agree and near <= max(FINEST, FINER * agreed):
             break
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
@@ -216,6 +235,13 @@ def _fit_under_prior(
     if moments.converged:
         return replace(moments, curvature=fitted.curvature)
     return replace(moments if likelihood.kinked else fitted, settled=False)
+
+
+def _compute_level(prior: Factor) -> float:
+    """The logarithm of a prior's precision: the median over its coefficients."""
+    diagonal = np.abs(np.diagonal(prior.root))
+    known = diagonal[diagonal > 0.0]
+    return 2.0 * float(np.median(np.log(known))) if len(known) else 0.0
 
 
 def _relative_change(prior: Factor, last: Factor, posterior: Factor, flat: int) -> float:

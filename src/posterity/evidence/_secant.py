@@ -1,0 +1,53 @@
+"""Searches in turns: each turn moves a number part of the way, because something else follows it.
+
+How far it has to go at once is told by the last two moves (the secant method).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+
+@dataclass(frozen=True)
+class SecantSteps:
+    """Steps of a number that is asked, turn after turn, to move further.
+
+    Parameters
+    ----------
+    most
+        No step is longer.
+    near
+        A longer move is made as it is: far away two moves say little of a third.
+    shortest, longest
+        How many times as long as a move its step can be.
+    last
+        The last move, and the step that was made.
+
+    Examples
+    --------
+    >>> steps = SecantSteps()
+    >>> place = 0.0
+    >>> for _ in range(3):
+    ...     step, steps = steps.lengthen(0.2 * (1.0 - place))  # a fifth of the way to 1
+    ...     place += step
+    >>> round(place, 9)
+    1.0
+    """
+
+    most: float = math.inf
+    near: float = 0.5
+    shortest: float = 0.5
+    longest: float = 5.0
+    last: tuple[float, float] | None = None
+
+    def lengthen(self, move: float) -> tuple[float, Self]:
+        """The step to make where this move is asked for, and what makes the next one."""
+        step = min(max(move, -self.most), self.most)
+        if self.last is not None and abs(move) < self.near:
+            before, made = self.last
+            times = made / (before - move) if before != move else 1.0
+            if times > 0.0:
+                step *= min(max(times, self.shortest), self.longest)
+        return step, replace(self, last=(move, step))
