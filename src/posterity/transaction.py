@@ -30,7 +30,7 @@ def lock_of(model: object) -> Any:
     return _LOCKS.setdefault(ref(model, _LOCKS.pop), RLock())
 
 
-def all_or_nothing(method: Method) -> Method:
+def atomic(method: Method) -> Method:
     """Have a method that learns do it on a branch; what one such method calls is part of it."""
 
     @wraps(method)
@@ -64,4 +64,4 @@ def branch_of(model: Any) -> Any:
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["all_or_nothing", "branch_of", "hold_model_lock", "lock_of"]
+__all__ = ["atomic", "branch_of", "hold_model_lock", "lock_of"]

@@ -284,7 +284,7 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
     new = np.array([0.1, 0.2, 1.0])
     decision = bandit.decide(new)
     np.testing.assert_allclose(decision.propensities, 1.0 / 11.0)
-    lean = bandit._open_lean_path()
+    lean = bandit._open_arms_path()
     assert lean is not None
     for x in (X[0], new):
         _, mean, scale = lean.decide(x, np.ones(11, dtype=np.uint8), (1, 0.0), 0.0, 0, 0)

@@ -66,7 +66,7 @@ class Family(Protocol):
         None under heavy tails, and of many classes, where it is on contrasts.
         """
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         """One new target for each draw and row, (size, n)."""
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
@@ -107,7 +107,7 @@ class Gaussian:
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _draw_prior(self.model, size, rng)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean = draws.coefficients @ rows.columns.T
         return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
 
@@ -143,7 +143,7 @@ class Labels(Approximated):
             )
         return super().draw(size, rng)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         eta = draws.coefficients @ rows.columns.T
         return (rng.logistic(size=eta.shape) < eta).astype(np.intp)
 
@@ -163,7 +163,7 @@ class Classes(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         labels = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
         for part, eta in self._compute_predictors(draws, rows):
             labels[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
@@ -188,7 +188,7 @@ class Classes(Approximated):
 class Counts(Approximated):
     """Counts, by their log rate."""
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         log_rate = self._log_rate(draws, rows)
         return rng.poisson(np.exp(np.minimum(log_rate, LARGEST_LOG_RATE)))
 
@@ -207,7 +207,7 @@ class HeavyTails(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean, model = draws.coefficients @ rows.columns.T, self.model
         if model.likelihood == "laplace":
             noise = rng.laplace(size=mean.shape)

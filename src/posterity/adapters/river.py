@@ -27,8 +27,8 @@ from river.utils import dataframe  # noqa: E402
 
 from posterity.adapters._river_bandit import Bandit  # noqa: E402
 from posterity.adapters._river_distribution import (  # noqa: E402
-    make_lean_distribution,
     make_river_distribution,
+    make_row_distribution,
 )
 from posterity.adapters._river_features import NamedFeatures  # noqa: E402
 from posterity.adapters._river_wide import (  # noqa: E402
@@ -223,7 +223,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         paths = rows.paths
         if paths.width == len(x) and paths.moments is not None:
             try:
-                return make_lean_distribution(paths.moments(x))
+                return make_row_distribution(paths.moments(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
         if rows.has_learned:

@@ -19,6 +19,7 @@ __all__ = ["trusted_types"]
 FACTORS = {
     "posterity.factor.factor.Factor",
     "posterity.factor.bank.Bank",
+    "posterity.factor.bank.FactorBank",
     "posterity.factor.grouped.GroupBank",
 }
 # What was read last, or is computed from the rest, which model files do not hold.

@@ -54,7 +54,7 @@ class Arms(Protocol):
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """Learn one reward, or nothing at all: this is not done on a copy."""
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """The same where it takes no time that others must wait for; False: nothing happened."""
 
     def unlearn(self, rows: Rewards) -> None:
@@ -70,13 +70,13 @@ class Arms(Protocol):
         """Make room for so many arms, the last with these features."""
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
-        """The lean way to a decision, where there is one."""
+        """Return the compiled path of all arms, or None where there is none."""
 
 
 class PlainArms:
-    """What arms do that have no lean path, and no features."""
+    """Defaults for arms without a compiled path and without features."""
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """See :class:`Arms`."""
         return False
 
@@ -136,22 +136,22 @@ class SeparateArms(PlainArms):
 class GroupedArms(PlainArms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
-    Only caches are ``lean``, the arms' posteriors as they are now, and their ``slots`` in the
+    Only caches are ``arms_path``, the arms' posteriors as they are now, and their ``slots`` in the
     model.
     """
 
     model: GroupedRegression
     count: int = 0
-    lean: ArmsPath | None = None
+    arms_path: ArmsPath | None = None
     slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"lean": None}
+        return self.__dict__ | {"arms_path": None}
 
     def branch(self) -> GroupedArms:
         """See :class:`Arms`."""
-        if self.lean is not None:
-            self.lean.close()  # what others learn meanwhile waits until the branch has learned
+        if self.arms_path is not None:
+            self.arms_path.close()  # what others learn meanwhile waits until the branch has learned
         return GroupedArms(branch_of(self.model), self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
@@ -170,10 +170,10 @@ class GroupedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        posterior, lean = self.model._posterior_or_none, self.lean
-        if posterior is not None and lean is not None and lean.is_of(posterior):
-            lean.open(self.model._path, posterior.next_update_at())
-            if lean.learn_row(arm, x, reward, weight):
+        posterior, arms_path = self.model._posterior_or_none, self.arms_path
+        if posterior is not None and arms_path is not None and arms_path.is_of(posterior):
+            arms_path.open(self.model._path, posterior.next_update_at())
+            if arms_path.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1
         if (
@@ -183,9 +183,9 @@ class GroupedArms(PlainArms):
         ):
             self.model.learn_one(x, reward, weight, group=arm)
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """See :class:`Arms`."""
-        return self.lean is not None and self.lean.learn_row(arm, x, reward, weight)
+        return self.arms_path is not None and self.arms_path.learn_row(arm, x, reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -210,11 +210,11 @@ class GroupedArms(PlainArms):
         posterior = self.model._posterior_or_none
         if posterior is None:
             return None
-        lean = self.lean
-        if lean is None or not lean.is_of(posterior):
+        arms_path = self.arms_path
+        if arms_path is None or not arms_path.is_of(posterior):
             self.slots = self.model.places(range(self.count))
-            self.lean = lean = posterior.arms_path(self.slots, names)
-        return lean
+            self.arms_path = arms_path = posterior.arms_path(self.slots, names)
+        return arms_path
 
 
 @dataclass

@@ -178,7 +178,7 @@ class Conformal(OnlineWrapper):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        model = self._lean_model()
+        model = self._model_with_fast_path()
         if model is None or hasattr(x, "keys"):
             return super().predict_one(x)
         try:

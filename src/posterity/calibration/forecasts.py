@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class ConformalForecaster(BaseEstimator):
         self.rate = rate
         self.memory = memory
 
-    @all_or_nothing
+    @atomic
     def forecast_then_learn(self, y: Any, X: Any = None) -> Progress:
         """Forecast before each new row, then learn it; the ends of intervals learn, too.
 

@@ -33,7 +33,7 @@ from posterity.linear.inputs import (
     refuse_unusable,
 )
 from posterity.linear.named import wrap_read_rows
-from posterity.transaction import all_or_nothing, branch_of
+from posterity.transaction import atomic, branch_of
 
 Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
@@ -72,7 +72,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any) -> Self:
         """Learn these rows in their order, starting anew.
 
@@ -108,7 +108,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         new._learn(new._rows(X, y, sample_weight, reset=True), how, return_predictions=False)
         return self._take_over(new)
 
-    @all_or_nothing
+    @atomic
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Self:
@@ -127,7 +127,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self._learn(self._rows(X, y, sample_weight, reset=False), how, return_predictions=False)
         return self
 
-    @all_or_nothing
+    @atomic
     def predict_then_learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Any:
@@ -152,7 +152,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             self._take_over(learner)
         return predictive
 
-    @all_or_nothing
+    @atomic
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
@@ -175,7 +175,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         learner = self if self._state is not None else self._copy_unfitted()
         row = learner._read_row(x, reset=learner is not self).with_target(y, weight)
-        if time is None and (model := self._lean_model()) is not None:
+        if time is None and (model := self._model_with_fast_path()) is not None:
             predictive = _predict_one(model, row)
             self._learn_predictions(predictive, row.y, row.weights, return_predictions=False)
             return self
@@ -266,7 +266,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Means (n,) at rows as the last step of a pipeline takes them."""
         return np.asarray(get_final_step(self.model_).predict(points))
 
-    def _lean_model(self) -> BayesianLinearRegression | None:
+    def _model_with_fast_path(self) -> BayesianLinearRegression | None:
         """The model, if it can take single rows without a batch's checks."""
         model = getattr(self, "model_", None)
         ready = type(model) is BayesianLinearRegression and model._posterior_or_none is not None

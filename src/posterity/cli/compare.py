@@ -16,7 +16,7 @@ from posterity.cli.evaluate import (
     notes,
     progress_bar,
 )
-from posterity.cli.models import build, parse
+from posterity.cli.models import build_model, parse
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
@@ -54,7 +54,7 @@ def _run(settings: Settings, path: str) -> None:
     check_lags(settings)
     table = settings.open(path)
     noise = settings.noise_precision
-    models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
+    models = {w.text: build_model(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
         raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")

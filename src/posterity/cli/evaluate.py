@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
-from posterity.cli.models import COUNTS, build, parse_one
+from posterity.cli.models import COUNTS, build_model, parse_one
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
@@ -98,7 +98,7 @@ def make_model(settings: Any) -> Any:
     }
     if settings.is_wide:
         return build_wide(settings, **how)
-    return build(parse_one(settings.model), **how)
+    return build_model(parse_one(settings.model), **how)
 
 
 def _run_wide(settings: Settings, model: Any, path: str) -> None:

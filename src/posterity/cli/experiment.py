@@ -9,7 +9,7 @@ from typing import Any, Literal
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
 from posterity.cli.intervals import check_report_path, tell
-from posterity.cli.models import build, parse_one
+from posterity.cli.models import build_model, parse_one
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.rounds import read_arms
@@ -84,7 +84,7 @@ def _experiment(settings: Settings, path: str) -> Experiment:
         allocation = {by_text[name]: share for name, share in settings.shares.items()}
     model = None
     if settings.model != "linear":
-        model = build(parse_one(settings.model), forgetting=parse("none"))
+        model = build_model(parse_one(settings.model), forgetting=parse("none"))
     return Experiment(
         arms,
         model,

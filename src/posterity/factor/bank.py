@@ -14,12 +14,12 @@ from posterity.factor.usable import check_usable
 Array = NDArray[np.float64]
 
 
-class Bank:
+class FactorBank:
     """Up to ``capacity`` triangles of ``n_coefficients`` and one target; the first ``size`` count.
 
     Examples
     --------
-    >>> bank = Bank(n_coefficients=1, capacity=2)
+    >>> bank = FactorBank(n_coefficients=1, capacity=2)
     >>> bank.push(Factor(1).triangle)
     >>> error, leverage, residual = bank.learn(
     ...     np.array([[2.0]]), np.array([[6.0]]), None, intercept=False
@@ -64,9 +64,9 @@ class Bank:
         root = self._triangles[: self.size, -1, self.n_coefficients]
         return root * root
 
-    def copy(self) -> Bank:
+    def copy(self) -> FactorBank:
         """An independent bank with the same content."""
-        twin = Bank.__new__(Bank)
+        twin = FactorBank.__new__(FactorBank)
         twin._triangles, twin.size = np.empty_like(self._triangles), self.size
         twin._triangles[: self.size] = self.triangles
         return twin
@@ -123,3 +123,6 @@ def weakened_sum(prior: Factor, data: Array, weight: float) -> Array:
     rows = np.sqrt(weight) * data[:p, : p + 1]
     kernel.append_block(triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False)
     return triangle
+
+
+Bank = FactorBank  # the name in pickles and skops files from before

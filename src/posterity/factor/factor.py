@@ -51,7 +51,7 @@ class NotInFactorError(ValueError):
 
 
 @dataclass(frozen=True)
-class Before:
+class OneStepPredictions:
     """The factor's prediction of each row before it was learned.
 
     ``error`` (n, k) is the target minus its prediction, ``leverage`` (n,), ``residual`` (n, k) the
@@ -218,11 +218,11 @@ class Factor:
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
         self.check_underflow(triangles[0], X, Y, weights)
-        self._commit(triangles[0], self._counts + _total(weights, len(X)))
+        self._replace_checked(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
-    ) -> Before:
+    ) -> OneStepPredictions:
         """Learn the rows one after another; returns the prediction made before each."""
         triangle = self.triangle.copy()
         ones = self.lacks_intercept_column(X, intercept)
@@ -232,12 +232,12 @@ class Factor:
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
         self.check_underflow(triangle, X, Y, weights)
-        self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
-        return Before(*before, counts[:-1])
+        self._replace_checked(triangle, [counts[-1], self.seen + counts[-1] - self.count])
+        return OneStepPredictions(*before, counts[:-1])
 
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
         """Become this triangle with these sums of weights, if all of it is usable."""
-        self._commit(triangle, [count, seen])
+        self._replace_checked(triangle, [count, seen])
 
     def commit(self, triangle: Array, count: float, seen: float) -> None:
         """Former name of :meth:`set_triangle`."""
@@ -264,7 +264,7 @@ class Factor:
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if status or not least > DOUBTFUL:
             triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
-        self._commit(triangle, self._counts - _total(weights, len(X)))
+        self._replace_checked(triangle, self._counts - _total(weights, len(X)))
         return least
 
     def reduce(
@@ -292,13 +292,13 @@ class Factor:
         if triangle is None:
             raise NotInFactorError(None)
         left = np.maximum(self._counts - _total(weights, len(X)), 0.0)
-        self._commit(triangle, left)
+        self._replace_checked(triangle, left)
 
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
         triangle = self.triangle.copy()
         self._append_triangle(triangle, other.triangle)
-        self._commit(triangle, self._counts + other._counts)
+        self._replace_checked(triangle, self._counts + other._counts)
 
     def take_out(self, other: Factor) -> float:
         """Unlearn every row that ``other`` has learned; returns and raises as :meth:`remove`."""
@@ -328,7 +328,7 @@ class Factor:
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight``, which is at least 0."""
-        self._commit(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
+        self._replace_checked(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
 
     def reset_counts(self) -> None:
         """Set the counts to 0, because the rows of a prior are not observations."""
@@ -413,7 +413,7 @@ class Factor:
             raise NotInFactorError(removal.find_first_impossible(self.triangle, rows))
         return left
 
-    def _commit(self, triangle: Array, counts: ArrayLike) -> None:
+    def _replace_checked(self, triangle: Array, counts: ArrayLike) -> None:
         check_usable(triangle)
         self._replace(triangle, counts)
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import Before, Factor
+from posterity.factor.factor import Factor, OneStepPredictions
 from posterity.factor.rows import Rows
 from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 Names = Sequence[str] | None
-Told = tuple[Array, Array, Array]
+RowPredictions = tuple[Array, Array, Array]
 
 # Data that fade by more than this between two rows leave no digit of theirs beside the prior.
 SMALLEST_DISCOUNT = 1e-12
@@ -29,7 +29,9 @@ SMALLEST_DISCOUNT = 1e-12
 BLOCK_ROWS = 1024
 
 
-def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
+def learn_fading(
+    factor: Factor, rows: Rows, discounts: Array, share: float = 1.0
+) -> OneStepPredictions:
     """Discount everything before each row; the row's own weight is multiplied by ``share``."""
     weights = rows.weights
     if share != 1.0:
@@ -38,7 +40,9 @@ def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.
     return _learn(factor, scaled, discounts, kernel.learn_rows, (discounts,), seen=rows.total)
 
 
-def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+def learn_stabilized(
+    factor: Factor, prior: Factor, rows: Rows, discounts: Array
+) -> OneStepPredictions:
     """Discount everything but the prior, which is in the factor, before each row."""
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
@@ -73,7 +77,9 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     factor.set_triangle(triangle, counts[-1], factor.seen + rows.total)
 
 
-def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+def learn_directional(
+    factor: Factor, prior: Factor, rows: Rows, discounts: Array
+) -> OneStepPredictions:
     """Discount, before each row, what is known beyond the prior of the row's own direction.
 
     Rows that were needed to determine directions of a flat prior tell nothing of the noise: their
@@ -83,7 +89,9 @@ def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     return _learn(factor, rows, discounts, kernel.learn_directional, arguments, spent=spent)
 
 
-def learn_random_walk(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
+def learn_random_walk(
+    factor: Factor, rows: Rows, elapsed: Array, variance: Array
+) -> OneStepPredictions:
     """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
@@ -127,7 +135,9 @@ def window_path(
     return kernel.WindowPath(*own, intercept, names, prior.triangle, kept, *most)
 
 
-def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]) -> Before:
+def slide(
+    factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]
+) -> OneStepPredictions:
     """Slide a window over rows start..n; the factor holds the prior and rows 0..start.
 
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
@@ -152,18 +162,18 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     counts = so_far[start:] - so_far[leave]
     new = float(np.sum(weights[start:]))
     factor.set_triangle(triangle, float(counts[-1]), factor.seen + new)
-    return Before(*before, counts[:-1])
+    return OneStepPredictions(*before, counts[:-1])
 
 
 def _learn(
     factor: Factor,
     rows: Rows,
     discounts: Array,
-    learn: Callable[..., Told],
+    learn: Callable[..., RowPredictions],
     arguments: tuple[Array, ...],
     seen: float | None = None,
     spent: int | None = None,
-) -> Before:
+) -> OneStepPredictions:
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
@@ -174,7 +184,7 @@ def _learn(
     else:
         counts = _count_beyond_spent(factor.count, rows, discounts, spent, before[1])
     factor.set_triangle(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
-    return Before(*before, counts[:-1])
+    return OneStepPredictions(*before, counts[:-1])
 
 
 def _count_beyond_spent(

@@ -166,7 +166,7 @@ class FactorizationLearner(FactorizationReader):
         while start < len(targets):
             part = slice(start, start + _count_until_due(posterior))
             posterior.learn((codes[part], values[part], targets[part], weights[part]))
-            posterior, start = self._revisit(posterior), part.stop
+            posterior, start = self._sweep_if_due(posterior), part.stop
         self.__dict__.update(read[1] | {"_posterior_or_none": posterior, "_indexes": indexes})
 
     def _learn_new_levels(self, posterior: FactorizationPosterior, x: Any, y: float) -> bool:
@@ -201,7 +201,7 @@ class FactorizationLearner(FactorizationReader):
             self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
 
-    def _revisit(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
+    def _sweep_if_due(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
         """What sweeps over all rows make of it, if they are due."""
         n = len(posterior.y)
         if n >= _grow_until_restart(posterior):  # few rows had no use for factors

@@ -221,6 +221,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
         "changed_since_update": "moved",
         "newest_reading": "fresh",
     },
+    "GroupedArms": {"arms_path": "lean"},
     "HeavyTailedPosterior": {"state": "known"},
     "HeavyTailsKnown": {"log_predictive": "told", "warm_start": "begun"},
     "HeteroscedasticPosterior": {"statistics": "account"},
@@ -241,7 +242,7 @@ CACHES: dict[str, dict[str, object]] = {
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},
     "SparsePosterior": {"_solution": None, "_pattern": None},
-    "GroupedArms": {"lean": None, "slots": np.empty(0, dtype=np.intp)},
+    "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.

@@ -36,7 +36,7 @@ from posterity.forecasting.recent import read_following_rows, read_next_row, sel
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -181,7 +181,7 @@ class Forecaster(BaseEstimator):
         check_enough(panel)
         return self._copy_from(panel)
 
-    @all_or_nothing
+    @atomic
     def partial_fit(self, y: Any, X: Any = None) -> Self:
         """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
 
@@ -194,7 +194,7 @@ class Forecaster(BaseEstimator):
         check_enough(panel)
         return self._copy_from(panel)
 
-    @all_or_nothing
+    @atomic
     def learn_one(
         self, y: float, x: ArrayLike | Mapping[str, float] | None = None, *, series: Any = None
     ) -> Self:
@@ -235,7 +235,7 @@ class Forecaster(BaseEstimator):
         self._recent = recent
         return self
 
-    @all_or_nothing
+    @atomic
     def merge(self, other: Self) -> Self:
         """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
@@ -295,7 +295,7 @@ class Forecaster(BaseEstimator):
         """
         return self.forecast(h, X_future, series=series).median()
 
-    @all_or_nothing
+    @atomic
     def forecast_then_learn(
         self, y: Any, h: int, X: Any = None, *, level: float = 0.95
     ) -> Progress:

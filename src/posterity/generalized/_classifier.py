@@ -25,7 +25,7 @@ from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_w
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -46,7 +46,7 @@ class Classifier(GeneralizedModel):
     # Of two classes: whether the posterior is of the log odds of the first, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
-    _predict_lean: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
+    _fast_predict_one: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
 
@@ -197,9 +197,9 @@ class Classifier(GeneralizedModel):
         y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
         X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
-        return self._commit(model, way, met, (X, y, weights, elapsed), now)
+        return self._learn_and_adopt(model, way, met, (X, y, weights, elapsed), now)
 
-    @all_or_nothing
+    @atomic
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """As :meth:`BayesianGeneralizedLinear.unlearn`, of rows and their labels; the classes stay.
 
@@ -230,14 +230,14 @@ class Classifier(GeneralizedModel):
             self._posterior_or_none is not None
             and time is None
             and self._now is None
-            and self._learns_lean
+            and self._has_fast_learn_one
         ):
-            learn = self._open_lean("_learn_lean", "learn_label")
+            learn = self._open_fast_method("_fast_learn_one", "learn_label")
             if learn(x, y, weight):
                 return
         self._learn_any_label(x, y, weight, time)
 
-    @all_or_nothing
+    @atomic
     def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn rows in general: classes may be new or many, and rows may have times."""
         first = self._posterior_or_none is None
@@ -256,7 +256,7 @@ class Classifier(GeneralizedModel):
         weights = None if weight == 1.0 else read_weights([weight], 1)
         times = None if time is None else [time]
         elapsed, now = read_times(times, 1, weights, None if first else self._now)
-        self._commit(model, "append", met, (X, target, weights, elapsed), now)
+        self._learn_and_adopt(model, "append", met, (X, target, weights, elapsed), now)
 
     def _open_row_path(self) -> SitePath:
         path = cast(SitePath, super()._open_row_path())
@@ -273,7 +273,7 @@ class Classifier(GeneralizedModel):
         place: int | None = kept[1].get(label)
         return place
 
-    def _commit(
+    def _learn_and_adopt(
         self,
         model: Self,
         way: Way,

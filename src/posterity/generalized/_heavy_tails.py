@@ -206,26 +206,26 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead._set_due()
         self.copy_from(ahead)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
             and self.state.tally.known_scale == other.state.tally.known_scale
-            and self.fresh.same_prior(other.fresh)
+            and self.fresh.has_same_prior(other.fresh)
         )
 
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether nothing is forgotten."""
         return not self.state.inner.forgets
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """Whether one factor predicts."""
-        return self.state.inner.predicts_lean
+        return self.state.inner.has_fast_predict_one
 
     @property
     def companions(self) -> Sequence[LinearPosterior]:

@@ -75,23 +75,23 @@ class QuantilesPosterior:
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.quantiles == other.quantiles
-            and all(a.same_prior(b) for a, b in zip(self.each, other.each, strict=True))
+            and all(a.has_same_prior(b) for a, b in zip(self.each, other.each, strict=True))
         )
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Whether its row path may learn single rows."""
-        return all(one.learns_lean for one in self.each)
+        return all(one.has_fast_learn_one for one in self.each)
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """Whether its row path predicts them."""
-        return all(one.predicts_lean for one in self.each)
+        return all(one.has_fast_predict_one for one in self.each)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """What reads, predicts and learns single rows."""

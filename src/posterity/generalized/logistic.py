@@ -18,7 +18,7 @@ from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -124,7 +124,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def fit(
         self,
         X: Any,
@@ -166,7 +166,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._learn_labels("fit", (X, y, sample_weight), times)
         return self
 
-    @all_or_nothing
+    @atomic
     def partial_fit(
         self,
         X: Any,
@@ -192,7 +192,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._learn_labels("append", (X, y, sample_weight), times, classes)
         return self
 
-    @all_or_nothing
+    @atomic
     def predict_then_learn(
         self,
         X: Any,
@@ -237,7 +237,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         array(['a', 'b'], dtype='<U1')
         """
         try:
-            learn = self._learn_lean
+            learn = self._fast_learn_one
         except AttributeError:
             self._learn_label(x, y, weight, time)
             return self
@@ -363,13 +363,13 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         0.5
         """
         try:
-            predict = self._predict_lean
+            predict = self._fast_predict_one
         except AttributeError:
             if self._posterior_or_none is None:
                 return {}
-            if not self._predicts_lean:
+            if not self._has_fast_predict_one:
                 return self._predict_proba_of_row(x)
-            predict = self._open_lean("_predict_lean", "probabilities")
+            predict = self._open_fast_method("_fast_predict_one", "probabilities")
         probabilities = predict(x)
         return self._predict_proba_of_row(x) if probabilities is None else probabilities
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
 from posterity.likelihoods import Likelihood, Poisson
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class BayesianPoissonRegression(CountRegression):
         """Pearson's chi-square over its degrees of freedom; NaN while there are none."""
         return self._pearson[0]
 
-    @all_or_nothing
+    @atomic
     def fit(  # type: ignore[override]
         self,
         X: Any,

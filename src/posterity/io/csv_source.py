@@ -217,7 +217,7 @@ class CsvSource:
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
         if not pa.types.is_string(field.type):
-            return pa.field(field.name, settle_type(field.type))
+            return pa.field(field.name, choose_column_type(field.type))
         return describe_text(field, values)
 
     def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
@@ -329,7 +329,7 @@ def describe_text(field: Any, values: Any) -> Any:
     return field.with_metadata({EXAMPLE: odd.encode()})
 
 
-def settle_type(inferred: Any) -> Any:
+def choose_column_type(inferred: Any) -> Any:
     """The type of a column that Arrow inferred from the first block: every number is a float64."""
     import pyarrow as pa
 

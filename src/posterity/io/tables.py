@@ -204,7 +204,7 @@ def _read_cursor(cursor: Any) -> SinglePassSource:
     names = [column[0] for column in cursor.description]
     rows = cursor.fetchmany(FETCHED_ROWS)
     # Types are those of the first rows; a number that is whole there may have a fraction later.
-    kinds = [_settle_type(pa, values) for values in _columns(rows, names)]
+    kinds = [_choose_column_type(pa, values) for values in _columns(rows, names)]
     schema = pa.schema(list(zip(names, kinds, strict=True)))
 
     def read() -> Iterator[Any]:
@@ -225,7 +225,7 @@ def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[A
     return [[row[i] for row in rows] for i in range(len(names))]
 
 
-def _settle_type(pa: Any, values: list[Any]) -> Any:
+def _choose_column_type(pa: Any, values: list[Any]) -> Any:
     try:
         kind = pa.array(values).type
     except pa.ArrowException:

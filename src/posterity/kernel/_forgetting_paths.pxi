@@ -31,7 +31,7 @@ cdef class ForgettingPath(RowPath):
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
             return False
         log_density = pk_log_t(error, df, scale)
-        if not fabs(log_density) < PK_MOST_TELLING:
+        if not fabs(log_density) < PK_MAX_LOG_DENSITY:
             self._restore()
             return False
         self._take(weight)

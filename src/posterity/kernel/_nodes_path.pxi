@@ -140,7 +140,7 @@ cdef class NodesPath:
             for k in range(count):
                 square += self.weights[k] * (self.scales_told[k] ** 2 + (self.errors[k] - mean) ** 2)
             self.log_predictive = pk_log_t(mean, df, sqrt(square))
-            if fabs(self.log_predictive) < PK_MOST_TELLING:
+            if fabs(self.log_predictive) < PK_MAX_LOG_DENSITY:
                 return True
         for k in range(done):
             node = self.nodes[k]

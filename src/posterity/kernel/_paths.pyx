@@ -36,7 +36,7 @@ cdef extern from "posterity_members.h" nogil:
     void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
     double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
     double pk_log_t(double error, double v, double scale)
-    double PK_MOST_TELLING
+    double PK_MAX_LOG_DENSITY
 
 cdef extern from "posterity_window.h" nogil:
     ctypedef struct pk_window:

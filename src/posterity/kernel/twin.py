@@ -226,15 +226,15 @@ def slide(
     ``leave`` at the end.
     """
 
-    def build(i: int) -> None:
+    def rebuild(i: int) -> None:
         triangle[:] = prior
         inside = slice(leave[i], start + i)
         inner = None if weights is None else weights[inside]
         learn_rows(triangle, n_targets, X[inside], Y[inside], inner, intercept)
 
     new = None if weights is None else weights[start:]
-    before = _learn_after(build, triangle, n_targets, X[start:], Y[start:], new, intercept)
-    build(len(X) - start)
+    before = _learn_after(rebuild, triangle, n_targets, X[start:], Y[start:], new, intercept)
+    rebuild(len(X) - start)
     return before
 
 

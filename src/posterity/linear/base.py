@@ -67,8 +67,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # Number of random waves of basis="auto"; None: its own.
     _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
-    _learn_lean: Callable[..., bool]
-    _predict_lean: Callable[..., float]
+    _fast_learn_one: Callable[..., bool]
+    _fast_predict_one: Callable[..., float]
     # The time of the last row, where rows come with times.
     _now: float | None = None
 
@@ -296,7 +296,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         path = functions.BasisPath(self.basis_, self._reader(), self._posterior.row_path(None))
         return cast(RowPath, path)
 
-    def _open_lean(self, name: str, method: str) -> Any:
+    def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
         with lock_of(self):
             self.__dict__[name] = lean = getattr(self._open_row_path(), method)

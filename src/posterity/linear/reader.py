@@ -39,14 +39,14 @@ class LinearReader(LinearModel):
         7.0
         """
         try:
-            predict = self._predict_lean
+            predict = self._fast_predict_one
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
-            if not model._predicts_lean:
+            if not model._has_fast_predict_one:
                 reader = model.__dict__.get("_row_path") or model._reader()
                 values = model._posterior.predict_mean_ahead(model._columns(reader.values(x)))
                 return target_row(model, values[0])
-            predict = model._open_lean("_predict_lean", "predict_mean")
+            predict = model._open_fast_method("_fast_predict_one", "predict_mean")
         return predict(x)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float], **how: Any) -> Any:
@@ -316,9 +316,9 @@ class LinearReader(LinearModel):
         return wrap_read_rows(self, self._path.values(x))
 
     @property
-    def _predicts_lean(self) -> bool:
+    def _has_fast_predict_one(self) -> bool:
         """Whether single rows are predicted there."""
-        return self.basis is None and self._posterior.predicts_lean
+        return self.basis is None and self._posterior.has_fast_predict_one
 
 
 def predict_as_asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from posterity.linear.leaving_out import leave_one_out
 from posterity.linear.matrices import block_starts, check_matrix, check_width
 from posterity.linear.reader import predict_as_asked
 from posterity.linear.spread import noise_depends, with_spread
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -309,7 +309,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
         return (means, variances) if several else (means[..., 0], variances[..., 0])
 
-    @all_or_nothing
+    @atomic
     def _learn_rows(
         self,
         way: Way,
@@ -354,9 +354,9 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     # Functions of features are learned as features are.
 
     @property
-    def _learns_lean(self) -> bool:
-        return self._posterior.learns_lean
+    def _has_fast_learn_one(self) -> bool:
+        return self._posterior.has_fast_learn_one
 
     @property
-    def _predicts_lean(self) -> bool:
-        return self._posterior.predicts_lean
+    def _has_fast_predict_one(self) -> bool:
+        return self._posterior.has_fast_predict_one

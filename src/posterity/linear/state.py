@@ -20,7 +20,7 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Posterior = TypeVar("Posterior")
 
 # Attributes that share memory with the factor.
-SHARED = ("_row_path", "_learn_lean", "_predict_lean")
+SHARED = ("_row_path", "_fast_learn_one", "_fast_predict_one")
 
 
 LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"

@@ -104,24 +104,24 @@ class NodesStream:
     # ---- single rows ---------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Whether the data do, and the nodes that learn the same rows."""
         if not self.forgets:
             return True
-        return not self.rests and self.state.data.learns_lean
+        return not self.rests and self.state.data.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """Whether nodes that learn each row are there to be read."""
         if self.rests:
-            return self.state.data.predicts_lean
-        return self.learns_lean and not self.alone
+            return self.state.data.has_fast_predict_one
+        return self.has_fast_learn_one and not self.alone
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and of the nodes."""
         state = self.state
         path = state.data.row_path(names)
-        if not self.learns_lean:
+        if not self.has_fast_learn_one:
             return path
         path.go_together(None, state.clock, self.find_constant_features)
 
@@ -425,19 +425,19 @@ class TargetsStream(NodesStream):
     """The stream of several targets: their data, of which each target makes nodes of its own."""
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Where nothing is forgotten: else each target's nodes have to learn the rows."""
         return not self.forgets
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """Not: there are no nodes to be read."""
-        return self.rests and self.state.data.predicts_lean
+        return self.rests and self.state.data.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor."""
         path = self.state.data.row_path(names)
-        if self.learns_lean:
+        if self.has_fast_learn_one:
             path.go_together(None, self.state.clock, self.find_constant_features)
         return path
 

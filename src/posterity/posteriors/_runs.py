@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Factor
-from posterity.factor.bank import Bank, weakened_sum
+from posterity.factor import Factor, OneStepPredictions
+from posterity.factor.bank import FactorBank, weakened_sum
 from posterity.kernel import RunsKernel
 from posterity.noise import Noise
 from posterity.posteriors._row_evidence import (
@@ -189,7 +189,7 @@ class Runs:
     rows of weight ``learned[i]``; ``changes[i]`` is the change that it began with.
     """
 
-    bank: Bank
+    bank: FactorBank
     first: NDArray[np.int64]
     probability: Array
     residual_df: Array
@@ -203,7 +203,7 @@ class Runs:
     @classmethod
     def before_data(cls, prior: Factor, capacity: int) -> Self:
         """One run, which began with the stream and knows the prior."""
-        bank = Bank(prior.n_coefficients, capacity + 1)
+        bank = FactorBank(prior.n_coefficients, capacity + 1)
         bank.push(Factor(prior.n_coefficients).triangle)
         bank.push(prior.triangle)
         empty = np.zeros(capacity)
@@ -254,16 +254,16 @@ class Runs:
         return self.latest_start
 
     def learn_rows(
-        self, i: int, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
+        self, i: int, history: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> int:
         """Learn rows from row i on in the kernel; returns the first that must be learned by itself.
 
         As :meth:`begin`, :meth:`learn` and :meth:`drop` row by row, for ``rules``, the smallest
-        probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` records
+        probability and most runs. ``rows`` are X, y, weights and hazards, and ``history`` records
         each. To be called where NumPy's warnings are silent.
         """
         hazards, n = rows[3], len(rows[0])
-        path = self.in_kernel(trace, beginning, rules, rows)
+        path = self.in_kernel(history, beginning, rules, rows)
         while i < n:
             asked = hazards[i] > 0.0 and self.seen > 0.0
             after = path.learn(i, self.start(beginning) if asked else None)
@@ -274,13 +274,13 @@ class Runs:
         return i
 
     def in_kernel(
-        self, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
+        self, history: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> RunsKernel:
         """What learns rows; arguments as of :meth:`learn_rows`."""
         X, y, weights, hazards = rows
         ways = beginning.intercept, beginning.noise.parameters
         several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
-        return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
+        return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways, several)
 
     def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
@@ -303,7 +303,7 @@ class Runs:
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None, noise: Noise, *, intercept: bool
-    ) -> Before:
+    ) -> OneStepPredictions:
         """Learn one row in each run; returns the prediction of each before it.
 
         To be called where NumPy's warnings are silent.
@@ -320,7 +320,7 @@ class Runs:
         self.learned[:k] += weight
         self.seen += weight
         self.row += 1
-        return Before(error, leverage, residual, residual_df)
+        return OneStepPredictions(error, leverage, residual, residual_df)
 
     def drop(self, smallest_probability: float, most: int) -> None:
         """Drop runs that have become negligible, once there are enough of them or too many runs."""

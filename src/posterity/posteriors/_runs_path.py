@@ -22,7 +22,7 @@ LARGEST = 1e140
 class RunsPath:
     """Learns and predicts single rows in the runs of ``learned``, as a call for each row would.
 
-    ``reader`` reads rows of features, ``trace`` is one for a row, without predictions; ``rules``
+    ``reader`` reads rows of features, ``history`` is one for a row, without predictions; ``rules``
     are as in :meth:`Runs.learn_rows`, and ``hazard`` is that of a unit of time.
     """
 
@@ -33,10 +33,10 @@ class RunsPath:
         beginning: RunPrior,
         rules: tuple[float, int],
         hazard: float,
-        trace: Any,
+        history: Any,
     ) -> None:
         self.reader, self.learned, self.beginning = reader, learned, beginning
-        self.rules, self.hazard, self.trace = rules, hazard, trace
+        self.rules, self.hazard, self.history = rules, hazard, history
         m = beginning.prior.n_coefficients - int(beginning.intercept)
         self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, hazard)
         self._runs: Runs | None = None
@@ -114,7 +114,7 @@ class RunsPath:
         """The runs as they are now, which calls of another way replace."""
         runs: Runs = self.learned.runs
         if runs is not self._runs:
-            self._kernel = runs.in_kernel(self.trace, self.beginning, self.rules, self._row)
+            self._kernel = runs.in_kernel(self.history, self.beginning, self.rules, self._row)
             self._runs = runs
         return runs, self._kernel
 

@@ -158,7 +158,7 @@ class SoftmaxReading:
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """Whether one factor of all contrasts, open in no direction, predicts."""
         one_node = self.strategy is None or self.strategy == use_single_node(self.strategy)
         if self.contrasts.separate or not (one_node or not self.n_effective):
@@ -167,9 +167,11 @@ class SoftmaxReading:
         return bool(np.diagonal(joined.root).all())
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Whether the kernel learns single rows, until some are learned again, or the prior is."""
-        return not self.forgets and self._count_rows_until_update() > 0 and self.predicts_lean
+        return (
+            not self.forgets and self._count_rows_until_update() > 0 and self.has_fast_predict_one
+        )
 
     def _count_rows_until_update(self) -> int:
         """How many rows may come one by one before something else than learning them is due."""

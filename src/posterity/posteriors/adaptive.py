@@ -68,7 +68,7 @@ class AdaptivePosterior(AveragedPosterior):
     def _noise_of(self, i: int) -> tuple[float, float]:
         return self.noises[i].now(cast(LearnedNoise, self.noise))
 
-    def _lean_noises(self) -> tuple[MemberNoises, float]:
+    def _fast_path_noises(self) -> tuple[MemberNoises, float]:
         noise = cast(LearnedNoise, self.noise)
         return make_member_noises(self.noises, noise, self.n_coefficients), 1.0
 
@@ -88,7 +88,7 @@ class AdaptivePosterior(AveragedPosterior):
             loc[i], scale[i] = unit.loc, unit.scale
 
         self._run_members(learn, len(X))
-        noises, _ = self._lean_noises()
+        noises, _ = self._fast_path_noises()
         df, densities, ranks = noises.score(y[:, 0], loc, scale, weights)
         return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
 

@@ -107,18 +107,18 @@ class AveragedPosterior(MixedPosterior):
         return mix_predictions(predictions, member_weights)
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether all members only fade towards their priors."""
         return all(run.fades_to_prior for run in self.runs)
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """The same."""
-        return self.learns_lean
+        return self.has_fast_learn_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """What learns and predicts single rows, or only reads them."""
-        if not self.learns_lean:
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         path = MembersPath(
             Factor(self.n_features).row_path(False, names),
@@ -126,14 +126,14 @@ class AveragedPosterior(MixedPosterior):
             self.intercept,
             len(self.runs),
             lambda: [run.as_member() for run in self.runs],
-            *self._lean_noises(),
+            *self._fast_path_noises(),
             self.expert_weights,
             self.persistence,
             self.outer_persistence,
         )
         return cast(RowPath, path)
 
-    def _lean_noises(self) -> tuple[MemberNoises | None, float]:
+    def _fast_path_noises(self) -> tuple[MemberNoises | None, float]:
         """What follows the members' noises, or the precision that is known."""
         return None, self.noise.parameters[0]
 
@@ -174,9 +174,9 @@ class AveragedPosterior(MixedPosterior):
             self, runs=tuple(run.with_likelihood_parameters(**parameters) for run in self.runs)
         )
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
-        return type(self) is type(other) and self.first.same_prior(other.first)
+        return type(self) is type(other) and self.first.has_same_prior(other.first)
 
     def _average(
         self, densities: Array, ranks: Ranks, expert_weights: TwoLevelWeights

@@ -312,7 +312,7 @@ class DiagonalPosterior:
             return beliefs
         return beliefs * np.exp(self.faded - self.clocks)[:, None]
 
-    def same_prior(self, other: DiagonalPosterior) -> bool:
+    def has_same_prior(self, other: DiagonalPosterior) -> bool:
         """Whether both started from the same belief."""
         names = ("likelihood", "learns", "intercept", "members", "noise")
         return (

@@ -149,14 +149,14 @@ class DispersedPosterior(LinearPosterior):
         self.counts.merge(other.counts)
         self.spread.copy_from(mine)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
-        return type(self) is type(other) and self.counts.same_prior(other.counts)
+        return type(self) is type(other) and self.counts.has_same_prior(other.counts)
 
     # ---- reading -------------------------------------------------------------------------------
 
-    learns_lean = False
-    predicts_lean = False
+    has_fast_learn_one = False
+    has_fast_predict_one = False
     is_one_factor = False
 
     @property

@@ -191,14 +191,14 @@ class EvidencePosterior(LinearPosterior):
         return self.state.data.has_evidence
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether the data do, and the nodes that learn the same rows."""
-        return self.stream.learns_lean
+        return self.stream.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """Whether nodes that learn each row are there to be read."""
-        return self.stream.predicts_lean
+        return self.stream.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
@@ -293,7 +293,7 @@ class EvidencePosterior(LinearPosterior):
         return self.stream.learn_sites(learn, rows)
 
     @property
-    def predicts_sites_lean(self) -> bool:
+    def has_fast_site_predictions(self) -> bool:
         """Whether the stream's node does."""
         return not self.forgets or self.of_rows.only_discounts
 
@@ -370,14 +370,14 @@ class EvidencePosterior(LinearPosterior):
         self.state.clock[0] += other.state.clock[0]
         self.stream.begin_anew()
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both learn their priors in the same way, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
             and np.array_equal(self.mean, other.mean)
             and _same_shapes(self.shapes, other.shapes)
-            and self.state.data.same_prior(other.state.data)
+            and self.state.data.has_same_prior(other.state.data)
         )
 
     # ---- reading -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Factor, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
@@ -32,9 +32,11 @@ class Fading(Protocol):
     by_direction: ClassVar[bool]
 
     # Whether it has a path that learns single rows.
-    learns_lean: ClassVar[bool]
+    has_fast_learn_one: ClassVar[bool]
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
 
     def row_path(
@@ -81,13 +83,15 @@ class FadingPosterior(LinearPosterior):
         return super().of_target(target)._copy_with(tally=self.tally.copy())
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether the strategy has a path; of several targets, where a discount is all it does."""
-        return self.only_discounts or (self.strategy.learns_lean and self.factor.n_targets == 1)
+        return self.only_discounts or (
+            self.strategy.has_fast_learn_one and self.factor.n_targets == 1
+        )
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, which learns rows where the strategy has one that does."""
-        if not self.learns_lean:
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         path = self.strategy.row_path(self.factor, self.prior, self.intercept, names)
         if not self.strategy.has_evidence:
@@ -147,7 +151,7 @@ class FadingPosterior(LinearPosterior):
         self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
         return predictive
 
-    def _compute_added_evidence(self, before: Before, weights: Array) -> float:
+    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
         """What rows of these weights add to the log evidence."""
         with np.errstate(all="ignore"):
             return sum(
@@ -215,9 +219,9 @@ class FadingPosterior(LinearPosterior):
             )
         super().merge(other)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and other.strategy == self.strategy
+        return super().has_same_prior(other) and other.strategy == self.strategy
 
     @property
     def _name(self) -> str:
@@ -241,7 +245,9 @@ class FadingPosterior(LinearPosterior):
         self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
         return np.zeros(1)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row, forgetting before each; returns what was known of each before it."""
         rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.factor import Before, Factor, NotInFactorError
+from posterity.factor import Factor, NotInFactorError, OneStepPredictions
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.kernel import FadingMember, RowPath
@@ -73,7 +73,7 @@ class LinearPosterior:
         """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
         return change(self)
 
-    def wrapped(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+    def wrap_with(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """What ``change`` makes of it; where there are regimes, of each of them."""
         return change(self)
 
@@ -176,7 +176,9 @@ class LinearPosterior:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._predict_by(self.learn_each(X, y, weights, elapsed), y)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row; returns what was known of each before it."""
         return self.factor.learn(X, y, weights, intercept=self.intercept)
 
@@ -230,8 +232,8 @@ class LinearPosterior:
 
     # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
     # read them.
-    learns_lean: ClassVar[bool] = True
-    predicts_lean: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
+    has_fast_predict_one: ClassVar[bool] = True
     # Whether its factor is all that it knows, but for other parts.
     is_one_factor: ClassVar[bool] = True
 
@@ -246,7 +248,7 @@ class LinearPosterior:
         """The member of a lean average; only where it fades to its prior."""
         raise NotImplementedError
 
-    def _predict_by(self, before: Before, y: Array) -> Distribution:
+    def _predict_by(self, before: OneStepPredictions, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         residual_df = np.subtract(before.count, self.n_flat, out=before.count)
         return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])
@@ -297,7 +299,7 @@ class LinearPosterior:
         both.take_out(self.prior)
         self.factor.copy_from(both)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
@@ -395,9 +397,9 @@ class LinearPosterior:
         """Let all else that is known go along with what ``path`` learns."""
 
     @property
-    def predicts_sites_lean(self) -> bool:
+    def has_fast_site_predictions(self) -> bool:
         """Whether the shared factor predicts sites."""
-        return self.predicts_lean
+        return self.has_fast_predict_one
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""

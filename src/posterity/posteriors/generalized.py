@@ -223,7 +223,7 @@ class GeneralizedPosterior(LinearPosterior):
     ) -> Any:
         """Learn row after row; returns the distribution of each target before its row."""
         learned = self.learn_in_order(X, y, weights, elapsed, offsets)
-        return self.predicted(learned.mean, learned.variance)
+        return self.predict_from_moments(learned.mean, learned.variance)
 
     def learn_in_order(
         self,
@@ -303,13 +303,13 @@ class GeneralizedPosterior(LinearPosterior):
         trial.statistics.log_predictive = log_predictive
         self.copy_from(trial)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and learn in the same way."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
             and self.approximation == other.approximation
-            and self.inner.same_prior(other.inner)
+            and self.inner.has_same_prior(other.inner)
         )
 
     def keep(self, rows: Factor, n_gone: int) -> None:
@@ -331,7 +331,7 @@ class GeneralizedPosterior(LinearPosterior):
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
         fades = self.inner.of_rows.only_discounts
         if self.keeps_first_rows and self.statistics.start is None:
@@ -339,16 +339,16 @@ class GeneralizedPosterior(LinearPosterior):
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.statistics.together == self.statistics.seen
-        code = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        code = self.likelihood.kernel_code is not None and self.inner.has_fast_site_predictions
         return code and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
         code, inner = self.likelihood.kernel_code, self.inner
-        if code is None or not inner.predicts_sites_lean:
+        if code is None or not inner.has_fast_site_predictions:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         path = site_path(
             inner.shared_factor(),
@@ -369,7 +369,7 @@ class GeneralizedPosterior(LinearPosterior):
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
-        return self.predicted(mean if offsets is None else mean + offsets, variance)
+        return self.predict_from_moments(mean if offsets is None else mean + offsets, variance)
 
     @property
     def pearson(self) -> tuple[float, float]:
@@ -536,7 +536,7 @@ class GeneralizedPosterior(LinearPosterior):
         else:
             statistics.effective = statistics.seen
 
-    def predicted(self, mean: Array, variance: Array) -> Any:
+    def predict_from_moments(self, mean: Array, variance: Array) -> Any:
         """Distribution of targets whose eta has this mean and variance, offsets included."""
         if not self.likelihood.is_noise:
             # As little as is believed of eta when the first row is learned.
@@ -574,7 +574,7 @@ class GeneralizedPosterior(LinearPosterior):
 def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Sites are found by the densities, the weights in them."""
     learned = member.learn_in_order(*rows)
-    return member.predicted(learned.mean, learned.variance), clip_log_densities(
+    return member.predict_from_moments(learned.mean, learned.variance), clip_log_densities(
         learned.sites.log_normalizer
     )
 

@@ -60,8 +60,8 @@ class HeteroscedasticPosterior(LinearPosterior):
     statistics: NoiseStatistics = field(repr=False)
     keeps_start: bool = True
 
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = False
+    has_fast_predict_one: ClassVar[bool] = False
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
@@ -201,12 +201,12 @@ class HeteroscedasticPosterior(LinearPosterior):
         trial._update_weights()
         self.copy_from(trial)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
         return (
             type(self) is type(other)
-            and self.mean.same_prior(other.mean)
-            and self.spread.same_prior(other.spread)
+            and self.mean.has_same_prior(other.mean)
+            and self.spread.has_same_prior(other.spread)
         )
 
     # ---- reading -------------------------------------------------------------------------------

@@ -168,9 +168,9 @@ class MissingTargetsPosterior(TargetsPosterior):
                 self.patterns[pattern] = factor.copy()
         self._clear_views()
 
-    def same_prior(self, other: TargetsPosterior) -> bool:
+    def has_same_prior(self, other: TargetsPosterior) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
-        return isinstance(other, TargetsPosterior) and self.wide.same_prior(other.wide)
+        return isinstance(other, TargetsPosterior) and self.wide.has_same_prior(other.wide)
 
     def _remove_from(self, pattern: Pattern, X: Array, y: Array, weights: Array | None) -> None:
         factor = self.patterns.get(pattern)
@@ -215,12 +215,12 @@ class MissingTargetsPosterior(TargetsPosterior):
         self.chain.links = None
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Rows go to the triangle of their pattern."""
         return False
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """A chain is read."""
         return False
 

@@ -37,8 +37,8 @@ class MixedPosterior(LinearPosterior):
     factor: ClassVar[Any] = property(lambda self: self.first.factor)  # type: ignore[misc]
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = False
+    has_fast_predict_one: ClassVar[bool] = False
     is_one_factor: ClassVar[bool] = False
 
     @property

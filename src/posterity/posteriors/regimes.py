@@ -13,7 +13,12 @@ from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import mix_exactly
 from posterity.posteriors._runs import Change, median_change, select_runs
-from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
+from posterity.posteriors.changepoint import (
+    MERGE_REFUSED,
+    UNLEARN_REFUSED,
+    ChangeStrategy,
+    RunHistory,
+)
 from posterity.posteriors.ensemble import (
     VARIES,
     clip_log_densities,
@@ -178,7 +183,7 @@ class RegimesPosterior(MixedPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.__dict__.update(other.state.copy().__dict__)
 
-    def wrapped(self, change: Callable[[Any], Any]) -> Self:
+    def wrap_with(self, change: Callable[[Any], Any]) -> Self:
         """Each run begins as what ``change`` makes of it; nothing was learned yet."""
         return self.wrap(change(self.fresh), self.strategy)
 
@@ -208,7 +213,7 @@ class RegimesPosterior(MixedPosterior):
     ) -> Any:
         state = self.state.copy()
         predictions: list[Any] = []
-        trace = Trace(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
+        history = RunHistory(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
         hazards = self.strategy.hazards(elapsed)
         g = np.ones(len(X)) if weights is None else weights
         first = 0
@@ -217,10 +222,10 @@ class RegimesPosterior(MixedPosterior):
             rows = X[part], y[part], g[part], elapsed[part]
             extra = (each[part] for each in offsets)
             predictions.append(
-                self._learn_block(state, trace, first, hazards[part], (*rows, *extra))
+                self._learn_block(state, history, first, hazards[part], (*rows, *extra))
             )
             first = part.stop
-        state.change_probability = trace.change_probability(state)
+        state.change_probability = history.change_probability(state)
         self.state.__dict__.update(state.__dict__)
         return in_sequence(predictions)
 
@@ -232,16 +237,16 @@ class RegimesPosterior(MixedPosterior):
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief and forget alike."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
-            and bool(self.fresh.same_prior(other.fresh))
+            and bool(self.fresh.has_same_prior(other.fresh))
         )
 
     def _learn_block(
-        self, state: Regimes, trace: Trace, place: int, hazards: Array, rows: tuple[Any, ...]
+        self, state: Regimes, history: RunHistory, place: int, hazards: Array, rows: tuple[Any, ...]
     ) -> Any:
         """Learn a few rows, the first of them at ``place`` in the call, in all runs at once."""
         X, y, weights, elapsed, *offsets = rows
@@ -259,7 +264,7 @@ class RegimesPosterior(MixedPosterior):
         shares = np.zeros((n, len(members)))
         for i in range(n):
             hazard = float(hazards[i]) if i in starts else 0.0
-            trace.expect(place + i, state, hazard)
+            history.record_runs(place + i, state, hazard)
             if i in starts:
                 state.begin(hazard)
             k = len(state.probability)

@@ -95,13 +95,13 @@ class SoftmaxPosterior(SoftmaxReading):
         self.contrasts.rotate(contrasts.T @ contrasts[order])
         self._clear_caches()
 
-    def same_prior(self, other: Any) -> bool:
+    def has_same_prior(self, other: Any) -> bool:
         """Whether both started from the same belief and forget alike."""
         mine, its = self.contrasts, other.contrasts
         return (
             self.strategy == other.strategy
             and mine.separate == its.separate
-            and mine.parts[0].same_prior(its.parts[0])
+            and mine.parts[0].has_same_prior(its.parts[0])
             and self.intercept == other.intercept
             and (
                 self.strategy is not None
@@ -231,7 +231,7 @@ class SoftmaxPosterior(SoftmaxReading):
         log_probabilities, path = np.empty((len(rows.X), self.n_classes)), None
         for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
-            if path is None and after.learns_lean:
+            if path is None and after.has_fast_learn_one:
                 path = after.row_path(None)
             if path is not None:
                 log_probabilities[i] = path.log_probabilities(X[i])

@@ -297,7 +297,7 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
-    def same_prior(self, other: SparsePosterior) -> bool:
+    def has_same_prior(self, other: SparsePosterior) -> bool:
         """Whether both started from the same belief."""
         names = ("likelihood", "start", "learns", "intercept", "noise")
         return all(getattr(self, name) == getattr(other, name) for name in names)

@@ -163,19 +163,19 @@ class TargetsPosterior:
         self.wide.merge(other.wide)
         self._clear_views()
 
-    def same_prior(self, other: Self) -> bool:
+    def has_same_prior(self, other: Self) -> bool:
         """Whether both started from the same belief, so that they can be merged."""
-        return type(self) is type(other) and self.wide.same_prior(other.wide)
+        return type(self) is type(other) and self.wide.has_same_prior(other.wide)
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Whether its row path may learn single rows."""
-        return self.n_targets > 1 and self.wide.learns_lean
+        return self.n_targets > 1 and self.wide.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """Whether its row path predicts them."""
-        return self.n_targets > 1 and self.wide.predicts_lean
+        return self.n_targets > 1 and self.wide.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path that reads and predicts single rows, and may learn them."""

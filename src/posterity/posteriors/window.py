@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Rows
+from posterity.factor import OneStepPredictions, Rows
 from posterity.factor.forgetting import slide, window_path
 from posterity.kernel import RowPath
 from posterity.noise import Distribution
@@ -67,13 +67,13 @@ class WindowPosterior(LinearPosterior):
     forgets: ClassVar[bool] = True
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
         """Whether there is one target, and rows are kept without the intercept's 1."""
         return self.factor.n_targets == 1 and self.kept.X.shape[1] == self.n_features
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The lean path, which keeps the rows that it learns."""
-        if not self.learns_lean:
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         size, duration = self.strategy.size, self.strategy.duration
         kept = self.prior, self.kept
@@ -203,7 +203,9 @@ class WindowPosterior(LinearPosterior):
         kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, some]))
         return self._copy_with(prior=one.prior, factor=one.factor, kept=kept)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row as the window slides; returns what was known of each before it."""
         kept = self.kept
         start = len(kept.X)

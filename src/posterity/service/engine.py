@@ -41,9 +41,9 @@ from posterity.service.work import (
     NUMERICAL,
     Predictions,
     Work,
+    answer_request,
     compute_outcome,
     explain_numerical_error,
-    settle,
     summarize_error,
 )
 
@@ -411,11 +411,11 @@ class Engine:
                 503, f"nothing was written: {summarize_error(error)}", retry_after=1
             )
             for work in works:
-                settle(work, refused)
+                answer_request(work, refused)
             await self._recover()
             return
         for work, outcome in zip(works, outcomes, strict=True):
-            settle(work, outcome)
+            answer_request(work, outcome)
         if group:
             for changed in self.changed:
                 changed.set()
@@ -487,7 +487,7 @@ class Engine:
                 await self._run_on_disk(self._restore_all)
             except UNWRITTEN:
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
-                    settle(
+                    answer_request(
                         work,
                         RefusedError(
                             503, "the database can't be reached: try again", retry_after=1

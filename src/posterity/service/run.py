@@ -176,7 +176,7 @@ class _Server(uvicorn.Server):
             await self._life.__aexit__(None, None, None)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Told to stop; a second Ctrl-C ends it without waiting for answers.
+        """Stop the server; a second Ctrl-C ends it without waiting for answers.
 
         Uvicorn's own would raise the signal again after all was done, and the process would not end
         with 0.

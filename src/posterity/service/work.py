@@ -85,7 +85,7 @@ def explain_numerical_error(error: BaseException) -> RefusedError:
     )
 
 
-def settle(work: Work, outcome: Any) -> None:
+def answer_request(work: Work, outcome: Any) -> None:
     """Answer a request, once."""
     if work.answer.done():
         return

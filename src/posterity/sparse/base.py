@@ -235,7 +235,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
                 "the models number their features in different ways: by names, by the columns "
                 "of a matrix, or by hashes; merge models of the same kind"
             )
-        if not self._posterior.same_prior(other._posterior):
+        if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: merge models with "
                 "the same settings"
