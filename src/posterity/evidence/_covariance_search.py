@@ -31,7 +31,7 @@ FEW_COLUMNS, NEAR_ENOUGH = 32, 0.01
 
 @dataclass(frozen=True)
 class DeviancePoint:
-    """What a root L of D is worth: -2 log posterior density, and how it changes.
+    """The value at a root L of D: -2 log posterior density, with its gradient and information.
 
     To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
     each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
@@ -64,7 +64,7 @@ class DeviancePoint:
         )
 
     def compute_volume(self, lower: Lower) -> float:
-        """-2 log of the part of the prior's volume that the groups leave (Laplace's formula).
+        """Return -2 log of the share of the prior's volume that is left (Laplace's formula).
 
         Of the shape of D only: of its scale all priors know as little.
         """
@@ -85,7 +85,7 @@ class DeviancePoint:
         return 4.0 * variances[lower[0] == lower[1]]
 
     def _compute_curvature(self, lower: Lower) -> Curvature:
-        """How the groups' deviance curves along the entries of K: the expected curvature."""
+        """Return the expected curvature of the groups' deviance in the entries of K."""
         p, N, total = len(self.root), self.information, self.information.sum(axis=0)
         if p <= FEW_COLUMNS:
             together = np.ones(len(lower[0]), dtype=bool)
@@ -158,11 +158,11 @@ class Deviance(Protocol):
     """-2 log evidence as a function of a root L of D."""
 
     def value(self, root: Array) -> float:
-        """What it is at a root."""
+        """Return the deviance at a root."""
         ...
 
     def evaluate(self, root: Array) -> DeviancePoint:
-        """What it is there, and how it changes."""
+        """Return the deviance at a root, with its gradient and information."""
         ...
 
 
@@ -192,7 +192,7 @@ def search_from(task: Deviance, root: Array, tolerance: float) -> DeviancePoint:
 def _run_fisher_scoring(
     task: Deviance, best: DeviancePoint, lower: Lower, tolerance: float
 ) -> tuple[DeviancePoint, float]:
-    """Fisher scoring as long as each step is for the better; also the longest step that is left.
+    """Run Fisher scoring while steps improve; also return the longest step of the last round.
 
     In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
     from the best one in these. It ends, too, where steps get shorter slowly, as those of many
@@ -250,7 +250,7 @@ def _search_by_gradient(
 
 
 def _evaluate_root(task: Deviance, root: Array) -> DeviancePoint | None:
-    """What is known at a root, or None where a direction has collapsed."""
+    """Evaluate the deviance at a root; None where a direction has collapsed."""
     try:
         return task.evaluate(root)
     except np.linalg.LinAlgError:
@@ -258,7 +258,7 @@ def _evaluate_root(task: Deviance, root: Array) -> DeviancePoint | None:
 
 
 def _build_factor(entries: Array, lower: Lower) -> Array:
-    """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
+    """Build K from its entries, those of the diagonal in logarithms and bounded."""
     p = int(lower[0][-1]) + 1
     K = np.zeros((p, p))
     logs = np.exp(np.clip(entries, -10.0, 10.0))

@@ -1,4 +1,4 @@
-"""How large each feature is, read from the data's factor: what makes a prior scale-free."""
+"""Scales of the features, read from the data's factor, which make a prior scale-free."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def compute_prior_shapes(
 
 
 def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
-    """(m,) precisions that hold a coefficient at its prior mean, scale-free and finite.
+    """(m,) precisions that hold a coefficient at its prior mean: relative to its scale, and finite.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class RunningScales:
 
     @classmethod
     def before_data(cls, n_features: int) -> RunningScales:
-        """No rows yet."""
+        """Return the scales of no rows."""
         return cls(0.0, np.zeros(n_features), np.zeros(n_features))
 
     def copy(self) -> RunningScales:
@@ -157,7 +157,7 @@ class RunningScales:
             self.count = total
 
     def read(self, *, intercept: bool) -> FeatureScales:
-        """As :func:`mean_squares`."""
+        """Return the scales, as :func:`mean_squares`."""
         whole = self.squares + self.count * np.square(self.mean)
         sums = self.squares if intercept else whole
         pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)

@@ -1,4 +1,4 @@
-"""What is believed of the ratio alpha / beta before any data, on a grid of its logarithm."""
+"""The hyperprior of the ratio alpha / beta, on a grid of its logarithm."""
 
 from __future__ import annotations
 

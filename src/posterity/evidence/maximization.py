@@ -113,7 +113,7 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
 
 
 def _has_noise(spectrum: Spectrum, noise: Noise) -> bool:
-    """Whether a noise precision can be plugged in: enough rows, and a residual at some ratio."""
+    """Return True if there is a noise precision to plug in: enough rows and some residual."""
     if not isinstance(noise, LearnedNoise):
         return True
     left = noise.rate + spectrum.residual + float(np.square(spectrum.projections).sum())

@@ -194,7 +194,7 @@ def _count_parameters(evidence: Evidence, solved: SolvedSets) -> float:
 def _compute_constant(
     data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence
 ) -> float:
-    """What their values leave out: log evidence with every feature pinned, less the value then."""
+    """Return what the sets' values omit: log evidence with all features pinned, less theirs."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)
     return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.null_energy))

@@ -88,7 +88,7 @@ def widened(members: Indices, width: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class SolvedSets:
-    """What K sets say.
+    """Posteriors and values of K feature sets.
 
     ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
     the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise; ``rows``
@@ -247,7 +247,7 @@ class Evidence:
         return 2.0 * self.shape / energy
 
     def fit(self, energy: Array) -> Array:
-        """What twice the rate of the noise adds to the log evidence."""
+        """Return the log evidence's term in ``energy``, which is twice the noise's rate."""
         if isinstance(self.noise, KnownNoise):
             return -0.5 * self.noise.known_precision * energy
         return -self.shape * np.log(energy)

@@ -42,7 +42,7 @@ STRIDES = np.array([1, 1, 2, 3, 5, 8])
 
 @dataclass(frozen=True, eq=False)
 class WalkResult:
-    """Where the walkers ended, all equally probable, and the log evidence (up to a constant)."""
+    """The walkers' last sets, all equally probable, and the log evidence (up to a constant)."""
 
     solved: SolvedSets
     log_evidence: float

@@ -68,7 +68,7 @@ class GroupSample:
 
 @dataclass(frozen=True)
 class SharedPrior:
-    """What groups share.
+    """The prior that groups share.
 
     ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
     0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
@@ -185,7 +185,7 @@ def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Fa
 
 
 def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
-    """What groups, all of them, say at a prior that was learned from some."""
+    """Return the statistics of all groups under a prior that was learned from some."""
     frame = _Frame.identity(sample)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
@@ -206,7 +206,7 @@ def make_given_prior(prior: Factor) -> SharedPrior:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Coordinates u = U w in which the mean of x x' is I, so that no unit of a feature matters.
+    """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
     ``root`` is U over the columns ``kept``: those that do not depend on others. A residual below
     ``least`` is none.
@@ -277,7 +277,7 @@ class _Frame:
 
 
 def _drop_empty_rows(rows: Array) -> Array:
-    """Triangles (g, p, p + 1) without rows of zeros, which most are in groups of few rows."""
+    """Drop rows of zeros from triangles (g, p, p + 1): most are, in groups of few rows."""
     filled = rows.any(axis=2)
     most = max(int(filled.sum(axis=1).max(initial=0)), 1)
     if most == rows.shape[1]:
@@ -399,11 +399,11 @@ class _Deviance:
         self.width = len(frame.root)
 
     def value(self, root: Array) -> float:
-        """-2 log evidence at a root, but for constants."""
+        """Return -2 log evidence at a root, up to a constant."""
         return self._compute_value(root, self._compute_means(root))
 
     def evaluate(self, root: Array) -> DeviancePoint:
-        """What is known at a root.
+        """Return the deviance at a root, with its gradient and information.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
@@ -431,7 +431,7 @@ class _Deviance:
         return _MeansRegression(self.frame, self.mean, self.free, inverse)
 
     def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
-        """Observations that are left for the noise, and their residual."""
+        """Return the residual degrees of freedom, and the residual sum of squares."""
         residual_df = self.frame.sample.count - means.factor.rank
         return residual_df, max(means.residual, self.frame.least)
 
