@@ -56,7 +56,7 @@ class FactorBank:
 
     @property
     def room(self) -> Array:
-        """(capacity, q, leading dimension), a view: the same and what is free."""
+        """(capacity, q, leading dimension), a view: all triangles, including those not in use."""
         return self._triangles
 
     def residual(self) -> Array:
@@ -107,7 +107,7 @@ class FactorBank:
         return np.stack([factor.coefficients()[:, 0] for factor in self.factors()])
 
     def factors(self) -> list[Factor]:
-        """Copies, as factors that count nothing."""
+        """Return copies as factors, with counts of 0."""
         copies = []
         for triangle in self.triangles:
             factor = Factor(self.n_coefficients)

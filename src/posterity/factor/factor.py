@@ -1,4 +1,4 @@
-"""Floor 1: the factor, a square root of everything that was learned.
+"""Floor 1: the factor, a square root of the information in all rows learned.
 
 Stack rows ``(x, y)``, ``x`` of length p and ``y`` of length k, and rotate the stack to a triangle::
 
@@ -104,7 +104,7 @@ class Factor:
 
     @classmethod
     def of(cls, triangle: tuple[Array, Array, Array], count: float) -> Self:
-        """Of R (p, p), Z (p, k) and S (k, k), of rows that weigh so much.
+        """Return a factor of R (p, p), Z (p, k) and S (k, k), with this sum of weights.
 
         Examples
         --------
@@ -236,7 +236,7 @@ class Factor:
         return OneStepPredictions(*before, counts[:-1])
 
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
-        """Become this triangle with these sums of weights, if all of it is usable."""
+        """Set the triangle and the sums of weights, if all values are usable."""
         self._replace_checked(triangle, [count, seen])
 
     def commit(self, triangle: Array, count: float, seen: float) -> None:
@@ -277,7 +277,7 @@ class Factor:
         rounding: float = 1e-5,
         exact: bool = True,
     ) -> None:
-        """Unlearn rows of one target that say nearly what they said when they were learned.
+        """Unlearn rows of one target that are nearly, but not exactly, those learned.
 
         Of a direction of which they say more than all that is known, or as much but for
         ``rounding``, all goes; unless what they said is ``exact``, the mean does not leap where
@@ -387,7 +387,7 @@ class Factor:
         return self.residual_root.T @ self.residual_root
 
     def lacks_intercept_column(self, X: Array, intercept: bool) -> bool:
-        """Whether a 1 must be put before each row of ``X``: none has a column for it."""
+        """Return True if a 1 must be put before each row of ``X``, as none has a column for it."""
         return intercept and X.shape[1] < self.n_coefficients
 
     # ---- inner ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Learning rows one after another while what is old fades, wanders or leaves.
+"""Learning rows one after another with forgetting: discounts, random walks and windows.
 
 Each function learns in place, returns what was predicted of each row before it, and raises
 ``FloatingPointError``, changing nothing, when the rows are not usable.
@@ -49,7 +49,7 @@ def learn_stabilized(
 
 
 def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
-    """What :func:`learn_stabilized` makes of the factor, at once: nobody asks for predictions."""
+    """Learn as :func:`learn_stabilized` does, all rows at once and without predictions."""
     check_usable(rows.X, rows.y)
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
@@ -92,7 +92,7 @@ def learn_directional(
 def learn_random_walk(
     factor: Factor, rows: Rows, elapsed: Array, variance: Array
 ) -> OneStepPredictions:
-    """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
+    """Learn rows; before row i, add Normal(0, variance * elapsed[i]), noise-relative, to w."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
 
@@ -100,7 +100,7 @@ def learn_random_walk(
 def fading_path(
     factor: Factor, prior: Factor | None, discount: float, intercept: bool, names: Names
 ) -> kernel.RowPath:
-    """Lean single rows: everything, but for ``prior``, is discounted before each."""
+    """Return the compiled path that discounts everything, but for ``prior``, before each row."""
     path = factor.row_path(intercept, names)
     path.fade(discount, None if prior is None else prior.triangle)
     return path
@@ -109,7 +109,7 @@ def fading_path(
 def directional_path(
     factor: Factor, prior: Factor, discount: float, intercept: bool, names: Names
 ) -> kernel.ForgettingPath:
-    """Lean single rows, as :func:`learn_directional` learns them."""
+    """Return the compiled path that learns single rows as :func:`learn_directional` does."""
     own = factor.triangle, factor._counts
     return kernel.DirectionalPath(*own, intercept, names, discount, prior.triangle)
 
@@ -117,7 +117,7 @@ def directional_path(
 def random_walk_path(
     factor: Factor, variance: Array, intercept: bool, names: Names
 ) -> kernel.ForgettingPath:
-    """Lean single rows, as :func:`learn_wandering` learns them, one unit of time apart."""
+    """Return the compiled path of :func:`learn_random_walk`, for rows one unit of time apart."""
     return kernel.WanderingPath(factor.triangle, factor._counts, intercept, names, variance)
 
 
@@ -130,7 +130,7 @@ def window_path(
     intercept: bool,
     names: Names,
 ) -> kernel.RowPath:
-    """Lean single rows, as :func:`slide` learns them, that are added to those ``kept``."""
+    """Return the compiled path of :func:`slide`, whose rows are added to those ``kept``."""
     own, most = (factor.triangle, factor._counts), (size or 0, duration or math.inf)
     return kernel.WindowPath(*own, intercept, names, prior.triangle, kept, *most)
 

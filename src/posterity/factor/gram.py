@@ -1,4 +1,4 @@
-"""Normal equations of weighted rows: cheap, and half of the digits, unless their condition is good.
+"""Normal equations of weighted rows: fast; they lose half of the digits if ill conditioned.
 
 For directions on the way to a mode half of the digits do. For answers the triangle of the products
 is taken where its condition shows that it is right to 12 digits, and otherwise that of the rows.
@@ -85,7 +85,7 @@ def solve(matrix: Array, right: Array) -> Array | None:
 
 
 def cholesky(matrix: Array) -> tuple[Array, Array | None]:
-    """Scales (p,) and the upper triangle (p, p) of the matrix in them, its columns' squares 1.
+    """Return scales (p,) and the upper Cholesky factor (p, p) of the matrix in units of them.
 
     The triangle is None where that is nearly singular.
 
@@ -122,7 +122,7 @@ class Products:
     square: float
 
     def __add__(self, other: Products) -> Products:
-        """Of the rows of both."""
+        """Return the products of the rows of both."""
         squares, moments = self.squares + other.squares, self.moments + other.moments
         return Products(squares, moments, self.square + other.square)
 
@@ -192,7 +192,7 @@ def _means(X: Array, Y: Array, intercept: bool) -> Array:
 def _add_products(
     total: Array, X: Array, Y: Array, weights: Array | None, part: slice, means: Array
 ) -> Array:
-    """``total`` (q, q), upper, and the products of rows less their means, in its memory."""
+    """Add to ``total`` (q, q), upper, the products of rows less their means, in its memory."""
     q, first = len(total), len(total) - X.shape[1] - Y.shape[1]
     by_rows = isinstance(X, np.ndarray) and X.strides[0] >= X.strides[1]
     room = np.empty((min(BLOCK, len(X)), q), order="C" if by_rows else "F")

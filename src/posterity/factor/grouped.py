@@ -296,7 +296,7 @@ class BankSnapshot:
 
 
 def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
-    """What is left of a triangle (q, ld) without ``rows`` (k, q); None if they can't be in it.
+    """Return a triangle (q, ld) without ``rows`` (k, q); None if they can't be in it.
 
     With the rows as B T and B = U diag(s) V', what is left is T' V (1 - s^2) V' T. All rows go at
     once: a group may have as many as it has coefficients, and rotating them out one after the

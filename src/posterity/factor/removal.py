@@ -1,4 +1,4 @@
-"""Unlearning rows together, where one after another would lose what tells right from wrong.
+"""Unlearning rows together, where unlearning one after another would lose precision.
 
 A direction that only these rows knew is gone with them. Hyperbolic rotations then divide rounding
 by rounding; here the factor itself shows whether all of a direction goes.
@@ -109,7 +109,7 @@ def remove_uncertain_rows(
 
 
 def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
-    """G (n, r) with rows = G F, F the r rows that hold something; None if there is no such G."""
+    """Return G (n, r) with rows = G F, F the r nonzero rows; None if there is no such G."""
     q = len(triangle)
     size = np.linalg.norm(triangle[:, :q], axis=0) if size is None else size
     held = np.flatnonzero(np.diag(triangle))

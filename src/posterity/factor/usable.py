@@ -1,4 +1,4 @@
-"""Which values can be learned: those that are finite, and small enough to square."""
+"""Check of values before they are learned: finite, and small enough to square."""
 
 from __future__ import annotations
 
