@@ -19,7 +19,7 @@ Codes = NDArray[np.intp]
 
 @dataclass
 class LevelWeights:
-    """What is believed of the weights of all levels of all sides, in units of the target's spread.
+    """Posterior of the weights of all levels of all sides, in units of the target's spread.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How factorization machines learn rows: at once, in batches, one by one."""
+"""Learning by factorization machines: all rows at once, in batches, or one by one."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class FactorizationLearner(FactorizationReader):
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
 
     def _sweep_if_due(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
-        """What sweeps over all rows make of it, if they are due."""
+        """Sweep over all rows again, or begin anew, if that is due."""
         n = len(posterior.y)
         if n >= _grow_until_restart(posterior):  # few rows had no use for factors
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
@@ -251,19 +251,19 @@ class FactorizationLearner(FactorizationReader):
 
 
 def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
-    """Whether all rows are to be swept again, once so many more have come."""
+    """Return True if all rows are to be swept again, once ``more`` have come."""
     n = len(posterior.y) + more
     return n >= (1.0 + GROWTH) * posterior.swept or n >= _grow_until_restart(posterior)
 
 
 def _count_until_due(posterior: FactorizationPosterior) -> int:
-    """How many rows more are learned before all are swept again."""
+    """Count the rows to be learned before all are swept again."""
     due = min((1.0 + GROWTH) * posterior.swept, _grow_until_restart(posterior))
     return max(1, math.ceil(due) - len(posterior.y))
 
 
 def _grow_until_restart(posterior: FactorizationPosterior) -> float:
-    """How many rows there are when the sweeps begin anew."""
+    """Return the number of rows at which the sweeps begin anew."""
     few = posterior.begun < FEW_ROWS * sum(posterior.sizes)
     return (RESTART_FEW if few else RESTART) * posterior.begun
 

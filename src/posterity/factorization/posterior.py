@@ -1,4 +1,4 @@
-"""What a factorization machine has learned, and how it learns rows."""
+"""The posterior of a factorization machine, and how it learns rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHY, BOLD = (0.1, 10.0), (0.3, 1.0)
 
 @dataclass
 class FactorizationPosterior:
-    """Normal beliefs of all levels' weights, the rows they were learned from, and the noise.
+    """Posterior of a factorization machine: normal weights of levels, stored rows, and the noise.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class FactorizationPosterior:
         start: tuple[float, float] = SHY,
         labels: bool = False,
     ) -> FactorizationPosterior:
-        """Nothing learned yet of these rows, but that factors are small and not all the same."""
+        """Return the start for these rows: the prior, with small, unequal factors."""
         codes, values, y, weights = rows
         if labels:
             share = (weights @ y + 0.5) / (weights.sum() + 1.0)
@@ -172,7 +172,7 @@ class FactorizationPosterior:
 
     @property
     def noise_is_known(self) -> bool:
-        """Whether the noise's precision was given."""
+        """True if the noise's precision was given."""
         return self.noise_shape == np.inf
 
     def copy(self) -> FactorizationPosterior:
@@ -195,7 +195,7 @@ class FactorizationPosterior:
         return mean * self.unit, variance * self.unit**2
 
     def score_pairs(self, codes: Codes, policy: str | float, random: np.random.Generator) -> Array:
-        """What pairs of levels (n, 2) are worth by a policy: "mean", "draw" or a quantile."""
+        """Score pairs of levels (n, 2) by a policy: "mean", "draw" or a quantile."""
         if policy == "draw":
             return self._draw(codes, random) * self.unit
         mean, variance = self.compute_moments(codes, np.ones(codes.shape))
@@ -256,7 +256,7 @@ class FactorizationPosterior:
 
     @property
     def path(self) -> MachineRows:
-        """What reads and learns single rows, made anew after each sweep."""
+        """The compiled path that reads and learns single rows, made anew after each sweep."""
         if self._path is None:
             self._path = MachineRows(
                 self.means,
