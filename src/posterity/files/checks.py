@@ -1,4 +1,4 @@
-"""What must fit together in what a file holds: lengths, shapes, order."""
+"""Checks across the fields of a file: lengths, shapes, order."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 
 
 def _make_splines(basis: Any) -> None:
-    """Of scikit-learn's splines a file has the knots alone."""
+    """Rebuild scikit-learn's splines, of which a file has only the knots."""
     row = np.zeros((1, 1))
     each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
     basis._use([one._splines[0] for one in each])

@@ -131,7 +131,7 @@ class Encoder:
         }
 
     def _chain(self, value: Any, where: str) -> None:
-        """Of a chain of changes the oldest first: a long one would be too deep to follow."""
+        """Encode a chain of changes from the oldest: a long one would be too deep to follow."""
         links = []
         earlier = getattr(value, "earlier", None)
         while earlier is not None and id(earlier) not in self._numbers:

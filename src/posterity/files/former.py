@@ -1,4 +1,4 @@
-"""What files from before hold of many classes, made into what there is now."""
+"""Conversion of classifiers of many classes from older files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Values = Mapping[str, Any]
 
 
 def full_contrasts(values: Values) -> Contrasts:
-    """All contrasts in one factor."""
+    """Return contrasts that share one factor."""
     contrasts, data = _contrasts(values, separate=False)
     (part,) = contrasts.parts
     if data.n_coefficients != part.n_coefficients or data.n_targets != 1:
@@ -32,7 +32,7 @@ def full_contrasts(values: Values) -> Contrasts:
 
 
 def copy_shared_triangle(values: Values) -> Contrasts:
-    """One triangle that all contrasts shared, with a target for each: each class has a copy."""
+    """Give each class a copy of the one triangle that all contrasts shared in older files."""
     contrasts, data = _contrasts(values, separate=True)
     p = contrasts.n_columns
     if data.n_coefficients != p or data.n_targets != contrasts.n_classes - 1:

@@ -1,4 +1,4 @@
-"""Models to bytes and files, and back."""
+"""Conversion of models to bytes and files, and back."""
 
 from __future__ import annotations
 
