@@ -1,4 +1,4 @@
-"""What a likelihood is: one observation depends on the coefficients through eta = x.w only."""
+"""The interface of a likelihood: an observation depends on coefficients only by eta = x.w."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FARTHEST, HALVINGS = 700.0, 64
 
 
 class Kernel(NamedTuple):
-    """How the kernel knows a built-in likelihood: a code and up to three parameters."""
+    """Code and parameters, up to three, of a likelihood that compiled code knows."""
 
     code: int
     parameters: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -73,12 +73,12 @@ class Likelihood:
 
     @property
     def smooth(self) -> Likelihood:
-        """Where a kink leaves no curvature: a likelihood near it that has some."""
+        """A likelihood with curvature near this one; itself unless it has a kink."""
         return self
 
     @property
     def closeness(self) -> float:
-        """How near to the mode of a row the derivatives lead, relative to eta."""
+        """Tolerance, relative to eta, with which the derivatives find the mode of a row."""
         return 1e-15 if type(self).derivatives is not Likelihood.derivatives else 1e-9
 
     @property
@@ -88,7 +88,7 @@ class Likelihood:
 
     @property
     def kernel_code(self) -> Kernel | None:
-        """How the kernel knows a built-in likelihood; None of any other."""
+        """Code and parameters in compiled code; None of a likelihood that is not built in."""
         return None
 
     def __init_subclass__(cls, **keywords: Any) -> None:

@@ -1,4 +1,4 @@
-"""Likelihoods of a target that lies at eta, but for noise of a known scale."""
+"""Likelihoods of a target that is eta plus noise of a known scale."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class Kinked(Likelihood):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         raise NotImplementedError
 
     @property
@@ -311,7 +311,7 @@ class Quantile(Kinked):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         return self.q / self.scale, (1.0 - self.q) / self.scale
 
 
@@ -334,7 +334,7 @@ class LaplaceNoise(Kinked):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         return 1.0 / self.scale, 1.0 / self.scale
 
 

@@ -1,4 +1,4 @@
-"""Predictions under any likelihood: what is observed given eta, averaged over eta."""
+"""Predictive distributions under any likelihood, averaged over eta."""
 
 from __future__ import annotations
 
@@ -226,6 +226,6 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
 
 @get_matcher.register
 def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
-    """Under one likelihood: eta has the mixture's mean and variance."""
+    """Mix predictions under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
     return type(first)(first.likelihood, *match_column_moments(means, variances, weights))

@@ -1,4 +1,4 @@
-"""What observations say of their linear predictor, as Gaussian rows."""
+"""Sites: Gaussian approximations of likelihoods, as rows in the linear predictor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observation says of its eta, by Laplace's method or by matching moments."""
+"""The site of an observation, by Laplace's method or by matching moments."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def moment_sites(
 def _match_site(
     mean: Array, variance: Array, weights: Array, log_normalizer: Array, moved: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
-    """Site of the moments: mean + moved, ratio times the variance."""
+    """Return the site of these moments: mean + moved, ratio times the variance."""
     informative = (weights > 0.0) & (variance > 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # 1 / v' - 1 / v = (1 / ratio - 1) / v, and m + moved = m + gain (target - m), where
@@ -179,7 +179,7 @@ def _near(
     found: tuple[Array, Array, Array],
     predicted: tuple[Array, Array, Array],
 ) -> tuple[Array, Array, Array]:
-    """Sites of noise that make the variance grow, no further beyond a target than so many errors.
+    """Limit sites of noise that make the variance grow to so many errors beyond a target.
 
     Under another prior they would be believed there. The mean is matched all the same.
     """
