@@ -63,7 +63,7 @@ def distribution_function(
 
 
 def information(y: FloatArray, dispersion: FloatArray) -> FloatArray:
-    """What a count tells of its log rate: 1 / (1 / y + dispersion)."""
+    """Return the information of a count on its log rate: 1 / (1 / y + dispersion)."""
     return y / (1.0 + dispersion * y)
 
 
@@ -182,7 +182,7 @@ def _log_density(y: FloatArray, eta: FloatArray, off: FloatArray, a: FloatArray)
 
 
 def _find_mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-    """Where (y - e^eta) / (1 + a e^eta) = (eta - m) / v: Newton's method inside a bracket."""
+    """Solve (y - e^eta) / (1 + a e^eta) = (eta - m) / v by Newton's method inside a bracket."""
     own = np.log(np.maximum(y, 1e-3))
     # The left side lies between -1/a (or less) and y: the root is between m and its own log rate.
     low, high = np.minimum(m, own), np.maximum(m, own)

@@ -143,7 +143,7 @@ class Table:
         rate = half[:, None] * stretch[:, :-1]
 
         def summed(values: FloatArray) -> FloatArray:
-            """From the start to the places, and at last to the end."""
+            """Integrate from the start to each place, and at last to the end."""
             return (values[:, :-1] * rate) @ INTEGRALS
 
         def slope(values: FloatArray) -> FloatArray:
@@ -232,7 +232,7 @@ class Table:
         return np.where(beyond, many, cdf)
 
     def _search_quantile(self, level: FloatArray) -> FloatArray:
-        """By Newton's method on w, kept inside a bracket."""
+        """Find the quantile by Newton's method on w, kept inside a bracket."""
         reached = self.reached[:, :-1]
         place = np.clip((reached < level[:, None]).sum(axis=1), 0, len(PLACES) - 1)
         low = np.where(place > 0, PLACES[place - 1], -1.0)
@@ -325,7 +325,7 @@ def _masses(count: FloatArray, rows: Rows) -> FloatArray:
 
 
 def _place_shared_nodes(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
-    """Nodes where eta is believed to be, the same for all counts: sums of e^(A + B count)."""
+    """Place nodes over the range of eta, the same for all counts: sums of e^(A + B count)."""
     z = np.linspace(-REACH, REACH, nodes)
     weights = np.exp(-0.5 * z * z)
     weights /= weights.sum()
@@ -354,13 +354,13 @@ def _place_shared_nodes(count: FloatArray, rows: Rows, nodes: int) -> FloatArray
 
 
 def _place_nodes_per_count(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
-    """Nodes where each count has them."""
+    """Place nodes over the range of eta, for each count its own."""
     wide = [np.broadcast_to(operand[:, None], count.shape).ravel() for operand in rows]
     return np.exp(integrals.log_mass(count.ravel(), *wide)).reshape(count.shape)
 
 
 def _between(values: FloatArray, x: FloatArray) -> FloatArray:
-    """Polynomials through ``values`` (n, k) at the places, at x (n,)."""
+    """Evaluate polynomials through ``values`` (n, k) at the places, at x (n,)."""
     off = x[:, None] - PLACES
     exact = off == 0.0
     weights = BARYCENTRIC / np.where(exact, 1.0, off)

@@ -89,7 +89,7 @@ _CRPS_OFFSET: Polynomial = (
 
 @dataclass(frozen=True)
 class Expansion:
-    """As many terms as give full double precision from ``lowest_df`` on, out to ``reach``.
+    """Expansion with as many terms as double precision needs, from ``lowest_df`` to ``reach``.
 
     ``reach`` bounds ``log(1 + z^2 / df)`` (for quantiles ``u^2 / a``): further out the terms no
     longer fall fast enough. At df = 64 it is |z| = 4.2, at df = 1000 (more terms) |z| = 16.

@@ -65,7 +65,7 @@ def quantile(p: FloatArray, terms: MixtureComponents) -> Any:
 
 
 class _Score(NamedTuple):
-    """Where x is too far by, on the scale of normal scores."""
+    """Distance of x from the quantile, on the scale of normal scores."""
 
     step: FloatArray  # Halley's
     bend: FloatArray  # the step over the shorter of spread and radius of curvature
@@ -145,7 +145,7 @@ def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> t
 
 
 def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) -> FloatArray:
-    """Between the least and the greatest quantile of the components; halved where a step leaves."""
+    """Find quantiles between the components' least and greatest; a step beyond is halved."""
     # Less than a hundredth of a degree of freedom has quantiles beyond all numbers.
     low, high = np.clip(_bound_by_components(p, terms), -1e300, 1e300)
     x = low + 0.5 * (high - low)
@@ -167,13 +167,13 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) ->
 
 
 def _bound_by_components(p: FloatArray, terms: MixtureComponents) -> tuple[FloatArray, FloatArray]:
-    """Least and greatest quantile of the components: that of the mixture lies between."""
+    """Return the least and the greatest quantile of the components, which bound the mixture's."""
     ends = np.stack(np.broadcast_arrays(*(np.atleast_1d(t.distribution().ppf(p)) for t in terms)))
     return ends.min(axis=0), ends.max(axis=0)
 
 
 def _bisect(low: FloatArray, high: FloatArray, terms: MixtureComponents) -> FloatArray:
-    """Halfway; in orders of magnitude if the ends are far apart (few degrees of freedom)."""
+    """Return the middle; in orders of magnitude if the ends are far apart (few df)."""
     unit = np.min([np.broadcast_to(term.scale, low.shape) for term in terms], axis=0)
     orders = unit * np.sinh(0.5 * (np.arcsinh(low / unit) + np.arcsinh(high / unit)))
     wide = (high - low > 0.5 * np.maximum(np.abs(low), np.abs(high))) & np.isfinite(orders)

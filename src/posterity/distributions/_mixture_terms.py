@@ -127,7 +127,7 @@ def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
 
 
 def _replace_zero_weights(terms: list[MixtureComponent]) -> list[MixtureComponent]:
-    """Where a weight is zero, let the component be the heaviest one and share its weight.
+    """Replace components of weight zero by the heaviest one, which shares its weight.
 
     The mixture stays the same, and no limit, bracket or bound need ask for weights again.
     """

@@ -1,4 +1,4 @@
-"""What a mixture is made of: its components and their weights, and draws among them."""
+"""The components of a mixture and their weights, and draws among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the upper-triangular root R of a precision R'R says of coefficients, without squaring it."""
+"""Moments of coefficients from the upper-triangular root R of their precision R'R."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PrecisionRoot:
 
     @cached_property
     def rank(self) -> int:
-        """How many directions are known."""
+        """The number of directions that are determined."""
         return int(np.count_nonzero(~self.free))
 
     @cached_property

@@ -22,7 +22,7 @@ POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
 
 
 class AnyMixture(RowDistribution):
-    """Mixtures, one per row, of whatever speaks scipy's language; see :class:`Mixture` for Normals.
+    """Mixtures, one per row, of any distributions with SciPy's methods; see :class:`Mixture`.
 
     Densities and probabilities are the components' own, weighed. Quantiles are solved for by
     bisection; the CRPS is an integral over quantiles, to about 0.2%.
@@ -124,7 +124,7 @@ class AnyMixture(RowDistribution):
     # ---- helpers ----
 
     def _average(self, of: Callable[[Any], Any]) -> FloatArray:
-        """Weighted sum of what each component says; one of weight 0 never counts."""
+        """Return the weighted sum of the components' answers; weights of 0 never count."""
         total = np.zeros(())
         for k, component in enumerate(self.components):
             weight = self.weights[..., k]
@@ -167,7 +167,7 @@ def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
 
 
 def flat_rows(predictive: Any) -> Any:
-    """Whether nothing is known of each row; of what can't say, that something is."""
+    """Return True for rows whose prediction is flat; False of kinds that can't tell."""
     return (
         predictive.is_flat()
         if hasattr(predictive, "is_flat")

@@ -1,4 +1,4 @@
-"""Which of several classes: probabilities of labels, one row each."""
+"""Categorical distributions: probabilities of several classes, one row each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all joint distributions of coefficients answer."""
+"""The methods that all joint distributions of coefficients have."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class JointDistribution:
         raise NotImplementedError
 
     def _describe_rest(self) -> str:
-        """What the repr says after the coefficients."""
+        """Return the end of the repr, after the coefficients."""
         raise NotImplementedError
 
     def _project(self, X: FloatArray, shift: FloatArray) -> RowDistribution:
@@ -204,7 +204,7 @@ class JointDistribution:
         return list(self.names or (f"x{place}" for place in range(self._size())))
 
     def _place(self, name: str) -> int:
-        """Which coefficient has this name."""
+        """Return the place of the coefficient with this name."""
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
             raise ValueError(

@@ -387,7 +387,7 @@ def _root(correlation: FloatArray) -> FloatArray:
 
 
 def _forward(root: FloatArray, z: FloatArray) -> FloatArray:
-    """L^-1 z for each row of z (n, q); where z is infinite, what comes out is not asked for."""
+    """Return L^-1 z for each row of z (n, q); rows with infinite z are undefined."""
     z = np.where(np.isfinite(z), z, 0.0)
     if root.ndim == 2:
         return np.asarray(np.linalg.solve(root, z.T).T)

@@ -1,4 +1,4 @@
-"""Counts whose log rate is not quite known."""
+"""Counts whose log rate is normally distributed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LogNormalCounts(RowDistribution):
         return Normal(self.log_mean, np.sqrt(self.log_variance))
 
     def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
-        """Counts of the same kind, of other log rates."""
+        """Return counts of the same kind with other log rates."""
         raise NotImplementedError
 
     # ---- what families say of themselves ----
@@ -144,6 +144,6 @@ class LogNormalCounts(RowDistribution):
         ).astype(np.float64)
 
     def _with(self, values: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
-        """``values`` against the rows, all flat: their shape, and the operands (k,)."""
+        """Broadcast ``values`` against the rows: return the shape, and the flat operands (k,)."""
         together = np.broadcast_arrays(values, self.log_mean, self.log_variance, self.dispersion)
         return together[0].shape, [operand.reshape(-1) for operand in together]

@@ -1,4 +1,4 @@
-"""What all distributions answer that have one row each: in scipy's words."""
+"""The methods that all distributions of rows have, named as in SciPy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RowDistribution:
         return self._rows(index)
 
     def is_flat(self) -> NDArray[np.bool_]:
-        """Whether nothing is known yet, for every row: of a mixture, by one of its components.
+        """True for each row of which nothing is known; of a mixture, by any component.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Rising functions of what another distribution is about, one per row."""
+"""Distributions of increasing functions of a variable, one per row."""
 
 from __future__ import annotations
 
