@@ -133,7 +133,7 @@ class NamedRows(Generic[Model]):
         return rows
 
     def open_paths(self) -> None:
-        """Open the lean paths, as far as the posterior has them by now."""
+        """Open the compiled paths, as far as the posterior has them by now."""
         posterior, names = self.model._posterior, cast(Any, tuple(self.columns))
         if self.paths.known is not posterior:  # it was replaced by one that has learned more
             self.paths = FastPaths()

@@ -232,7 +232,7 @@ class Averaged(AverageOfModels):
     ) -> Self:
         """Learn one row ``x`` (m,), an array or a mapping of feature names to numbers.
 
-        Not a lean path: a batch costs hardly more.
+        Not a compiled path: a batch costs hardly more.
 
         Examples
         --------

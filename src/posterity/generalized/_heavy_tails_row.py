@@ -1,7 +1,7 @@
 """Single rows under heavy tails, in plain numbers: what learning them in an array gives.
 
-A row is predicted, weighed and learned by a lean path of the factor. Rows after which the start is
-fitted, or the prior chosen, anew are left to the general way.
+A compiled path of the factor predicts, weighs and learns a row. Rows after which the start is
+fitted again, or the prior chosen again, are left to the general code.
 """
 
 from __future__ import annotations

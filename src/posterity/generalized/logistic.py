@@ -227,7 +227,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     ) -> Self:
         """Learn one row ``x``, a 1-D array or a mapping of feature names to numbers; ``y`` a label.
 
-        The lean path, a microsecond or two a call, where there are two classes, nothing is
+        The compiled path, a microsecond or two a call, where there are two classes, nothing is
         forgotten, and no basis or time is given.
 
         Examples

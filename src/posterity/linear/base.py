@@ -299,8 +299,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
         with lock_of(self):
-            self.__dict__[name] = lean = getattr(self._open_row_path(), method)
-        return lean
+            self.__dict__[name] = bound = getattr(self._open_row_path(), method)
+        return bound
 
     @property
     def _path(self) -> RowPath:

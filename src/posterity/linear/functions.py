@@ -72,7 +72,7 @@ def _dense(values: Any) -> Array:
 
 
 class BasisPath:
-    """The lean path of rows of features, by that of the functions of them that are learned."""
+    """The compiled path of rows of features, by that of the functions of them that are learned."""
 
     def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
         self._reader, self._path = reader, path

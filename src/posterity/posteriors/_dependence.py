@@ -1,4 +1,4 @@
-"""How several targets depend on each other: correlations before each row, and their evidence."""
+"""Dependence of several targets: their one-step-ahead correlations and the log evidence thereof."""
 
 from __future__ import annotations
 

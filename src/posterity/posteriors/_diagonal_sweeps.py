@@ -36,7 +36,7 @@ NEWTON_STEPS, LONGEST_STEP = 4, 1.0
 
 
 class Messages(NamedTuple):
-    """What rows tell of weights, precision and shift: by each entry of rows, or in all (P,)."""
+    """Sums of rows' weights, precisions and shifts, by stored entry of the rows or (P,) in all."""
 
     precision: Array
     shift: Array
@@ -104,7 +104,7 @@ class ColumnPriors:
         return one
 
     def compute_information(self, total: Messages) -> Array:
-        """(c,) what messages tell of the log of each learned column's precision."""
+        """(c,) Fisher information of the messages on the log of each learned column's precision."""
         return self._differentiate(total, 1.0)[1]
 
     def _differentiate(self, total: Messages, noise_precision: float) -> tuple[Array, Array]:
@@ -115,7 +115,7 @@ class ColumnPriors:
 def make_blocks(
     rows: Any, y: Array, weights: Array | None, *, intercept: bool
 ) -> tuple[Sequence[Block], NDArray[np.intp]]:
-    """Every so many-th of the rows in one block, those without weight in none.
+    """Divide rows of positive weight into ``count`` blocks, each of every ``count``-th row.
 
     The intercept is feature 0 of each row. Features are numbered anew; also returned are those
     that rows have, as they were numbered before.
@@ -148,7 +148,7 @@ def propagate_messages(
     total: Messages,
     compute_noise_precision: Callable[[float], float],
 ) -> tuple[ColumnPriors, Messages, float] | None:
-    """Priors, messages of all rows (P,), and the noise's precision, from what one pass has found.
+    """Return the priors, the messages of all rows (P,), and the noise's precision, after one pass.
 
     The last follows from the sum of squared residuals and penalties of the weights' means.
 
@@ -205,7 +205,7 @@ def _sweep(
 def _find_messages(
     likelihood: Likelihood, block: Block, prior: Array, total: Messages, own: Messages
 ) -> Messages:
-    """Each entry's message, given all other rows."""
+    """Return each entry's message, given all other rows."""
     x, features, row = block.values, block.features, block.rows
     left = (prior + total.precision)[features] - own.precision
     variance = 1.0 / np.maximum(left, 1e-300)
@@ -222,7 +222,7 @@ def _find_messages(
 
 
 def _sum_squares(blocks: Sequence[Block], prior: Array, mean: Array) -> float:
-    """Squared residuals of weights of this mean (P,), and its penalty."""
+    """Return squared residuals of weights of this mean (P,), and its penalty."""
     total = float(prior @ np.square(mean))
     for block in blocks:
         residual = block.y - block.sum_rows(block.values * mean[block.features])

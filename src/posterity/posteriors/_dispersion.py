@@ -1,4 +1,4 @@
-"""What is known of the dispersion of counts, beside their rates.
+"""The posterior of the dispersion of counts, given their rates.
 
 The log likelihood of log dispersion is analytic, so that its values at a few Chebyshev points say
 it everywhere, to rounding, however many rows there were: sums over rows, which need not be kept.
@@ -143,7 +143,7 @@ def _densities(y: Array, eta: Array) -> Array:
 
 
 def _compute_derivatives(y: Array, rate: Array) -> tuple[Array, Array]:
-    """Their slopes in eta, and curvatures with the sign turned."""
+    """Return the slopes of the log likelihoods in eta, and their negative second derivatives."""
     grown = 1.0 + DISPERSIONS * rate
     slope = (y[:, None] - rate) / grown
     return slope, rate * (1.0 + DISPERSIONS * y[:, None]) / np.square(grown)

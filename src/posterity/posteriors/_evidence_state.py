@@ -1,4 +1,4 @@
-"""What a posterior whose prior is learned knows: the data, and where its stream stands."""
+"""State of a posterior whose prior is learned: the data's factor, and the prior chosen last."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EvidenceState:
         self.tally = other.tally
 
     def rows_for_prior(self, turn: Factor | None = None) -> Factor:
-        """What the prior is chosen from: all data, or those of a turn, as if none had faded."""
+        """Return the factor that the prior is chosen from: all data, or ``turn``, unfaded."""
         if turn is not None:
             return turn
         factor = self.data.factor
@@ -63,7 +63,7 @@ class EvidenceState:
         return restore_weight(factor, self.scales.count)
 
     def follow(self, stream: Nodes | None) -> None:
-        """Go on with these nodes; a single one takes the factor that row paths share."""
+        """Make these the stream's nodes; a single one takes the factor that row paths share."""
         if stream is not None and self.shared is not None:
             (node,) = stream.posteriors
             self.shared.copy_from(node.factor)

@@ -1,4 +1,4 @@
-"""What groups are believed to share, and what is read of it."""
+"""The prior that groups share, and the values computed from it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class GroupBelief:
 
     @property
     def is_given(self) -> bool:
-        """Whether nothing is learned."""
+        """True if the prior is given and nothing of it is learned."""
         return self.precision is not None and not self.free.any()
 
     @property
     def learns_covariance(self) -> bool:
-        """Whether the covariance over groups is learned, which holds columns that never varied."""
+        """True if the covariance over groups is learned, including columns that never varied."""
         return self.precision is None and not self.unit
 
     def prior(

@@ -54,7 +54,7 @@ class SiteModel(NamedTuple):
 
     @property
     def at_mode(self) -> bool:
-        """Whether sites are those at the mode."""
+        """True if the sites are those at the posterior mode."""
         return self.approximation == "laplace" and not self.likelihood.kinked
 
 
@@ -127,7 +127,7 @@ def _search_near_mode(
     agreed: float,
     close: Convergence,
 ) -> WarmStart | None:
-    """Where the search for prior and mode ends, but for little: by products of the site rows."""
+    """Search for prior and mode near their optimum by products of the site rows; may fail: None."""
     for _ in range(MOST_ROUNDS):
         near = find_near_mode(
             begun.prior,
@@ -189,7 +189,7 @@ def _alternate_prior_and_mode(
 
 
 def _is_open(prior: Factor, sites: Sites, rows: SiteRows) -> bool:
-    """Whether the rows leave the scale of the prior open, as labels do that a line separates.
+    """Return True if the rows do not identify the prior's scale, as with separable labels.
 
     A larger scale then fits better without end, and leaves the rows without information.
     """

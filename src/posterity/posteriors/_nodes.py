@@ -47,7 +47,7 @@ class Nodes:
 
     @property
     def alone(self) -> bool:
-        """Whether there is only one."""
+        """True if there is only one node."""
         return len(self.posteriors) == 1
 
     @property
@@ -98,7 +98,7 @@ class Nodes:
         return predictions[0] if self.alone else mix_predictions(predictions, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
-        """Weighted average of what each says (K, ...)."""
+        """Return the weighted average of ``read`` of each node (K, ...)."""
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -123,7 +123,7 @@ class LazyNodes:
     made: Nodes | None = None
 
     def nodes(self, mean: Array, data: LinearPosterior) -> Nodes:
-        """With the data that they were chosen from."""
+        """Return the nodes, with the data that they were chosen from."""
         if self.made is None:
             self.made = Nodes.of(self.choice, mean, data)
         return self.made
@@ -135,7 +135,7 @@ class LazyNodes:
 
 
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
-    """One distribution a row, matched to the mixture of predictions by weights (K, n or 1)."""
+    """Return one distribution a row: the moment-matched mixture by weights (K, n or 1)."""
     with np.errstate(invalid="ignore"):
         loc, scale = match_moments(
             np.array([one.loc for one in predictions]),
@@ -162,7 +162,7 @@ def concatenate_rows(parts: Sequence[Distribution]) -> Distribution:
 def predict_nodes(
     choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
 ) -> Distribution:
-    """What the chosen priors, each with all of the data, tell of each row before it is learned.
+    """Return one-step-ahead predictions of rows, averaged over the chosen priors with all data.
 
     As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
     """

@@ -49,7 +49,7 @@ class NoiseMemories:
         self.state[...] = other.state
 
     def now(self, noise: LearnedNoise) -> tuple[float, float]:
-        """Degrees of freedom and variance of the noise of the next row."""
+        """Return degrees of freedom and variance of the noise of the next row."""
         nothing, scale = np.zeros(1), np.ones((1, 1))
         df, _, _ = make_member_noises([self.copy()], noise, 0).score(
             nothing, nothing[None], scale, nothing

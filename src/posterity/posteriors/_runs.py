@@ -1,4 +1,4 @@
-"""Runs: what has been learned since each row at which the last change may have been.
+"""Runs: posteriors from each row on at which the last change may have been.
 
 A run that began at row s is the hypothesis that the last change lies right before row s. Between
 two rows a change comes with a probability, the hazard; after it a new run starts (Adams and MacKay
@@ -72,7 +72,7 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
 
 
 def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
-    """Which runs stay: (k,) flags, or None for all, as while few are negligible.
+    """Select the runs to keep: (k,) flags, or None for all, as while few are negligible.
 
     The newest, which has had no chance yet, stays.
     """
@@ -123,7 +123,7 @@ class Start:
     variance: float = 0.0
 
     def is_close(self, count: float, variance: float) -> bool:
-        """Whether these are still about the same."""
+        """Return True if count and variance are still about the same."""
         return (
             count <= (1.0 + STALE) * self.count
             and abs(variance - self.variance) <= STALE * self.variance
@@ -132,7 +132,7 @@ class Start:
 
 @dataclass(frozen=True)
 class RunPrior:
-    """How new runs start: from the prior, completed where it is improper.
+    """The prior that new runs start from, completed where it is improper.
 
     A new run must not win because an improper prior's density is 1 everywhere. So where the prior
     says nothing (flat directions, noise of unknown size) it starts with a little of what all rows
@@ -158,7 +158,7 @@ class RunPrior:
 
     @cached_property
     def has_proper_noise(self) -> bool:
-        """Whether the noise's prior suffices."""
+        """True if the prior of the noise is proper."""
         return noise_is_proper(self.noise)
 
     def after(self, data: Array, count: float, variance: float) -> Start | None:
@@ -202,7 +202,7 @@ class Runs:
 
     @classmethod
     def before_data(cls, prior: Factor, capacity: int) -> Self:
-        """One run, which began with the stream and knows the prior."""
+        """Return one run, which began with the stream at the prior."""
         bank = FactorBank(prior.n_coefficients, capacity + 1)
         bank.push(Factor(prior.n_coefficients).triangle)
         bank.push(prior.triangle)
@@ -276,7 +276,7 @@ class Runs:
     def in_kernel(
         self, history: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> RunsKernel:
-        """What learns rows; arguments as of :meth:`learn_rows`."""
+        """Return the compiled learner of rows; arguments as of :meth:`learn_rows`."""
         X, y, weights, hazards = rows
         ways = beginning.intercept, beginning.noise.parameters
         several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
@@ -292,7 +292,7 @@ class Runs:
         return _append_changes(known, numbers, begun, earlier)
 
     def begin(self, start: Start, hazard: float) -> None:
-        """With probability ``hazard`` the next row begins a new run."""
+        """Begin a new run at the next row, with probability ``hazard``."""
         k = self.size
         earlier = self.last_change()
         self.bank.push(start.triangle)

@@ -1,4 +1,4 @@
-"""The lean path of runs: a row a call, learned in all of them, in place."""
+"""The compiled path of runs: a row a call, learned in all of them, in place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunsPath:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the features, if they have any."""
+        """The names of the features, if they have any."""
         return self.reader.names
 
     def values(self, x: ArrayLike | Mapping[str, float]) -> Array:

@@ -33,7 +33,7 @@ def propagate_expectations(
     intercept: bool,
     settled: float = SETTLED,
 ) -> Fitted:
-    """Expectation propagation (Minka 2001), all sites of a sweep at once, from the ``first``.
+    """Run expectation propagation (Minka 2001), all sites of a sweep at once, from ``first``.
 
     A site's cavity is what all others say: in one dimension, precision 1 / v - tau. Where a sweep
     takes it further away than the last, the step is damped; not always do the sites settle.
@@ -90,7 +90,7 @@ def compute_cavity(
 
 
 def compute_change(mean: Array, variance: Array, moved: Array, spread: Array) -> float:
-    """Largest move of a mean, in standard deviations, or change of a log variance."""
+    """Return the largest move of a mean, in standard deviations, or change of a log variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(moved - mean) / np.sqrt(spread)
         grown = np.abs(np.log(spread / variance))

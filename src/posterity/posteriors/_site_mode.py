@@ -63,7 +63,7 @@ class Fitted:
 
 
 def choose_stride(n_rows: int, n_coefficients: int) -> int:
-    """Every so many-th row finds the neighbourhood at little cost; 1 where all are needed."""
+    """Return n where every n-th row finds the neighbourhood cheaply; 1 where all are needed."""
     fewest = max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
     return next((share for share in SHARES if n_rows // share >= fewest), 1)
 
@@ -76,7 +76,7 @@ def mode(
     intercept: bool,
     curvature: Curvature | None = None,
 ) -> Fitted:
-    """Newton's method (iteratively reweighted least squares) with a line search.
+    """Find the mode by Newton's method (iteratively reweighted least squares) and a line search.
 
     Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
     least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
@@ -209,7 +209,7 @@ class _Problem:
 
     @property
     def constant(self) -> float:
-        """What depends on the targets alone."""
+        """The part of the log likelihood that depends on the targets alone."""
         rows, nothing = self.rows, np.zeros(len(self.rows))
         if self.known is None or isinstance(self.likelihood, Bernoulli):
             return 0.0
@@ -217,7 +217,7 @@ class _Problem:
         return whole - self.fit(nothing)
 
     def first(self) -> Array:
-        """Least squares on the targets' own eta, where the likelihood names them."""
+        """Return the starting eta: least squares on the targets' own, where there is such."""
         start = getattr(self.likelihood, "start", None)
         nothing = self.before.coefficients()[:, 0]
         if start is None:
@@ -228,7 +228,7 @@ class _Problem:
         return w if math.isfinite(self.value(w, self.eta(w))) else nothing
 
     def compute_newton_target(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
-        """Where Newton's step leads, and the squared decrement, which was ``last`` before.
+        """Return the end of Newton's step, and its squared decrement; ``last`` is the one before.
 
         Near the mode the curvature that was found last is near enough.
         """
@@ -263,7 +263,7 @@ class _Problem:
         return there, float(np.sum(np.square(factor.root @ (there - w))))
 
     def products(self, w: Array, eta: Array, close: float) -> tuple[Products, float]:
-        """Of the site rows at ``eta``, with a curvature as ``close``; and their weight."""
+        """Return the site rows' products at ``eta``, with a curvature as ``close``, and weight."""
         rows = self.rows
         precision, target = self.compute_working_row(eta)
         known = self.curvature

@@ -1,4 +1,4 @@
-"""Unlearning: each row's site, as it is part of what is known now, is taken out.
+"""Unlearning rows: each row's site, as part of the present posterior, is taken out.
 
 A site is not kept, but what is known holds it: the Gaussian of the row's eta is cavity times site,
 and the site is the one that the likelihood has in that cavity (the fixed point of expectation
@@ -71,7 +71,7 @@ def remove_sites(
     *,
     together: bool,
 ) -> tuple[Factor, Array, Array]:
-    """What is left of the rows' factor ``data``, the sites' precisions, and logs of constants.
+    """Return the factor ``data`` without the rows, their sites' precisions and log constants.
 
     ``node`` is what is known with a prior. Rows that were fitted ``together`` have sites that
     agree, which are all found at once; others leave one after another, the last one first.

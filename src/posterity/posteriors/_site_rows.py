@@ -1,4 +1,4 @@
-"""Learning row after row: each row's site is found from what was believed of its eta before it."""
+"""Learning row after row: each row's site is found from the prediction of its eta."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def learn_each_row(
 
 
 def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
-    """One after another."""
+    """Concatenate sites that were learned one after another."""
     if len(parts) == 1:
         return parts[0]
     nothing = np.empty(0)

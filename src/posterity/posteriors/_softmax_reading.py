@@ -33,7 +33,7 @@ from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
 
 BLOCK_NUMBERS = 4_000_000
-# Rows after which the lean path asks anew.
+# Rows after which the compiled path asks anew.
 UNTIL_LATER = 1_000
 
 Approximation = Literal["auto", "laplace", "moments"]
@@ -182,7 +182,7 @@ class SoftmaxReading:
         return 0 if self.recent is None else self.recent.before_due
 
     def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
-        """The lean path: it learns rows, in place, and predicts, in microseconds."""
+        """The compiled path: it learns rows, in place, and predicts, in microseconds."""
         r = self.n_classes - 1
         return softmax_path(
             self.contrasts.parts[0].factor,

@@ -50,7 +50,7 @@ class Columns(NamedTuple):
     def step(
         self, precisions: Array, mean: Array, variance: Array, noise: float
     ) -> tuple[Array, Array]:
-        """Gradient of the log evidence by the log precisions (c,), and Fisher's information.
+        """Return the log evidence's gradient by log precisions (c,), and Fisher's information.
 
         Of weights of this posterior mean and variance (p,), the latter in units of the noise's.
         """
@@ -128,10 +128,10 @@ def _iterate(
 
 
 class Damping:
-    """Short steps: slow and sure."""
+    """Fixed-point iteration with damped steps: slow and sure."""
 
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
-        """Where to go from a point and its step."""
+        """Return the next point, given a point and its step."""
         return at + DAMPED * step
 
 
@@ -156,7 +156,7 @@ class Acceleration:
         self._steps: list[Array] = []
 
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
-        """Where to go from a point and its step; distances are measured in ``metric``."""
+        """Return the next point, given a point and its step; ``metric`` measures distances."""
         length = float(np.linalg.norm(metric * step))
         if length > GROWN * self._length:
             self._points, self._steps = [], []

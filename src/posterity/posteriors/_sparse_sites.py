@@ -1,4 +1,4 @@
-"""What rows with few active features say: sums of products, or a Gaussian site for each row."""
+"""Sufficient statistics of rows with few active features: sums of products, or sites of rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProductSums:
     pattern: SparsityPattern
 
     def start(self, prior: Array) -> Array:
-        """No sites: each row is Gaussian."""
+        """Return no sites: each row is Gaussian."""
         return np.zeros(0)
 
     def sweep(self, prior: Array, sites: Array) -> Sweep:

@@ -1,4 +1,4 @@
-"""What a sparse posterior says, once its prior and its sites are found."""
+"""Mean, variances and evidence of a sparse posterior, once its prior and its sites are found."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Pattern = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Link:
-    """Targets ``own`` that the same rows brought, ``before`` them those with more rows.
+    """Targets ``own`` that the same rows have, and ``before`` them those with more rows.
 
     ``posterior`` is of [before, own] in the rows of ``own``, ``slopes`` (k, b) are of own targets
     on those before, and ``products`` (k + b, k + b) are Psi per degree of freedom.
@@ -56,7 +56,7 @@ class Chain:
 def concatenate_joint_predictions(
     predictions: Sequence[JointPrediction], names: tuple[str, ...] | None
 ) -> JointPrediction:
-    """Predictions of some rows after another as one."""
+    """Concatenate joint predictions of consecutive rows."""
     targets = range(predictions[0].shape[1])
     marginals = side_by_side(
         [rows_of([one.marginals[:, target] for one in predictions]) for target in targets]

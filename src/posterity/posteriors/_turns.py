@@ -1,4 +1,4 @@
-"""When the prior of a stream is chosen anew: at certain numbers of rows, whoever learned them.
+"""The schedule by which a stream's prior is chosen anew: at certain numbers of rows.
 
 The schedule is the same for every model of so many coefficients: a turn after the first row, then
 each time a third more rows have come, from 8 rows a coefficient on each time a half more. A feature
@@ -67,7 +67,7 @@ def find_constant_features(
 
 
 def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
-    """(n, k) where the features ``X`` (n, k) are not what they have been."""
+    """(n, k) True where the features ``X`` (n, k) differ from the constants they were."""
     with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
         return np.abs(X - constants) > SAME * np.abs(constants)
 
@@ -90,7 +90,7 @@ def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFe
 
 
 def count_rows_until(n: int, weights: Array | None, count: int) -> int:
-    """How many of ``n`` rows there are until so many of them weigh something; n, if too few do."""
+    """Count the first rows, of ``n``, in which ``count`` weigh something; n if fewer do."""
     if weights is None:
         return min(count, n)
     counted = np.cumsum(weights > 0.0)

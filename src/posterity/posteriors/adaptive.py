@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AdaptivePosterior(AveragedPosterior):
-    """As :class:`AveragedPosterior`, where each member's noise has memories of its own.
+    """Model average as :class:`AveragedPosterior`; each member's noise has memories of its own.
 
     A posterior that forgets coefficients at some rate would forget its noise at the same: after a
     jump the long memories' noise is too large for long, and the short ones' rests on a few rows.
@@ -94,7 +94,7 @@ class AdaptivePosterior(AveragedPosterior):
 
 
 def _rescale_to_noise(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:
-    """What was predicted in units of a noise of this variance, as far as that is known."""
+    """Rescale predictions in units of the noise by its variance, as far as that is known."""
     with np.errstate(invalid="ignore"):
         scale = unit.scale * np.sqrt(variance)
     scale[np.isnan(scale)] = np.inf  # without noise so far, an unknown direction is still unknown

@@ -108,7 +108,7 @@ class AveragedPosterior(MixedPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether all members only fade towards their priors."""
+        """True if all members do no more than fade towards their priors."""
         return all(run.fades_to_prior for run in self.runs)
 
     @property
@@ -117,7 +117,7 @@ class AveragedPosterior(MixedPosterior):
         return self.has_fast_learn_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What learns and predicts single rows, or only reads them."""
+        """Return the compiled path that learns and predicts single rows, or only reads them."""
         if not self.has_fast_learn_one:
             return super().row_path(names)
         path = MembersPath(
@@ -134,7 +134,7 @@ class AveragedPosterior(MixedPosterior):
         return cast(RowPath, path)
 
     def _fast_path_noises(self) -> tuple[MemberNoises | None, float]:
-        """What follows the members' noises, or the precision that is known."""
+        """Return the tracker of the members' noises, and the noise precision if it is given."""
         return None, self.noise.parameters[0]
 
     def _learn_members(self, X: Array, *others: Any) -> tuple[list[Any], Array, Ranks]:
@@ -175,7 +175,7 @@ class AveragedPosterior(MixedPosterior):
         )
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
+        """Return True if both started from the same prior and forget alike."""
         return type(self) is type(other) and self.first.has_same_prior(other.first)
 
     def _average(
@@ -231,7 +231,7 @@ class AveragedPosterior(MixedPosterior):
 
     @property
     def n_held(self) -> float:
-        """What is left of the rows in the longest memory."""
+        """The weight of rows that is left in the longest memory."""
         return max(run.n_effective for run in self.runs)
 
     @property

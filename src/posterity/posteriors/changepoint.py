@@ -31,7 +31,7 @@ MERGE_REFUSED = (
 
 
 class ChangeStrategy(Protocol):
-    """How often changes come, and how many runs to keep: posterity.forgetting.Changepoint."""
+    """Rate of changes and number of runs to keep: posterity.forgetting.Changepoint."""
 
     @property
     def max_runs(self) -> int:
@@ -58,7 +58,7 @@ class RunProbabilities(Protocol):
 
 
 class RunHistory:
-    """What was believed of the runs before each row of a call; arrays are (n, most runs).
+    """Run probabilities before each row of a call; arrays are (n, most runs).
 
     ``predictions`` additionally holds error, leverage, freed and residual, if asked for.
     """
@@ -119,7 +119,7 @@ class RunHistory:
 
 @dataclass
 class Learned:
-    """State: the runs, and what the last call has shown."""
+    """State: the runs, and the change probabilities of the last call's rows."""
 
     runs: Runs
     change_probability: Array
@@ -211,7 +211,7 @@ class ChangepointPosterior(LinearPosterior):
         raise ValueError(MERGE_REFUSED)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
+        """Return True if both started from the same prior and forget alike."""
         return super().has_same_prior(other) and other.strategy == self.strategy
 
     def _learn(
@@ -317,7 +317,7 @@ class ChangepointPosterior(LinearPosterior):
 
     @property
     def noise_precision(self) -> float:
-        """Known, or the mean of what was learned."""
+        """The noise precision: as given, or the posterior mean."""
         weights, bank, residual_df = self._ahead()
         precisions = [
             self.noise.precision(float(count), float(residual))

@@ -57,7 +57,7 @@ class SparseRows:
 
     @property
     def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
-        """As the kernel takes them."""
+        """The arrays, as the kernel takes them."""
         return self.starts, self.features, self.columns, self.values
 
 
@@ -99,7 +99,7 @@ class DiagonalPosterior:
         noise: tuple[float, float] | None = None,
         forgets: bool = False,
     ) -> Self:
-        """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
+        """Return the prior; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
         learns = precision is None
         scales = SCALES if likelihood.is_noise else WIDE_SCALES
         start = scales**-2.0 if precision is None else np.full(MEMBERS, precision)
@@ -199,7 +199,7 @@ class DiagonalPosterior:
         return self.shape / max(self.noise[1] + 0.5 * square, 1e-300)
 
     def _get_column_priors(self, active: NDArray[np.intp]) -> ColumnPriors:
-        """Those of the hypotheses, averaged in logarithms."""
+        """Return the priors of the columns: those of the hypotheses, averaged in logarithms."""
         logs = np.log(np.maximum(self.precision[:, : self.members], np.finfo(float).tiny))
         numbers = np.arange(len(self.precision))
         learned = np.flatnonzero((numbers > 0) & (self.squares[:, 1] > 0.0) & self.learns)
@@ -207,7 +207,7 @@ class DiagonalPosterior:
         return ColumnPriors(columns, np.exp(logs @ self.weights))
 
     def _get_messages(self, active: NDArray[np.intp]) -> Messages:
-        """What rows tell, under the most probable hypothesis."""
+        """Return the messages of rows under the most probable hypothesis."""
         best = int(np.argmax(self.scores[: self.members]))
         beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[active, :, best]
         return Messages(beliefs[:, 0], beliefs[:, 1])
@@ -241,7 +241,7 @@ class DiagonalPosterior:
         self.n_effective += other.n_effective
 
     def _compute_disagreement(self, features: Numbers, mine: Array, theirs: Array) -> Array:
-        """(members,) half the sum of squares by which the weights of two models are apart.
+        """(members,) half the sum of squares by which the weights of two models differ.
 
         Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses
         when the data are together, (a b (m - n)^2 - p (a m^2 + b n^2)) / (a + b - p).
@@ -306,14 +306,14 @@ class DiagonalPosterior:
         return match_moments(mean, variance, self.weights)
 
     def discounted_beliefs(self) -> Array:
-        """(P, 8) what rows tell, with all that was forgotten up to now."""
+        """(P, 8) statistics of the rows, discounted up to now."""
         beliefs = self.beliefs.reshape(-1, BELIEF)
         if self.clocks is None:
             return beliefs
         return beliefs * np.exp(self.faded - self.clocks)[:, None]
 
     def has_same_prior(self, other: DiagonalPosterior) -> bool:
-        """Whether both started from the same belief."""
+        """Return True if both started from the same prior."""
         names = ("likelihood", "learns", "intercept", "members", "noise")
         return (
             all(getattr(self, name) == getattr(other, name) for name in names)
@@ -336,7 +336,7 @@ class DiagonalPosterior:
 
     @property
     def _begins_wide(self) -> bool:
-        """Whether scales began as those of labels and counts do; in older files they did not."""
+        """True if scales began as those of labels and counts do; in older files they did not."""
         return self.learns and np.array_equal(self.start, WIDE_SCALES**-2.0)
 
     @property
@@ -354,7 +354,7 @@ class DiagonalPosterior:
         )
 
     def _compute_mean_squares(self) -> Array:
-        """(columns,) what learned precisions are relative to."""
+        """(columns,) mean squares that learned precisions are relative to."""
         sums, counts = self.squares.T
         relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)

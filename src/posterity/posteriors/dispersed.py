@@ -150,7 +150,7 @@ class DispersedPosterior(LinearPosterior):
         self.spread.copy_from(mine)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and learn in the same way."""
+        """Return True if both started from the same prior and learn in the same way."""
         return type(self) is type(other) and self.counts.has_same_prior(other.counts)
 
     # ---- reading -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return bool(self.counts.forgets)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
@@ -181,11 +181,11 @@ class DispersedPosterior(LinearPosterior):
         return self.counts.coefficients()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.counts.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.counts.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -204,12 +204,12 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.counts.n_effective
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the evidence of all rows can be computed from the state."""
+        """True if the evidence of all rows can be computed from the state."""
         return self.counts.has_evidence
 
     @property

@@ -62,7 +62,7 @@ class Ensemble:
 
     @classmethod
     def of(cls, log_prior: Array, persistence: float) -> Ensemble:
-        """Hypotheses that have predicted nothing yet."""
+        """Return an ensemble whose hypotheses have predicted nothing yet."""
         return cls(log_prior, persistence, False, np.zeros(len(log_prior)))
 
     @property

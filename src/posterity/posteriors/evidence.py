@@ -65,7 +65,7 @@ class EvidencePosterior(LinearPosterior):
         intercept: bool,
         shapes: Array | None = None,
     ) -> Self:
-        """Nothing seen yet. ``belief`` gives the mean; ``shapes`` (L, m) are as in Strategy."""
+        """Return a posterior before data. ``belief`` has the mean; ``shapes`` (L, m): Strategy."""
         check_model_memory(n_features, TRIANGLES)
         flat = GaussianPrior(0.0, 0.0)
         data = LinearPosterior.before_data(flat, noise, n_features, intercept=intercept)
@@ -119,7 +119,7 @@ class EvidencePosterior(LinearPosterior):
         return twin
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """One of another noise that has seen nothing and forgets nothing, with many nodes."""
+        """Return a posterior before data with another noise, many nodes and no forgetting."""
         strategy = use_many_nodes(self.strategy)
         parts = strategy, self.belief, noise, len(self.mean)
         return self.learned(*parts, intercept=self.intercept, shapes=self.shapes)
@@ -133,7 +133,7 @@ class EvidencePosterior(LinearPosterior):
         return replace(self.copy(), strategy=use_single_node(self.strategy))
 
     def member(self, *, weak: bool) -> LinearPosterior:
-        """One node that predicts in units of the noise; under a weak prior, or the one it learns.
+        """Return one node in units of the noise, under a weak prior or the one it learns.
 
         Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
         """
@@ -152,7 +152,7 @@ class EvidencePosterior(LinearPosterior):
         return self._copy_with(prior=state.data.prior, factor=state.data.factor, state=state)
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
-        """What is known of one of the targets, or of some, as if they had come alone."""
+        """Return the posterior of one target, or of some, as if they had come alone."""
         state = self.state
         scales = None if state.scales is None else state.scales.copy()
         turn = None if state.turn is None else of_target(state.turn, target)
@@ -165,14 +165,14 @@ class EvidencePosterior(LinearPosterior):
         return self._copy_with(strategy=self.stream.fix_prior_choice(ahead=stream))
 
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
-        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        """Return the end of the stretch after which all targets choose their prior together."""
         return self.stream.find_stretch_end(first, n, weights)
 
     # ---- learning ------------------------------------------------------------------------------
 
     @property
     def stream(self) -> NodesStream:
-        """What learns row by row, of one target or of several."""
+        """The learner of rows in order, of one target or of several."""
         kind = NodesStream if self.state.data.factor.n_targets == 1 else TargetsStream
         return kind(self._chooser, self.state, self.alone, self.rests)
 
@@ -182,26 +182,26 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.state.data.forgets
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the data still tell the evidence of all rows."""
+        """True if the evidence of all rows can be computed from the data's factor."""
         return self.state.data.has_evidence
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether the data do, and the nodes that learn the same rows."""
+        """True if compiled code learns single rows, in the data's factor and in the nodes."""
         return self.stream.has_fast_learn_one
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """Whether nodes that learn each row are there to be read."""
+        """True if compiled code can predict: there are nodes that learn each row."""
         return self.stream.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
+        """Return the compiled path of the data's factor and the stream's nodes."""
         if not self.rests:
             return self.stream.row_path(names)
         if self.forgets:
@@ -212,11 +212,11 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
-        """Whether its nodes do."""
+        """True if its nodes fade to their priors."""
         return self.state.data.fades_to_prior and not self.alone
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row: the node that predicts, and the data."""
+        """Return what an average updates row by row: the predicting node, and the data's factor."""
         return self.stream.as_member()
 
     def central(self) -> LinearPosterior:
@@ -244,7 +244,7 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def reads_columns(self) -> bool:
-        """Whether the data do, and learn them at once."""
+        """True if rows may be columns that lie apart, and are learned at once."""
         return not self.rests and self.state.data.reads_columns
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -283,18 +283,18 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_scales(self) -> bool:  # type: ignore[override]
-        """Whether the units of features are learned from rows, and not read from the factor."""
+        """True if the units of features are learned from rows, and not read from the factor."""
         return self.state.scales is not None
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
     ) -> list[Any]:
-        """In stretches between which the prior is chosen anew: one node learns, data go along."""
+        """Learn sites in stretches between which the prior is chosen anew; one node finds them."""
         return self.stream.learn_sites(learn, rows)
 
     @property
     def has_fast_site_predictions(self) -> bool:
-        """Whether the stream's node does."""
+        """True if compiled code predicts sites, by the stream's node."""
         return not self.forgets or self.of_rows.only_discounts
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
@@ -311,7 +311,7 @@ class EvidencePosterior(LinearPosterior):
         return mean, scale * scale
 
     def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
-        """(n,) whether the rows learned so far leave x.w open."""
+        """(n,) True where the rows learned so far do not determine x.w."""
         return np.any([node.leaves_undetermined(X) for node in self.nodes.posteriors], axis=0)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -323,7 +323,7 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def one_triangle(self) -> LinearPosterior | None:
-        """Under a flat prior, which few rows move to; None where the prior must be learned."""
+        """The triangle under a flat prior, if few rows move to that; None if it must be learned."""
         flat = isinstance(self.strategy, Integrated) and self.shapes is None
         return self.state.data.copy() if flat else None
 
@@ -337,13 +337,13 @@ class EvidencePosterior(LinearPosterior):
         return self.state.data.without_prior()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait: they are held by a precision that nothing else has."""
+        """(m,) True where a feature has not varied yet: a precision of its own holds it."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
         return np.asarray(self.prior_precision >= HELD * PINNED * sums)
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
 
         As other features like them do: the variance is averaged over the nodes.
         """
@@ -357,7 +357,7 @@ class EvidencePosterior(LinearPosterior):
         return moves.effects(units, (len(X), len(self.mean)))
 
     def keep(self, rows: Factor, n_gone: int) -> None:
-        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         self.state.data.keep(rows, n_gone)
         self.state.clock[0] -= n_gone
         self.stream.begin_anew()
@@ -371,7 +371,7 @@ class EvidencePosterior(LinearPosterior):
         self.stream.begin_anew()
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both learn their priors in the same way, so that they can be merged."""
+        """Return True if both learn their priors in the same way, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
@@ -436,12 +436,12 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.state.data.n_effective
 
     @property
     def noise_precision(self) -> float:
-        """Known, or the mean of what was learned."""
+        """The noise precision: as given, or the posterior mean."""
         return float(self.nodes.average([node.noise_precision for node in self.nodes.posteriors]))
 
     @property

@@ -45,7 +45,7 @@ class Fading(Protocol):
         """A path that learns single rows so, one unit of time apart."""
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left of sums over the rows, as those of the noise, after each time."""
+        """(n,) share left of sums over the rows, as those of the noise, after each time."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether the strategy has a path; of several targets, where a discount is all it does."""
+        """True if compiled code learns single rows; of several targets, only under a discount."""
         return self.only_discounts or (
             self.strategy.has_fast_learn_one and self.factor.n_targets == 1
         )
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, which learns rows where the strategy has one that does."""
+        """The compiled path, which learns rows where the strategy has one that does."""
         if not self.has_fast_learn_one:
             return super().row_path(names)
         path = self.strategy.row_path(self.factor, self.prior, self.intercept, names)
@@ -108,11 +108,11 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
-        """Whether a discount is all that happens before a row, and the prior is spared."""
+        """True if a discount, which spares the prior, is all that happens before a row."""
         return self.only_discounts and self.keeps_prior
 
     def as_member(self) -> FadingMember:
-        """The member of a lean average."""
+        """The member of a compiled average."""
         return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property
@@ -122,7 +122,7 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is left of the data tells their evidence."""
+        """True if the evidence of all rows can be computed from what is left of the data."""
         return self.strategy.has_evidence
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -152,7 +152,7 @@ class FadingPosterior(LinearPosterior):
         return predictive
 
     def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
-        """What rows of these weights add to the log evidence."""
+        """Return the log evidence that rows of these weights add."""
         with np.errstate(all="ignore"):
             return sum(
                 float(
@@ -189,18 +189,18 @@ class FadingPosterior(LinearPosterior):
             self.factor.set_triangle(self.factor.triangle, count, seen)
 
     def discounts(self, elapsed: Array) -> Array | None:
-        """What is left of all that was known after each time (n,); None if no number tells."""
+        """Return the share of all information left after each time (n,); None if it varies."""
         if not self.only_discounts:
             return None
         return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """What is left of sums over the rows after each time (n,)."""
+        """Return the share left after each time (n,) of sums over the rows."""
         return self.strategy.discounts_of_sums(elapsed)
 
     @property
     def keeps_prior(self) -> bool:
-        """Whether its prior is still in its factor, as it was."""
+        """True if the factor still contains the prior, as it was."""
         return self.strategy.keeps_prior
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -220,7 +220,7 @@ class FadingPosterior(LinearPosterior):
         super().merge(other)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
+        """Return True if both started from the same prior and forget alike."""
         return super().has_same_prior(other) and other.strategy == self.strategy
 
     @property
@@ -229,11 +229,11 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def only_discounts(self) -> bool:
-        """Whether the strategy does no more."""
+        """True if the strategy does no more than discount."""
         return self.strategy.only_discounts
 
     def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
-        """Discounts before each row, and the prior where it does not fade with the rows."""
+        """Return the discounts before each row, and the prior where that does not fade."""
         elapsed = rows.elapsed.copy()
         if self.factor.seen == 0.0:  # before the first row there is nothing to forget
             elapsed[: rows.first + 1] = 0.0

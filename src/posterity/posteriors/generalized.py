@@ -37,7 +37,7 @@ Approximation = Literal["laplace", "moments", "either"]
 
 @dataclass
 class SiteStatistics:
-    """What the site rows themselves do not tell.
+    """Statistics of the rows learned that their sites do not contain.
 
     ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
@@ -239,7 +239,7 @@ class GeneralizedPosterior(LinearPosterior):
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
     ) -> None:
-        """Unlearn rows: the sites that they have in what is known now are taken out.
+        """Unlearn rows: remove the sites that they have in the present posterior.
 
         Exact for the row that was learned last, and but for what the others' sites would become
         for rows of a fit. Raises ``ValueError`` when they can't have been learned.
@@ -304,7 +304,7 @@ class GeneralizedPosterior(LinearPosterior):
         self.copy_from(trial)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and learn in the same way."""
+        """Return True if both started from the same prior and learn in the same way."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
@@ -313,15 +313,15 @@ class GeneralizedPosterior(LinearPosterior):
         )
 
     def keep(self, rows: Factor, n_gone: int) -> None:
-        """Know what is left of the site rows, without the prior, once so many were unlearned."""
+        """Keep only this factor of the site rows, without the prior, once rows were unlearned."""
         self.inner.keep(rows, n_gone)
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.inner.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.inner.unseen_effects(X)
 
     def without_prior(self) -> LinearPosterior:
@@ -332,7 +332,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
+        """True if compiled code knows the likelihood, and one factor learns the site rows."""
         fades = self.inner.of_rows.only_discounts
         if self.keeps_first_rows and self.statistics.start is None:
             return False
@@ -340,13 +340,13 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
+        """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.statistics.together == self.statistics.seen
         code = self.likelihood.kernel_code is not None and self.inner.has_fast_site_predictions
         return code and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
+        """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
         code, inner = self.likelihood.kernel_code, self.inner
         if code is None or not inner.has_fast_site_predictions:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
@@ -396,17 +396,17 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.statistics.effective
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """Posteriors of eta, and their weights: together they are this."""
+        """Posteriors of eta with different priors, and their weights: this one is their mixture."""
         return self.inner.parts
 
     @property
     def learns_prior(self) -> bool:  # type: ignore[override]
-        """Whether the prior is chosen by the rows."""
+        """True if the prior is chosen by the rows."""
         return self.inner.learns_prior
 
     @property
@@ -416,12 +416,12 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.inner.of_rows.forgets
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the site rows tell the evidence of all rows."""
+        """True if the evidence of all rows can be computed from the site rows."""
         return not self.forgets
 
     @property
@@ -436,7 +436,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def keeps_first_rows(self) -> bool:
-        """Whether rows that come one after another are kept, to be fitted together again."""
+        """True if rows that come one after another are kept, to be fitted together again."""
         statistics, proper = self.statistics, self.n_flat <= int(self.intercept)
         begun = statistics.seen == 0.0 or statistics.start is not None
         small = self.n_coefficients <= MOST_COEFFICIENTS
@@ -522,7 +522,7 @@ class GeneralizedPosterior(LinearPosterior):
         return learned
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
-        """Enter rows into the account, once ``inner`` has learned their sites."""
+        """Add rows to the statistics, once ``inner`` has learned their sites."""
         statistics, inner = self.statistics, self.inner
         statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         statistics.seen += float(np.sum(rows.weights))
@@ -544,11 +544,11 @@ class GeneralizedPosterior(LinearPosterior):
         return self.likelihood.predictive(mean, variance)
 
     def _choose_approximation(self, together: bool) -> Approximation:
-        """How the sites of the rows were found; rows fitted together may have gone another way."""
+        """Return how the sites of the rows were found; rows fitted together may be at the mode."""
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
-        """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
+        """Give the first row's eta the prior Normal(0, 10^2) in undetermined directions."""
         vague = np.full(1, 0.01)
         open_ = np.flatnonzero(self.inner.leaves_undetermined(rows.X) & (rows.weights > 0.0))
         while len(open_):
@@ -572,7 +572,7 @@ class GeneralizedPosterior(LinearPosterior):
 
 @predict_and_score_rows.register
 def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
-    """Sites are found by the densities, the weights in them."""
+    """Return predictions and log densities, by which the members are weighted."""
     learned = member.learn_in_order(*rows)
     return member.predict_from_moments(learned.mean, learned.variance), clip_log_densities(
         learned.sites.log_normalizer
@@ -581,5 +581,5 @@ def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, A
 
 @rank_next_row.register
 def _rank_ahead(member: GeneralizedPosterior) -> int:
-    """What is not known of eta is vague: every prediction has a spread."""
+    """Return the rank of every prediction: each has a spread, however little is known of eta."""
     return VARIES

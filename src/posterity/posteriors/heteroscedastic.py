@@ -202,7 +202,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         self.copy_from(trial)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.mean.has_same_prior(other.mean)
@@ -234,11 +234,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         return np.concatenate([[level - statistics.at_level - slopes @ statistics.at], slopes])
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.mean.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.mean.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -257,7 +257,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.mean.n_effective
 
     @property
@@ -267,7 +267,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def noise_precision(self) -> NoReturn:
-        """There is not one for all rows."""
+        """Raises: there is not one noise precision for all rows."""
         raise AttributeError(
             "with noise='linear' each row has a noise precision of its own: use "
             "noise_intercept_ and noise_coef_, which give the log of its variance, or "
@@ -281,7 +281,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def keeps_first_rows(self) -> bool:
-        """Whether rows of a stream are kept, to be fitted together again."""
+        """True if rows of a stream are kept, to be fitted together again."""
         statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
         begins = statistics.clock[0] == 0 or statistics.start is not None
         return self.keeps_start and small and begins and not self.mean.forgets
@@ -289,7 +289,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     # ---- inner ---------------------------------------------------------------------------------
 
     def _count_until_due(self) -> int:
-        """How many rows are learned with the log variance as it is known now."""
+        """Count the rows to be learned before the log variance is updated."""
         statistics = self.statistics
         count = max(int(statistics.clock[1] - statistics.clock[0]), 1)
         if not self.keeps_first_rows:
@@ -317,7 +317,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         self.statistics.log_predictive, self.statistics.start = log_predictive, start
 
     def _remove_all(self) -> None:
-        """Know nothing any more."""
+        """Return to the prior."""
         learned = int(self.statistics.clock[0])
         self.mean.keep(Factor(self.mean.n_coefficients), learned)
         self.spread.keep(Factor(self.spread.n_coefficients), learned)
@@ -426,7 +426,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         return spread.log_evidence - before - likelihood + volume
 
     def _correct_errors(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
-        """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
+        """Return squared errors of learned rows, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
         precision = self.mean.noise_precision
         if not np.isfinite(precision) or predictive.is_flat().any():
             return np.ones(len(y)), np.zeros(len(y))
@@ -451,7 +451,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.level += (level - statistics.level) * share
 
     def _remove_rows(self, X: Array, y: Array, weights: Array) -> None:
-        """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
+        """Unlearn some of the rows from the mean, the spread, and the means of features."""
         log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scale_rows(X, log_precision)

@@ -1,4 +1,4 @@
-"""What is known of several targets where rows lack some of them.
+"""The posterior of several targets where rows lack some of them.
 
 Rows that bring the same targets share a triangle, and that is all that is kept. To be read, targets
 are ordered by how many rows brought them, and each *link* of the chain
@@ -169,7 +169,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         self._clear_views()
 
     def has_same_prior(self, other: TargetsPosterior) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+        """Return True if both started from the same prior, so that they can be merged."""
         return isinstance(other, TargetsPosterior) and self.wide.has_same_prior(other.wide)
 
     def _remove_from(self, pattern: Pattern, X: Array, y: Array, weights: Array | None) -> None:
@@ -225,14 +225,14 @@ class MissingTargetsPosterior(TargetsPosterior):
         return False
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """Raise: there is no lean path."""
+        """Raise: there is no compiled path."""
         raise NotImplementedError
 
     # ---- the chain -----------------------------------------------------------------------------
 
     @property
     def links(self) -> list[Link]:
-        """From the targets that most rows brought to those that fewest did."""
+        """The links, from the targets that most rows have to those that fewest have."""
         if self.chain.links is None:
             self.chain.links = self._link_targets()
         return self.chain.links
@@ -260,7 +260,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         return links
 
     def _blocks(self) -> list[tuple[Pattern, Pattern]]:
-        """(before, own) of each link: targets that came with the same rows are in one."""
+        """Return (before, own) of each link: targets that came with the same rows are in one."""
         members: dict[tuple[Pattern, ...], list[int]] = {}
         for target in range(self.n_targets):
             key = tuple(sorted(pattern for pattern in self.patterns if target in pattern))
@@ -361,7 +361,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def each(self) -> list[LinearPosterior]:
-        """Each target by the rows that brought it, to be read."""
+        """Posteriors for reading, of each target by the rows that have it."""
         places = {
             target: (link, len(link.before) + place)
             for link in self.links
@@ -372,7 +372,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) by the chain: each link's evidence, less that of the targets before."""
+        """The log evidence log p(y) by the chain: each link's, less that of the targets before."""
         total = 0.0
         for link in self.links:
             if not link.posterior.n_observations:
@@ -390,7 +390,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.wide.n_effective + sum(one.count for one in self.patterns.values())
 
 

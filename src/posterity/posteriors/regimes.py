@@ -40,14 +40,14 @@ LEAST_RATE = 1e-9
 
 @dataclass(frozen=True)
 class Targets:
-    """What all targets so far were: their weight, mean, and sum of squares around it."""
+    """Weight and mean of all targets so far, and their sum of squares around it."""
 
     count: float = 0.0
     mean: float = 0.0
     squares: float = 0.0
 
     def with_row(self, y: float, weight: float) -> Targets:
-        """One more (Welford 1962)."""
+        """Return the moments with one more target (Welford 1962)."""
         if weight == 0.0:
             return self
         count, off = self.count + weight, y - self.mean
@@ -56,12 +56,12 @@ class Targets:
 
     @property
     def have_variance(self) -> bool:
-        """Whether they have a spread that is known."""
+        """True if the variance of the targets is known."""
         return self.count > ENOUGH_ROWS and self.squares > 0.0
 
     @property
     def residual_df(self) -> float:
-        """Degrees of freedom of their spread."""
+        """Degrees of freedom of the targets' variance."""
         return self.count - 1.0 if self.have_variance else ENOUGH_ROWS
 
     @property
@@ -77,7 +77,7 @@ class Targets:
 def predict_from_targets(
     targets: Sequence[Targets], *, counts: bool
 ) -> StudentT | PoissonLogNormal:
-    """Another target (n,), of which only the mean and the spread of those before it are known."""
+    """Predict another target (n,) from the mean and the spread of those before it alone."""
     df, mean, variance = np.array([(one.residual_df, one.mean, one.variance) for one in targets]).T
     if not counts:
         return StudentT(df, mean, np.sqrt(variance))
@@ -110,7 +110,7 @@ class Regimes:
 
     @classmethod
     def before_data(cls, fresh: Any) -> Self:
-        """One run, which began with the stream."""
+        """Return one run, which began with the stream at the prior."""
         last = np.zeros((1, fresh.n_coefficients - int(fresh.intercept)))
         return cls((fresh.copy(),), np.zeros(1, np.int64), np.ones(1), np.zeros(1), [None], last)
 
@@ -124,7 +124,7 @@ class Regimes:
         return replace(self, changes=self.changes.copy())
 
     def begin(self, hazard: float) -> None:
-        """With probability ``hazard`` the next row begins a new run."""
+        """Begin a new run at the next row, with probability ``hazard``."""
         earlier = median_change(self.probability, self.changes)
         self.first = np.append(self.first, self.row)
         self.learned = np.append(self.learned, 0.0)
@@ -154,7 +154,7 @@ class Regimes:
 
 @dataclass(frozen=True)
 class RegimesPosterior(MixedPosterior):
-    """As :class:`ChangepointPosterior`, around a posterior of any kind.
+    """Posterior of any kind with changepoints, as :class:`ChangepointPosterior`.
 
     Each run is a copy of ``fresh`` that learns the rows since its first. Where that knows nothing
     of a row yet (flat directions, noise of unknown size), what all targets so far were stands for
@@ -184,7 +184,7 @@ class RegimesPosterior(MixedPosterior):
         self.state.__dict__.update(other.state.copy().__dict__)
 
     def wrap_with(self, change: Callable[[Any], Any]) -> Self:
-        """Each run begins as what ``change`` makes of it; nothing was learned yet."""
+        """Return the posterior before data whose runs begin as ``change`` of this one's."""
         return self.wrap(change(self.fresh), self.strategy)
 
     # ---- learning ------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class RegimesPosterior(MixedPosterior):
         raise ValueError(MERGE_REFUSED)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
+        """Return True if both started from the same prior and forget alike."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
@@ -280,7 +280,7 @@ class RegimesPosterior(MixedPosterior):
     def _summarize_before_each_row(
         self, state: Regimes, hazards: Array, y: Array, weights: Array
     ) -> tuple[list[Targets], list[int]]:
-        """What the targets before each row were, and the rows at which a run may begin."""
+        """Return moments of the targets before each row, and rows at which a run may begin."""
         targets, seen, starts = [], state.seen, []
         now = state.targets
         for i in range(len(y)):
@@ -298,7 +298,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def _lacks_prediction(self) -> bool:
-        """Whether a run that has just begun has an improper prediction."""
+        """True if a run that has just begun has an improper prediction."""
         predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
         return bool(
             (rank_predictions(predictive) < VARIES).any()
@@ -309,7 +309,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def first(self) -> Any:
-        """What a run begins as."""
+        """The posterior that a run begins as."""
         return self.fresh
 
     def _next(self) -> tuple[tuple[Any, ...], Array]:
@@ -399,7 +399,7 @@ class RegimesPosterior(MixedPosterior):
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """What k runs predicted of n rows, and what stands for those that know nothing of a row."""
+    """Predictions that k runs make of n rows, and stand-ins where a run knows nothing of a row."""
 
     predictions: list[Any]
     unknown: NDArray[np.bool_]
@@ -432,7 +432,7 @@ def _variance(predictive: Any) -> Array:
 
 
 def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
-    """Where a prediction says next to nothing: its variance is far beyond that of the targets.
+    """Return True where a prediction is vague: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.
     """

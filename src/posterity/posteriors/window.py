@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class WindowStrategy(Protocol):
-    """Which rows a window keeps: posterity.forgetting.Window.
+    """Limits of the rows that a window keeps: posterity.forgetting.Window.
 
     So many as ``size``, or those no older than ``duration``.
     """
@@ -36,7 +36,7 @@ class WindowStrategy(Protocol):
         """First row in the window at each of rows start..n, and after the last of them."""
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left in the mean of sums over the rows after each time."""
+        """(n,) mean share left of sums over the rows after each time."""
 
     def of_rows(self, share: float) -> WindowStrategy:
         """The same where an observation has so many times as many rows."""
@@ -68,11 +68,11 @@ class WindowPosterior(LinearPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether there is one target, and rows are kept without the intercept's 1."""
+        """True if there is one target, and rows are kept without the intercept's 1."""
         return self.factor.n_targets == 1 and self.kept.X.shape[1] == self.n_features
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, which keeps the rows that it learns."""
+        """The compiled path, which keeps the rows that it learns."""
         if not self.has_fast_learn_one:
             return super().row_path(names)
         size, duration = self.strategy.size, self.strategy.duration
@@ -118,11 +118,11 @@ class WindowPosterior(LinearPosterior):
         self.append(X[:1], np.zeros((1, 1)), np.zeros(1), np.array([elapsed]))
 
     def discounts(self, elapsed: Array) -> Array | None:
-        """None: what is left of a row is all or nothing."""
+        """None: a row in the window counts in full, and no longer after it."""
         return None
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """In the mean, what is left of sums over the rows after each time (n,)."""
+        """Return the mean share left of sums over the rows after each time (n,)."""
         return self.strategy.discounts_of_sums(elapsed)
 
     def repeat_for(self, count: int) -> Self:
@@ -191,7 +191,7 @@ class WindowPosterior(LinearPosterior):
         )
 
     def for_targets(self, count: int) -> Self:
-        """What learns rows of so many targets, each believed to be as this one."""
+        """Return a posterior before data of ``count`` targets, each with this one's prior."""
         many = super().for_targets(count)
         nothing = replace(self.kept, y=np.empty((0, count)))
         return self._copy_with(prior=many.prior, factor=many.factor, kept=nothing)
