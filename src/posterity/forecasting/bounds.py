@@ -1,4 +1,4 @@
-"""Where values end below: counts and amounts that have no negative ones.
+"""Lower bounds of forecasts: counts and amounts are never negative.
 
 A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies below counts as
 being at the bound. Censoring a normal raises its mean. But the mean of a linear forecast is right

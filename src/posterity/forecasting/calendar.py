@@ -154,7 +154,7 @@ def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
 
 
 def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
-    """What users write as times, as int64 or datetime64; strings are read as dates.
+    """Convert times as users give them to int64 or datetime64; strings are read as dates.
 
     Times with a zone are those of their place where steps are whole days, as those of the
     ``calendar`` are or, without one, all times are at the same time of day. Others are taken in
@@ -239,7 +239,7 @@ def _find_step(distances: Index | None) -> int:
 
 
 def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
-    """Whether no two times share a month, and all are at the same day of it or at one of its ends.
+    """Return True for one time a month, always at the same day of it or at one of its ends.
 
     Working days count as its ends if they are near.
     """
@@ -266,7 +266,7 @@ def _count_days_to_ends(days: NDArray[Any]) -> tuple[Index, Index]:
 
 
 def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
-    """Whether there is a row on most working days, and none on any weekend."""
+    """Return True if most working days have a row, and no day of a weekend has."""
     if (times != days).any() or len(times) < 10:
         return False
     distinct = np.unique(days)

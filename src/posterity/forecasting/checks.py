@@ -1,4 +1,4 @@
-"""What a horizon and series must have, and the messages where they are short."""
+"""Checks of horizons and series, and the messages where they are too short."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def compute_common_scores(
     future: Array,
     size: int,
 ) -> CommonScores:
-    """What all series say together, from their paths, some at a time."""
+    """Compute the scores that all series share, from their paths, some at a time."""
     each = [learner.paths(levels[learner.form], future, size) for learner in learners]
     return CommonScores.of(
         scores, find_usable([learner.has_enough_rows for learner in learners], each)

@@ -1,4 +1,4 @@
-"""How the shocks of several series at one time go together."""
+"""Correlations between the shocks of several series at one time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def find_correlation(
 
 
 def _choose_shrinkage(unit: Array) -> float:
-    """How far to shrink correlations of rows (S, n) of length 1: variance over square."""
+    """Return the shrinkage of correlations of rows (S, n) of length 1: variance over square."""
     n = unit.shape[1]
     squares = np.square(unit)
     lengths = squares.sum(axis=1)

@@ -54,7 +54,7 @@ class Learner:
     def find_origins(
         self, levels: Levels, columns: range, future: Callable[[int], Array]
     ) -> Iterator[ForecastOrigin]:
-        """Where it stands right before each of these columns, learning them on the way.
+        """Yield the state that forecasts before each of these columns start from, while learning.
 
         ``future`` says the exogenous columns (S, h, m) from a column on.
         """
@@ -71,7 +71,7 @@ class Learner:
             yield self.find_origin(levels, future(column))
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
-        """What forecasts from the last column learned on start from.
+        """Return the state that forecasts from the last column learned start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
@@ -87,7 +87,7 @@ class Learner:
         )
 
     def prior(self, start: ForecastOrigin, occasion: int = NOW) -> Prior | None:
-        """What series share, learned when it is first asked for."""
+        """Return the prior that series share, learned when it is first needed."""
         if self.form.shared and occasion not in self.priors:
             triangles, _ = start.in_units(self.form.window.shape[1])
             self.priors[occasion] = shared.learn_prior(triangles, start.count)
@@ -138,7 +138,7 @@ class Learner:
 
 @dataclass(frozen=True, eq=False)
 class ForecastOrigin:
-    """Where forecasts of a form start.
+    """The statistics and last values that forecasts of a form start from.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L) up to one that was
     observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, m), the exogenous columns of the

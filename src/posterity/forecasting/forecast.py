@@ -1,4 +1,4 @@
-"""What a forecaster answers: the joint distribution of the next steps of each series."""
+"""Forecasts: the joint predictive distribution of the next steps of each series."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class StepDistribution:
             return refuse_guess(self, name, HERE)
 
     def __repr__(self) -> str:
-        """How many series and steps, and the first series."""
+        """Return the number of series and steps, and the forecast of the first series."""
         count, steps = self.marginals.components[0].mean[:, 0].shape
         what = f"{steps} step" + "s" * (steps != 1)
         if not self.single:

@@ -425,7 +425,7 @@ class Forecaster(BaseEstimator):
 
     @property
     def _learned(self) -> Panel:
-        """What was learned at once: what all series say together comes from it."""
+        """The panel that was learned at once, from which the scores that series share come."""
         if self._panel is None:
             raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
         return self._panel
@@ -491,7 +491,7 @@ class Forecaster(BaseEstimator):
         return answers[h]
 
     def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
-        """What all series say together at this horizon: kept until they are learned anew."""
+        """Return the scores that all series share at this horizon; cached until more is learned."""
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
             learners, levels, scores = self._run_trials(h)

@@ -49,7 +49,7 @@ class Nodes:
 
     @classmethod
     def given(cls, own: float, others: float) -> Nodes:
-        """What users say it is; infinite is a flat prior."""
+        """Return the node that users give; infinite is a flat prior."""
         return cls(np.array([own, own]), np.array([others, others]), np.array([0.0, 1.0]))
 
     def __len__(self) -> int:

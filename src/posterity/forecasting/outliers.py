@@ -72,7 +72,7 @@ def find_outliers(values: Array, columns: Array | None = None) -> Mask:
 
 
 def find_outliers_one_by_one(values: Array, columns: Array | None = None) -> list[bool]:
-    """Which of the values (n,) of one series, with exogenous ``columns`` (n, m), are outliers."""
+    """Flag the outliers among values (n,) of one series, with exogenous ``columns`` (n, m)."""
     explained = np.zeros(len(values), dtype=bool) if columns is None else _find_new(columns)
     found: list[bool] = []
     outliers, moved, last, squares = 0, 0, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""What users give as series: an array, a dict of arrays, a wide frame, or a long one."""
+"""Reading series: an array, a dict of arrays, a wide frame, or a long one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def columns_of(data: Any) -> list[str] | None:
 
 
 def has_times(data: Any, calendar: Calendar | None = None) -> bool:
-    """Whether rows come with times, in the column ds or in a pandas index."""
+    """Return True if rows come with times, in the column ds or in a pandas index."""
     return TIME in (columns_of(data) or ()) or _read_index_times(data, calendar) is not None
 
 

@@ -97,7 +97,7 @@ def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> P
 
 
 def find_number(panel: Panel, name: Any) -> int:
-    """Which series of a panel has this name; raises ``ValueError`` where none has."""
+    """Return the number of the series with this name; raises ``ValueError`` if there is none."""
     if name in panel.ids:
         return panel.ids.index(name)
     listed = ", ".join(repr(one) for one in panel.ids[:NAMED])

@@ -150,7 +150,7 @@ class VectorAutoregression(BaseEstimator):
         return ImpulseResponses(self.ids_, self._get_signals().responses(responses))
 
     def helps(self) -> dict[tuple[Any, Any], float]:
-        """Which signal helps to predict which: {(from, to): natural log of the Bayes factor}.
+        """Return log Bayes factors {(from, to): nats} for a signal's help in predicting another.
 
         Of the lags of the first in the equation of the second, against none of them, averaged over
         the tightnesses. Above 3 says twenty to one that it helps, below -3 that it does not. A
@@ -220,7 +220,7 @@ class VectorAutoregression(BaseEstimator):
 
     @property
     def _used(self) -> Panel:
-        """What was learned without the values that are ignored."""
+        """The panel that was learned, without the values that are ignored."""
         return leave_out_outliers(self._fitted_panel, self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:

@@ -1,4 +1,4 @@
-"""What a vector autoregression answers: forecasts of all signals, and impulse responses."""
+"""Results of a vector autoregression: forecasts of all signals, and impulse responses."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class VectorForecast(StepsAhead):
 
 @dataclass(frozen=True, eq=False)
 class ImpulseResponses:
-    """What one standard deviation of a signal's own shock does to all, 0 to h steps later.
+    """Responses of all signals, 0 to h steps later, to one standard deviation of a signal's shock.
 
     Shocks are orthogonal in the order of the signals: an early one moves later ones at once.
 

@@ -1,4 +1,4 @@
-"""How much each form counts, and how wide their mixture should be, by how they have forecast."""
+"""Weights of the forms and the width of their mixture, by their scores in past windows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVELS = np.array([0.5, 0.8, 0.95])
 
 @dataclass(frozen=True, eq=False)
 class CommonScores:
-    """What all series say together of forms: their ``usual`` (F,) scores, and how wide they are.
+    """Scores that all series share: of each form, ``usual`` (F,), and the factor on the width.
 
     ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
     """
