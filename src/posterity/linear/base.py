@@ -1,4 +1,4 @@
-"""What linear estimators share: parameters, what was learned, and replacing it in one step."""
+"""Base of linear estimators: parameters, the posterior, and its replacement in one step."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _ratio(self) -> str:
-        """What exp(coefficient) is called, where it means something."""
+        """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
     def _never_varied(self) -> NDArray[np.bool_]:
@@ -304,7 +304,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     @property
     def _path(self) -> RowPath:
-        """What reads single rows of features: the path that learns them, if there is one."""
+        """The path that reads single rows: the one that learns them, if there is one."""
         return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
@@ -348,7 +348,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
 
     def _columns(self, X: Array) -> Array:
-        """What is learned of ``X`` (n, d): itself, or the basis functions there."""
+        """Return the columns learned of ``X`` (n, d): itself, or the basis functions at it."""
         return X if self.basis is None else functions.columns(self, self.basis_, X)
 
 

@@ -361,5 +361,5 @@ class LinearEstimator(LinearReader):
 
     @property
     def _has_fast_learn_one(self) -> bool:
-        """Whether single rows are learned on the compiled path."""
+        """True if compiled code learns single rows."""
         return self.basis is None and self._posterior.has_fast_learn_one

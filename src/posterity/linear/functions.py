@@ -60,7 +60,7 @@ def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
 
 
 def _make_row_function(basis: Basis) -> Callable[[Array], Array]:
-    """What makes the functions (m,) of one row (d,): of its own, or as of several rows."""
+    """Return the function of one row (d,) to (m,): the basis's own, or as of several rows."""
     own: Callable[[Array], Array] | None = getattr(basis, "transform_row", None)
     return own or (lambda x: _dense(basis.transform(x[None]))[0])
 
@@ -137,7 +137,7 @@ def in_units_of(
 
 
 def same(one: Basis | None, other: Basis | None) -> bool:
-    """Whether two bases make the same columns, fixed by whichever batches."""
+    """Return True if two bases make the same columns, whichever batches they were fitted to."""
     if one is None or other is None:
         return one is other
     if type(one) is not type(other):
@@ -153,7 +153,7 @@ def same(one: Basis | None, other: Basis | None) -> bool:
 
 
 def _agree_on_domains(one: Any, other: Any) -> bool:
-    """Whether the columns are the same over both domains: some bases make no use of theirs."""
+    """Return True if the columns are the same over both domains: some bases ignore theirs."""
     shares = np.linspace(0.0, 1.0, 7)[:, None]
     points = np.vstack([b.domain_[:, 0] + shares * np.ptp(b.domain_, axis=1) for b in (one, other)])
     try:

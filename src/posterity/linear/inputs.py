@@ -121,7 +121,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
 
 
 def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
-    """Whether ``X`` can be read as it is; a model that begins takes the number of its features."""
+    """Return True if ``X`` can be read as it is; a new model takes its number of features."""
     if not (_is_plain(X, 2) and X.size) or hasattr(model, "feature_names_in_"):
         return False
     if reset:
@@ -160,7 +160,7 @@ def _refuse_other_tables(X: Any) -> None:
 
 
 def _is_plain(values: Any, ndim: int) -> bool:
-    """Whether these are floats in an array already: to look closer would cost more than a fit."""
+    """Return True for an array of floats: to look closer would cost more than a fit."""
     return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == ndim
 
 

@@ -82,7 +82,7 @@ def check_width(X: Any) -> None:
 
 
 def block_starts(X: Any) -> list[int]:
-    """Where to cut the rows of a sparse matrix, so that each part is small with its zeros."""
+    """Return where to cut the rows of a sparse matrix so that each part is small when dense."""
     rows = max(1, BLOCK // max(1, X.shape[1]))
     return list(range(0, X.shape[0], rows))
 

@@ -1,4 +1,4 @@
-"""What every linear estimator is asked: of one row, of expected targets, of the coefficients."""
+"""Reads of every linear estimator: predictions, of one row too, and coefficients."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ class LinearReader(LinearModel):
         raise NotImplementedError
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        """What users say is added to eta, as numbers (n,)."""
+        """Return the offset that users add to eta, as numbers (n,)."""
         return None
 
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
@@ -317,7 +317,7 @@ class LinearReader(LinearModel):
 
     @property
     def _has_fast_predict_one(self) -> bool:
-        """Whether single rows are predicted there."""
+        """True if compiled code predicts single rows."""
         return self.basis is None and self._posterior.has_fast_predict_one
 
 

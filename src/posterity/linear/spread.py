@@ -20,7 +20,7 @@ NOISES = ("constant", "linear")
 
 
 def noise_depends(model: Any) -> bool:
-    """Whether the model's noise depends on the features; ``ValueError`` for an unknown ``noise``.
+    """Return True if the noise depends on the features; ``ValueError`` for an unknown ``noise``.
 
     Examples
     --------

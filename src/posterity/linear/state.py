@@ -1,4 +1,4 @@
-"""What every estimator with a posterior has: what it knows, replaced in one step."""
+"""State of every estimator with a posterior, which is replaced in one step."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
         self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
 
     def _reader(self) -> RowPath:
-        """What reads single rows of features."""
+        """Return the path that reads single rows of features."""
         names = getattr(self, "feature_names_in_", None)
         return Factor(self.n_features_in_).row_path(False, names)
 
