@@ -1,4 +1,4 @@
-"""What an average of models has learned, its parameters, and replacing both in one step."""
+"""State and parameters of an average of models, replaced in one step."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def n_effective_(self) -> float:
-        """What is left of them after forgetting, on average over the models."""
+        """Weight of the rows that is left after forgetting, on average over the models."""
         weights = self.weights_
         effective = [float(get_final_step(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
@@ -321,7 +321,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def _prequential(self) -> bool:
-        """Whether the log evidence is that of predictions only."""
+        """True if the log evidence is the sum of log predictive densities."""
         return self._ensemble_or_none is not None and not self._ensemble_or_none.by_evidence
 
 

@@ -138,7 +138,7 @@ def take_rows(X: Any, rows: slice) -> Any:
 
 @dataclass(frozen=True)
 class EvidenceTerms:
-    """What is improper in a model's prior: evidences compare only where all of this is the same.
+    """Improper parts of a model's prior: evidences compare only where all of this is the same.
 
     A flat direction has density 1 in its own units, and an improper noise prior an open constant;
     both cancel between models that share them, and between no others.
@@ -161,7 +161,7 @@ class EvidenceTerms:
 
 
 def forgets(model: Any) -> bool:
-    """Whether ``log_evidence_`` is not the probability of all rows, for some have faded."""
+    """Return True if some rows have faded, so that ``log_evidence_`` is not that of all rows."""
     final = get_final_step(model)
     return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
 
@@ -178,7 +178,7 @@ def evidence_terms(model: Any) -> EvidenceTerms | None:
 
 
 def may_be_flat(model: Any) -> bool:
-    """Whether some prediction may still be flat; False only where none is.
+    """Return True if a prediction may still be flat; False only if none is.
 
     A flat intercept takes one observation, and noise without a proper prior one more.
     """
@@ -189,7 +189,7 @@ def may_be_flat(model: Any) -> bool:
 
 
 def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
-    """Whether the log evidences of models yet to learn ``rows`` will compare; tried on few."""
+    """Return True if the log evidences, once ``rows`` are learned, will compare; tried on few."""
     if any(forgets(final) for final in finals):
         return False
     tried = []
@@ -206,7 +206,7 @@ def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
 
 @dataclass(frozen=True)
 class MemberPredictions:
-    """What one model predicted of rows, each before it was learned."""
+    """One model's predictions of rows, each before it was learned."""
 
     distribution: Any
     densities: Array
