@@ -149,7 +149,7 @@ class Bandit(BaseEstimator):
 
     @property
     def ledger_(self) -> Ledger:
-        """What was decided and spent under a watch."""
+        """Losses allowed and spent by a policy under a budget or baseline."""
         return self.__dict__.get("_ledger", Ledger())
 
     # ---- deciding --------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class Bandit(BaseEstimator):
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
     ) -> Rewards:
-        """What was given, checked; the features are taken over."""
+        """Check the contexts, arms and rewards given, and take over the names of the features."""
         X, arms, rewards = read_decided(X, arms, rewards)
         X = read_contexts(self, X, learns=True)
         places = read_arms(arms, self._roster.places, len(X))

@@ -1,4 +1,4 @@
-"""What is believed of the expected rewards of K arms, in n contexts."""
+"""Posteriors of the expected rewards of K arms, in n contexts."""
 
 from __future__ import annotations
 

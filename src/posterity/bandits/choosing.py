@@ -1,4 +1,4 @@
-"""Which arms a policy chooses in n contexts, and what their probabilities come from."""
+"""Choice of arms by a policy in n contexts, and the source of their probabilities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_generator(seed: int, number: int) -> np.random.Generator:
 def compute_beliefs(
     contexts: Array, mask: Mask, arms: Arms, arms_path: ArmsPath | None, rng: np.random.Generator
 ) -> AnyBeliefs:
-    """What is believed of the arms in each context, by the kernel where it can tell."""
+    """Return the posterior of each arm's expected reward, by compiled code where possible."""
     if arms_path is None:
         return arms.beliefs(contexts, mask, rng)
     _, mean, scale = arms_path.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)

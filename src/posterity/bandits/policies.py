@@ -1,4 +1,4 @@
-"""How an arm is chosen: a policy turns beliefs into the probabilities that one is picked from."""
+"""Policies: they turn posteriors of rewards into the probabilities of choosing each arm."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Policy:
         return draw_rankings(propensities, 1, rng)[:, 0], propensities
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
-        """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
+        """Return the policy's code in :meth:`posterity.kernel.ArmsPath.decide`, if it has one."""
         return None
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:

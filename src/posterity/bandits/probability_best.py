@@ -1,4 +1,4 @@
-"""How probable it is that an arm is the best: from draws, or exactly where arms are independent."""
+"""Probability that an arm is the best: from draws, or exactly for independent arms."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _products_of_others(below: Array) -> Array:
 
 
 def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Array, Mask, Mask]:
-    """Where the pieces begin (n,), and their ends (J, n).
+    """Return the starts of the pieces (n,), and their ends (J, n).
 
     Also which arms (n, K) can win there at all, and of which of these the value is certain.
     """

@@ -88,7 +88,7 @@ class Roster:
 
 
 def is_among(name: Any, known: Mapping[Any, int]) -> bool:
-    """Whether a name, which may be anything, is known."""
+    """Return True if a name, which may be any object, is known."""
     try:
         return name in known
     except TypeError:  # a list, say, which has no hash

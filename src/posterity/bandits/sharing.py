@@ -1,4 +1,4 @@
-"""What arms have in common: nothing, a prior, or all coefficients."""
+"""Models of the arms' rewards: they share nothing, a prior, or all coefficients."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Arms(Protocol):
         """Learn what another one learned."""
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
-        """What is believed of expected rewards in contexts X (n, m)."""
+        """Return the posteriors of expected rewards in contexts X (n, m)."""
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """Make room for so many arms, the last with these features."""
@@ -330,7 +330,7 @@ def combine_features(X: Array, features: Array) -> Array:
 
 
 def is_known(model: Any) -> bool:
-    """Whether a model has learned anything."""
+    """Return True if a model has learned any row."""
     return model._posterior_or_none is not None
 
 
@@ -353,7 +353,7 @@ def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
 
 
 def predict_rewards(model: Any, X: Array) -> Any:
-    """What a model believes of expected rewards; before any row, that nothing is known."""
+    """Predict expected rewards; before any row, flat distributions."""
     return model.predict_mean_distribution(X) if is_known(model) else make_flat_normals(X)
 
 
