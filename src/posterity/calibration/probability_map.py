@@ -1,4 +1,4 @@
-"""How often targets fell where in a model's predictions: the map that recalibrates them."""
+"""The map that recalibrates a model: frequencies of targets by their predictive cdf."""
 
 from __future__ import annotations
 

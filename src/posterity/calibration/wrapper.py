@@ -1,4 +1,4 @@
-"""What wrappers of a model share: its rows, its predictions before each of them, and one step."""
+"""Base of wrappers of a model: rows, predictions before each of them, and one step."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return transform_for_last(model, read_points(self, X))
 
     def _accepts_any_rows(self, X: Any) -> bool:
-        """Whether rows may be something else than numbers, which a pipeline turns into numbers."""
+        """Return True if rows may be other than numbers, which a pipeline turns into numbers."""
         table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
         return table and isinstance(self.model, Pipeline)
 
