@@ -19,7 +19,7 @@ FIRST_LEVEL = 8
 
 
 def n_columns(levels: Sequence[float]) -> int:
-    """How many columns `score_columns` gives."""
+    """Return the number of columns of `score_columns`."""
     return FIRST_LEVEL + 2 * len(levels)
 
 

@@ -246,7 +246,7 @@ def _refuse_nothing(seen: int) -> None:
 
 
 def _flat(predictive: Any) -> NDArray[np.bool_]:
-    """Where a prediction is flat; of others' distributions, where an interval is infinite."""
+    """Return True where a prediction is flat: in other libraries, where an interval is infinite."""
     if hasattr(predictive, "is_flat"):
         return predictive.is_flat()
     low, high = predictive.interval(0.5)

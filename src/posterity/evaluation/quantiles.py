@@ -117,7 +117,7 @@ class _RunningQuantile:
         self._rng = np.random.default_rng(0)
 
     def before(self, y: FloatArray) -> FloatArray:
-        """What it was before each row, to a few percent of the rows; then they are learned."""
+        """Return the quantile before each row, renewed every few percent of rows; then learn."""
         found, start = np.empty(len(y)), 0
         while start < len(y):
             end = min(len(y), start + max(1, int(_RENEWED * self._n)))
