@@ -1,4 +1,4 @@
-"""Whether arms came as often as they should have."""
+"""Test of the sample ratio: did arms come as often as they should?"""
 
 from __future__ import annotations
 
