@@ -84,7 +84,7 @@ class Adaptive:
         return (1.0, *(1.0 - 1.0 / memories).tolist())
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember: by default every second discount of the grid."""
+        """Return the memories that forecasts average over: every second discount of the grid."""
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
@@ -187,7 +187,7 @@ class Changepoint:
         return RegimesPosterior.wrap(posterior, self)
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember: all, or as much as regimes usually last, or less."""
+        """Return the memories of a forecaster: all rows, or multiples of the usual run length."""
         usual = (math.ceil(share / self.hazard) for share in (1.0, 0.5, 0.25, 0.125))
         sizes = sorted({max(rows, SHORTEST * (n_coefficients + 1)) for rows in usual})
         return ((1.0, None), *((1.0, rows) for rows in sizes))

@@ -57,7 +57,7 @@ class _Discounted:
 
     @property
     def rate(self) -> float:
-        """What the weight of the past is multiplied by in one unit of time."""
+        """The factor by which one unit of time multiplies the weight of the past."""
         if self.discount is not None:
             return self.discount
         assert self.half_life is not None
@@ -116,7 +116,7 @@ class Exponential(_Discounted):
     """
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember."""
+        """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
     def learn(
@@ -151,7 +151,7 @@ class Stabilized(_Discounted):
     keeps_prior: ClassVar[bool] = True
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember."""
+        """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
     def learn(
