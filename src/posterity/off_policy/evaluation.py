@@ -227,7 +227,7 @@ class _PolicySums:
             bound.learn(judged.weight * reward / (high - low))  # type: ignore[operator]
 
     def estimate(self, policy: str, method: str) -> Estimate:
-        """What the sums say by one method."""
+        """Estimate a policy's value by one method, from the sums."""
         support = self.support.estimate()
         reason = self._reason(method, support)
         estimate = None if reason else self.sums[method].estimate()
@@ -281,7 +281,7 @@ class _PolicySums:
         return max(low, estimate.value - radius), min(high, estimate.value + radius)
 
     def _reason(self, method: str, support: Support) -> str:
-        """Why there is no number; empty where there is one."""
+        """Return why there is no estimate; an empty string where there is one."""
         if method not in self.sums:
             return "the log has no propensities"
         lacking = support.never_seen if method == "dm" else support.without_support
@@ -292,7 +292,7 @@ class _PolicySums:
 
     @staticmethod
     def _too_heavy(support: Support) -> bool:
-        """Whether weights average more than 1, beyond chance."""
+        """Return True if weights average more than 1, beyond chance."""
         n = support.rows
         spread = max(n / support.effective_rows - 1.0, 0.0) * support.mean_weight**2
         return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED

@@ -164,7 +164,7 @@ def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
 
 
 def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
-    """What 1 / propensity is scaled by for each arm, and its effective rows for each row (K,)."""
+    """Return each arm's scale of 1 / propensity, and its effective rows for each row (K,)."""
     n, total, squares = 0, np.zeros(len(log.arms)), np.zeros(len(log.arms))
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))

@@ -1,4 +1,4 @@
-"""How far a log can speak for a policy: weights, and decisions that were never made."""
+"""Support of a log for a policy: weights, and decisions that were never made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Support:
 
 @dataclass
 class SupportSums:
-    """What is kept of rows for :class:`Support`."""
+    """Sums over rows for :class:`Support`."""
 
     n_arms: int
     rows: int = 0
@@ -85,12 +85,12 @@ class SupportSums:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all arms were chosen with one probability, as far as is known."""
+        """True if all arms were chosen with one probability, as far as is known."""
         low, high = self.ends
         return not high > low * (1.0 + 1e-9)
 
     def estimate(self) -> Support:
-        """What they say."""
+        """Return the support that the sums show."""
         n = max(self.rows, 1)
         unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
         # An arm that never came had no chance, where all chances are not known.
@@ -110,7 +110,7 @@ class SupportSums:
 
 @dataclass
 class RewardSpread:
-    """What is kept of rewards, to tell arms whose spread too few of their rewards show.
+    """Sums of rewards, to find arms with too few of them to estimate their variance.
 
     An arm of which none of its rare rewards came has no spread that could be estimated: an interval
     from its rows would have no width.
@@ -148,7 +148,7 @@ class RewardSpread:
         self.weights = self.weights + np.bincount(arms, np.square(weight[some]), self.n_arms)
 
     def compute_missing_squares(self) -> float:
-        """What squared errors lack; infinite where all rewards are alike."""
+        """Return what squared errors lack; infinite where all rewards are alike."""
         if self.pivot is None:
             return 0.0
         mean = self.pivot + self.total / self.rows
