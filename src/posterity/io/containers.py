@@ -14,7 +14,7 @@ Wrap = Callable[[NDArray[np.intp], Columns], Any]
 
 
 def container(table: Any, output: Output) -> Wrap:
-    """What makes a container of row numbers (n,) and columns (n,).
+    """Return the function that makes a container of row numbers (n,) and columns (n,).
 
     Raises ``ValueError`` for an output that there is not.
 

@@ -1,4 +1,4 @@
-"""How a column becomes numbers."""
+"""Encoders, which turn a column into numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the target was in the rows before, as features of a row."""
+"""Lagged targets as features of a row."""
 
 from __future__ import annotations
 

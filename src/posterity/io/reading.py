@@ -1,4 +1,4 @@
-"""How a table is read, and what comes of it: rows, and what stands beside their features."""
+"""Settings to read a table by, and the rows read, with the columns beside their features."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ReadSettings:
 
 
 def parse_bytes(memory: int | str) -> int:
-    """How much "512MB" is; raises ``ValueError`` for what is no amount.
+    """Return the bytes of an amount like "512MB"; raises ``ValueError`` if it is none.
 
     Examples
     --------

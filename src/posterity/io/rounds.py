@@ -95,7 +95,7 @@ def read_rewards(values: Any) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundColumns:
-    """Which columns say what; ``propensities`` is a mapping of arms, or a pattern as ``"p_*"``."""
+    """Columns of a log by role; ``propensities`` maps arms to columns, or is a pattern, "p_*"."""
 
     arm: str
     reward: str

@@ -109,7 +109,7 @@ def _join_parts(pa: Any, batches: list[Any]) -> Any:
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a table, or a stream of tables, and no path."""
+    """Return True for a table or a stream of tables, False for a path."""
     ways = ("__arrow_c_stream__", "__arrow_c_array__", "fetchmany", "collect", "__next__")
     return any(hasattr(data, way) for way in ways) or isinstance(data, list | tuple)
 

@@ -1,4 +1,4 @@
-"""What stands beside the features of a row: a number, a label, or the row's own number."""
+"""Columns beside the features of a row: a number, a label, or the row's own number."""
 
 from __future__ import annotations
 
