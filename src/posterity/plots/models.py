@@ -17,7 +17,7 @@ WORTH_A_NUMBER = 0.005
 
 
 class ComparedModels(Protocol):
-    """What is drawn: the result of a comparison."""
+    """The interface of what is drawn: the result of a comparison."""
 
     names: tuple[str, ...]
     score: str

@@ -1,4 +1,4 @@
-"""What a model believes of its coefficients: their joint density, and their intervals."""
+"""Plots of the posterior of the coefficients: joint densities, and intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model predicts along one feature: sampled curves, and the mean with its bands."""
+"""Plot of predictions along one feature: sampled curves, and the mean with its bands."""
 
 from __future__ import annotations
 
