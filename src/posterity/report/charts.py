@@ -50,7 +50,7 @@ def chart(description: str, values: Rows, layers: Sequence[Spec], height: int = 
 
 
 def tooltip(**fields: tuple[str, str]) -> list[Spec]:
-    """What a hover shows: field = (title, format)."""
+    """Return the fields of a tooltip: field = (title, format)."""
     return [
         {
             "field": name,
@@ -225,7 +225,7 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
 
 
 def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
-    """Where targets fell in their predictive distributions: flat is calibrated."""
+    """Draw the histogram of targets' predictive cdf: flat is calibrated."""
     assert result.pit is not None
     values = [
         {"low": k / 20, "high": (k + 1) / 20, "density": plain(density)}

@@ -1,4 +1,4 @@
-"""What may be wrong with a table, seen while it streams by."""
+"""Survey of a table, while it streams by, for likely mistakes."""
 
 from __future__ import annotations
 

@@ -131,13 +131,13 @@ def validation_report(
 
 
 def problems(about: About, more: Any = ()) -> Html:
-    """What was found wrong with the data, or that nothing was."""
+    """List the problems found with the data, or say that there were none."""
     found = [*about.problems, *more]
     return bullets(found) if found else tag("p", "No problems found.")
 
 
 def describe_command(page: Page, about: About) -> None:
-    """What was asked for, and how to do it again."""
+    """Show the command and settings that made the page."""
     content: list[Any] = []
     if about.command:
         content.append(tag("p", tag("code", about.command)))
