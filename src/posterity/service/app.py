@@ -112,7 +112,7 @@ class App:
         }
 
     def live(self) -> AbstractAsyncContextManager[Any]:
-        """What starts the engine, and stops it, where no server of ASGI is asked to do so."""
+        """Return the context that starts the engine and stops it, without a server of ASGI."""
         return self.pages.router.lifespan_context(self.pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Which database is meant, and what to say where it can't be opened or read."""
+"""The database's URL, and the messages where it can't be opened or read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked for: paths, roles, bodies, and who answers."""
+"""Endpoints: paths, roles, bodies, and the functions that answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Call:
 
     @property
     def query(self) -> QueryParams:
-        """What stands after the question mark."""
+        """The parameters after the question mark."""
         return QueryParams(self.scope["query_string"])
 
 
@@ -146,7 +146,7 @@ async def get_log(call: Call) -> Any:
 
 
 async def evaluate(call: Call) -> Any:
-    """What other policies would have earned, estimated from the experiment's own log."""
+    """Estimate what other policies would have earned, from the experiment's own log."""
     policies = call.query.getlist("policy") or ["uniform", "logged"]
     served = call.engine.experiment(call.name)
     return await call.engine.read(logs.evaluate_policies, served, call.engine.store, policies)

@@ -99,13 +99,13 @@ class _Pieces(io.RawIOBase):
         return len(part)
 
     def take(self) -> bytes:
-        """What was written since."""
+        """Return the bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
-    """What policies would have earned, estimated from the experiment's own log.
+    """Estimate what policies would have earned, from the experiment's own log.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is asked and answered, as msgspec reads it: unknown fields are refused by name."""
+"""Requests and answers, as msgspec reads them: unknown fields are refused by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_BATCH = 1000
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What all requests share: a field that is unknown is an error."""
+    """Base of all requests: a field that is unknown is an error."""
 
 
 class ExperimentSettings(Request):
@@ -88,7 +88,7 @@ class DecidedBatch(Struct):
 
 
 class Reward(Request):
-    """What a decision earned; an event id tells several rewards of one decision apart."""
+    """Reward of a decision; an event id tells several rewards of one decision apart."""
 
     decision_id: Name
     value: float
@@ -110,7 +110,7 @@ class Activate(Request):
 
 
 class Outcome(Struct):
-    """What became of it: new, duplicate, corrected, taken back, activated or deleted."""
+    """Outcome of a reward: new, duplicate, corrected, taken back, activated or deleted."""
 
     status: str
     total: float | None = None
@@ -149,7 +149,7 @@ class RankRequest(Request, rename="camel"):
 
 
 class EventReward(Request):
-    """What an event earned."""
+    """Reward of an event."""
 
     value: float
 
@@ -185,7 +185,7 @@ class Predicted(Struct):
 
 
 class Learned(Struct):
-    """Whether the row is new, a duplicate or unlearned; and what was predicted before."""
+    """Status of the row, new, duplicate or unlearned, and its prediction before it was learned."""
 
     status: str
     mean: float | None = None

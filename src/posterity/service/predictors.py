@@ -89,7 +89,7 @@ class Scores:
 
 
 def is_surprising(entry: Record) -> bool:
-    """Whether a row, as the log holds it, lay further off than three widths of its interval."""
+    """Return True if a row of the log lay further off than three widths of its interval."""
     width = entry["high"] - entry["low"]
     # An interval of 0 alone, of a count or of no and yes, is as wide as one step.
     return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (width or 1.0))
@@ -165,7 +165,7 @@ class Predictor:
 
     @property
     def notes(self) -> dict[str, float]:
-        """What goes into a snapshot beside the model."""
+        """The scores that go into a snapshot beside the model."""
         return asdict(self.scores)
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class Predictor:
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
-        """What the log holds to be learned after a number."""
+        """Yield the rows to be learned from the log after a number."""
         return store.read_rows(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:

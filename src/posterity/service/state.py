@@ -1,4 +1,4 @@
-"""What a service tells of itself: the state of a model, an overview of all, metrics."""
+"""State of the service: of one model, an overview of all, and metrics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
 
 
 def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
-    """How often an arm was picked, and what it earned."""
+    """Count how often an arm was picked, and sum up what it earned."""
     mine = [one["reward"] for one in log if one["arm"] == place]
     rewards = [value for value in mine if value is not None]
     sd = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else None
@@ -117,7 +117,7 @@ def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
 
 
 def _regret(one: Record) -> float:
-    """What a decision was expected to cost beside the best allowed arm, by what was believed."""
+    """Return a decision's expected loss against the best allowed arm, by the model's means."""
     allowed = _list_allowed(one)
     means = np.frombuffer(one["means"])[allowed]
     chances = np.frombuffer(one["propensities"])[allowed]
@@ -125,7 +125,7 @@ def _regret(one: Record) -> float:
 
 
 def _list_allowed(one: Record) -> Any:
-    """Which arms (K,) a decision could pick."""
+    """Return which arms (K,) a decision could pick."""
     if one["allowed"] is None:
         return np.ones(len(one["means"]) // 8, dtype=bool)
     return np.frombuffer(one["allowed"], dtype=bool)
@@ -138,7 +138,7 @@ def _support(log: list[Record]) -> float | None:
 
 
 def _effective(log: list[Record]) -> float | None:
-    """How many decisions the log is worth for judging a policy that picks all arms alike.
+    """Return the effective number of decisions for judging a policy that picks arms uniformly.
 
     Kish's effective sample size of the importance weights.
     """
@@ -210,7 +210,7 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
 
 
 def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
-    """When errors were larger than before, as ``drift_periods`` tells it of a stream."""
+    """Find the periods in which errors were larger, by ``drift_periods`` of a stream."""
     known = [place for place, error in enumerate(errors) if math.isfinite(error)]
     if not known:
         return []

@@ -39,7 +39,7 @@ AT_ONCE = 500
 
 @dataclass
 class Group:
-    """What is written in one transaction."""
+    """Statements of one transaction."""
 
     inserts: list[tuple[sql.Table, Record]] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
@@ -308,7 +308,7 @@ class Store:
         return self._all(sql.select(audit).order_by(audit.c.seq))
 
     def read_secret(self, made: str) -> str:
-        """What arms are drawn by; ``made`` where there is none yet, and kept unless it is ""."""
+        """Return the secret that arms are drawn by; without one, keep ``made`` unless it is ""."""
         asked = sql.select(meta.c.value).where(meta.c.name == "secret")
         with self.engine.begin() as connection:
             known = connection.scalar(asked)

@@ -1,4 +1,4 @@
-"""What time alone brings: defaults are learned, features are erased, rows are unlearned."""
+"""Work that is due by time alone: default rewards, erased features, rows to unlearn."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Predictions:
         self._waiting: dict[Predictor, list[tuple[NDArray[np.float64], asyncio.Future[Any]]]] = {}
 
     async def of(self, predictor: Predictor, x: NDArray[np.float64]) -> Predicted:
-        """What is predicted of a row (m,)."""
+        """Predict a row (m,), together with those that other requests send."""
         loop = asyncio.get_running_loop()
         if predictor not in self._waiting:
             self._waiting[predictor] = []
@@ -68,7 +68,7 @@ class Predictions:
 
 
 def compute_outcome(work: Work, found: LogEntries, group: Group) -> Any:
-    """What a request is answered: a refusal too is an answer."""
+    """Return the answer to a request, which may be a refusal."""
     try:
         return work.do(found, group)
     except RefusedError as refused:
