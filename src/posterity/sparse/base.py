@@ -197,7 +197,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return None
 
     def _unit(self) -> float:
-        """What a precision in the user's units is divided by to be relative to the noise's."""
+        """Return the divisor that makes a precision in the user's units noise-relative."""
         return 1.0
 
     def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
