@@ -28,7 +28,7 @@ from posterity.report import ColumnSummaries, comparison_report
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(TableSettings):
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     models: str
     loss: str

@@ -40,7 +40,7 @@ TOO_DISPERSED = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(WideSettings):
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     model: str
     levels: tuple[float, ...]
@@ -185,7 +185,7 @@ def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummari
 
 
 def _find_overdispersion(model: Any) -> Iterator[str]:
-    """What to say where counts vary more than the model of them allows."""
+    """Yield a message if counts vary more than their model allows."""
     if type(model).__name__ == "BayesianPoissonRegression" and model.dispersion_ > TOO_DISPERSED:
         yield (
             f"the counts vary {model.dispersion_:.3g} times more than a Poisson's, so intervals "
@@ -262,7 +262,7 @@ def _make_document(
 
 
 def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) -> About:
-    """What a report on a file is about."""
+    """Describe the subject of a report: the file, how it was read, and the model."""
     logged = getattr(settings, "log_target", False)
     shown = {
         "features": ", ".join(table.feature_names),
@@ -288,7 +288,7 @@ def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) 
 def notes(
     table: TableStream, *, levels: str = "the first batch", left_out: Collection[str] = ()
 ) -> Iterator[str]:
-    """What was done to rows and values on the way in, in words.
+    """Yield, in words, what was done to rows and values on the way in.
 
     ``levels`` says whose levels are known; ``left_out`` are levels, as ``zone=a``, that are known
     and have no feature.
@@ -319,7 +319,7 @@ def notes(
 
 
 def explain_no_rows_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
-    """What to say where no row is left to work on; what has no value has no mean to learn."""
+    """Return the error for a table with no row left; empty columns have no mean to learn."""
     n = table.n_rows_read
     if n <= table.n_before:
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")

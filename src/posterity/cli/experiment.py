@@ -22,7 +22,7 @@ HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     file: str
     arm: str

@@ -1,4 +1,4 @@
-"""What all verbs share: the group, errors in one line, and callbacks that read options."""
+"""Base of all verbs: the group, errors in one line, and callbacks that read options."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
 
 
 def _format_as_option(message: str) -> str:
-    """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
+    """Write drop=['x'] or dates="days" in the library's messages as --drop x or --dates days."""
     message = message.replace("(unique_id)", "(--series)")
     message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _format_dropped, message)
     message = message.replace(

@@ -17,7 +17,7 @@ from posterity.report import About, EstimateRow, intervals_report
 
 
 class IntervalSettings(Protocol):
-    """What both verbs are asked for."""
+    """The options that both verbs have."""
 
     @property
     def file(self) -> str: ...
@@ -34,7 +34,7 @@ class IntervalSettings(Protocol):
 
 
 def check_report_path(settings: IntervalSettings) -> Path | None:
-    """Where a report is to be written, checked before anything is read."""
+    """Return the path of a report, checked before anything is read; None without one."""
     return None if settings.report is None else check_page(settings.report)
 
 

@@ -19,7 +19,7 @@ HEADER = ("policy", "method", "value", "interval", "at all times", "effective ro
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     file: str
     policies: tuple[str, ...]

@@ -104,7 +104,7 @@ def _columns(
 
 
 def open_writer(output: str | None) -> Any:
-    """What opens the output, by its ending."""
+    """Return the function that opens the output, by the ending of its name."""
     if output is None:
         return lambda: _write_csv(sys.stdout.buffer)
     check_place(output)

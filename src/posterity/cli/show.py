@@ -1,4 +1,4 @@
-"""What a model file holds, in words or in JSON."""
+"""Description of a model file, in words or in JSON."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ WRITTEN = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
 
 @dataclass(frozen=True, kw_only=True)
 class WideSettings(TableSettings):
-    """How a model keeps the dependence of its coefficients, beside how its table is read."""
+    """Options of models of many features, beside those of their table."""
 
     structure: str = "full"
     hash_size: int | None = None
@@ -32,7 +32,7 @@ class WideSettings(TableSettings):
 
     @property
     def is_wide(self) -> bool:
-        """Whether columns stay as they are, with as many levels as come."""
+        """True if columns stay as they are, with as many levels as come."""
         return self.structure != "full"
 
     def check_wide(self) -> None:
