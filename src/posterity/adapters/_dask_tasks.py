@@ -24,7 +24,7 @@ UNSTABLE = (
 
 @dataclass(frozen=True)
 class Refused:
-    """What is wrong with the rows: a value, for trying them again is of no use."""
+    """Refusal of rows, returned as a value: trying them again is of no use."""
 
     message: str
 

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 
 class Family(Protocol):
-    """How draws of a model's posterior are made, and what they say."""
+    """The interface by which draws of a model's posterior are made and named."""
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         """Draw from the posterior; raises ``ValueError`` where it is improper."""

@@ -1,4 +1,4 @@
-"""What engines of many machines share: a task that goes out to partitions, and factors that return.
+"""Base of cluster engines: a task goes out to partitions, and factors return.
 
 Rows stay where they are. Each partition becomes one model file (`learn`), which holds a triangle
 and counts; files are merged in a fixed order (`merged`), exactly. Nothing here knows an engine.

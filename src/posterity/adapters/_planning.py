@@ -1,4 +1,4 @@
-"""What is decided before partitions are learned apart: all of them have the same features."""
+"""Planning before partitions are learned apart: all of them need the same features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a table are used, and how; as the parameters of `posterity.io.learn_stream`.
+    """Columns of a table to use, and how: the parameters of `posterity.io.learn_stream`.
 
     ``missing="mean"`` fills in the means over the whole table, so that the order of rows and of
     partitions makes no difference; one machine's, of the rows before, depends on it.
@@ -110,7 +110,7 @@ def check_model(model: Any) -> None:
 
 
 def questions(model: Any, schema: Any, columns: Columns) -> Questions:
-    """What has to be asked of the whole table; with no ``columns`` there is nothing to ask.
+    """Return the questions to ask of the whole table; none without ``columns``.
 
     Raises
     ------
@@ -210,12 +210,12 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
 
 
 def fills_with_means(missing: Missing) -> bool:
-    """Whether missing values are filled in with means that are still to be found."""
+    """Return True if missing values are filled in with means that are still to be found."""
     return isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing == "mean")
 
 
 def make_target(target: str, *, classifier: bool) -> Target:
-    """What reads the target."""
+    """Return the reader of the target."""
     return TargetLabels(target) if classifier else TargetNumbers(target)
 
 
@@ -263,7 +263,7 @@ def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
 
 
 def _lacks_domain(model: Any) -> bool:
-    """Whether there is a basis whose domain would be that of the first rows."""
+    """Return True if a basis would take its domain from the first rows."""
     basis = getattr(model, "basis", None)
     return basis is not None and getattr(basis, "domain", ()) is None
 

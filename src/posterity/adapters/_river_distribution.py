@@ -16,7 +16,7 @@ from posterity.noise import KnownNoise, Predictive
 
 
 class PredictedTarget(proba.base.ContinuousDistribution):
-    """What is predicted of one target where river has no family for it: a Student-t, a mixture.
+    """Distribution of a target where river has no family for it: a Student-t, a mixture.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What posterity's estimators for river do with the names of features."""
+"""Names of features in posterity's estimators for river."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def get_shared_parameters(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]
 
 
 class NamedFeatures:
-    """What both estimators do with names."""
+    """Base of both estimators that handles the names of features."""
 
     _rows: NamedRows[Any]
 

@@ -20,7 +20,7 @@ Row = Mapping[Any, Any]
 
 
 class _Wide:
-    """What both do: the model is posterity's own, made of the same parameters."""
+    """Base of both: it holds posterity's own model, made of the same parameters."""
 
     _model: Any
 

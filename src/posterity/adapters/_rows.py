@@ -24,7 +24,7 @@ SINGLE = (LinearPosterior, FadingPosterior)
 
 
 class RowMoments(NamedTuple):
-    """What one factor tells of a row: mean and leverage, and what it knows of the noise.
+    """Moments of a row's prediction by one factor: mean and leverage, and the noise's posterior.
 
     ``residual_df`` are the observations left for the noise, ``residual`` their sum of squares,
     ``seen`` the sum of the weights of the rows learned.
@@ -81,7 +81,7 @@ class NamedRows(Generic[Model]):
 
     @property
     def has_learned(self) -> bool:
-        """Whether there is a posterior: something was learned."""
+        """True if there is a posterior: something was learned."""
         return self.model._posterior_or_none is not None
 
     def begin(self, names: Any) -> None:

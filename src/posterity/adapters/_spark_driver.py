@@ -50,7 +50,7 @@ def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
 
 
 def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
-    """What ``work`` makes of the record batches of each partition, these columns alone."""
+    """Map ``work`` over the record batches of each partition, of these columns alone."""
     rows = number_columns(frame, names)
     return rows.mapInArrow(partial(tasks.restore_names, work, tuple(names)), schema)
 

@@ -46,7 +46,7 @@ class MicroBatches:
 
 
 def _get_query_id(frame: Any) -> str:
-    """Which streaming query calls; numbers of micro-batches begin anew with each."""
+    """Return the streaming query that calls; micro-batches are numbered within each."""
     context = getattr(frame.sparkSession, "sparkContext", None)
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     return query or ""

@@ -1,4 +1,4 @@
-"""What Spark's executors run: record batches of a partition in, one row of bytes out.
+"""Tasks of Spark's executors: record batches of a partition in, one row of bytes out.
 
 Functions have names at the top of a module, so that only their arguments travel.
 """

@@ -1,4 +1,4 @@
-"""What must be known of a whole table before its partitions are learned apart.
+"""Survey of a whole table before its partitions are learned apart.
 
 A partition knows only its own levels, means and ranges. Each tells what it has in a short text;
 their sum is the same whatever the partitions are, and so is what is made of it.
@@ -49,7 +49,7 @@ class Questions:
 
 @dataclass
 class Answers:
-    """What was found: counts of levels, ``[sum, count, least, greatest]`` of numbers, labels."""
+    """Answers: counts of levels, ``[sum, count, least, greatest]`` of numbers, labels."""
 
     levels: dict[str, dict[str, int]] = field(default_factory=dict)
     numbers: dict[str, list[float]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a model knows, as draws in ArviZ's containers."""
+"""Conversion of posteriors to draws in ArviZ's containers."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         return mean + self._rows.model.predict_one(row) if self._rows.has_learned else mean
 
     def _add_prior_means(self, total: Any) -> Any:
-        """What features that never came, of this sum, add to the mean."""
+        """Return what the prior means of features that never came, of this sum, add to the mean."""
         return self.prior_mean * total
 
     def _distribution(self, x: Row) -> Any:

@@ -318,7 +318,7 @@ def learn_micro_batches(
     target: str,
     **columns: Unpack[ColumnChoice],
 ) -> Callable[[Any, int], None]:
-    """What ``foreachBatch`` calls to keep a model file learning, each micro-batch exactly once.
+    """Return the function for ``foreachBatch`` that learns each micro-batch exactly once.
 
     The file holds the model and, in its notes, the last micro-batch of each query that it has
     learned; both are replaced in one step. A micro-batch that comes again is passed over; one
