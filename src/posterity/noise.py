@@ -33,11 +33,11 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Noise(Protocol):
-    """What a model asks of its noise; ``residual_df`` is n - d, the rows left for the noise."""
+    """The interface of a model's noise; ``residual_df`` is n - d, the rows left for the noise."""
 
     @property
     def prior_unit(self) -> float:
-        """What a precision in the user's units is multiplied by to be relative to the noise's."""
+        """The factor from a precision in the user's units to one relative to the noise's."""
 
     @property
     def improper(self) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ Index = NDArray[np.intp]
 
 
 class RewardModel(Protocol):
-    """What is expected of each arm."""
+    """The interface of a model of each arm's expected reward."""
 
     learns: bool  # whether rows change what is expected
 

@@ -18,7 +18,7 @@ _LARGEST_BET = 0.5
 def sequence_radius(
     variance: ArrayLike, rows: ArrayLike, level: float, planned_rows: float | None = None
 ) -> Array:
-    r"""How far a sum of errors strays from 0, at all times together, with probability ``level``.
+    r"""Return a bound on the sum of errors, valid at all times together with probability ``level``.
 
     With :math:`V` the sum of squared errors of :math:`n` rows, :math:`t = n / n_0` and
     :math:`\alpha` one minus the level, it strays no farther than :math:`s \sqrt{V / t}`, where
