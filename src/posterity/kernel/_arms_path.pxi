@@ -62,7 +62,7 @@ cdef class ArmsPath(RowPath):
         self.clock, self.size, self.until = self.bank.clock, self.bank.size, 0
 
     def is_of(self, known):
-        """Whether this is what ``known`` says: nothing else was learned since, and its prior is the same."""
+        """Return True if this is the state of ``known``: nothing was learned since, and its prior is the same."""
         return (self.known is known and self.reading is known.read and self.bank is known.bank
                 and self.clock == self.bank.clock and self.size == self.bank.size)
 

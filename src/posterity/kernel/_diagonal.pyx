@@ -53,7 +53,7 @@ cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) excep
 
 
 cdef class DiagonalState:
-    """What a diagonal model knows, in arrays that its owner keeps and may lengthen between calls.
+    """State of a diagonal model, in arrays that its owner keeps and may lengthen between calls.
 
     ``beliefs`` (8 p), ``clocks`` (p) or None, ``precision`` and ``information`` (4 columns), ``squares``
     (2 columns), ``scores`` and ``rates`` (4): as in posterity_diagonal.h.

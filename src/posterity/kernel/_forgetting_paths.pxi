@@ -19,7 +19,7 @@ cdef class ForgettingPath(RowPath):
         self.known_precision, self.noise_shape, self.noise_rate = noise
 
     cdef void _forget(self) noexcept:
-        """What happens before the row in the buffer."""
+        """Forget, before the row in the buffer is learned."""
 
     cdef int _append(self, double weight) except -1:
         cdef double error, df, scale, log_density

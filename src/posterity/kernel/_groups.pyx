@@ -141,7 +141,7 @@ def number_range(const long long[::1] keys, long long low, Py_ssize_t length):
 
 
 def count_rows(const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups):
-    """How many of the rows first to last each of so many groups has."""
+    """Count the rows, from first to last, of each of ``groups`` groups."""
     cdef Py_ssize_t[::1] counts = np.zeros(groups, dtype=np.intp)
     cdef int failed = 0
     if not 0 <= first <= last <= numbers.shape[0]:
@@ -190,7 +190,7 @@ cdef class KeyTable:
 
     @property
     def is_distinct(self):
-        """Whether no key is here twice."""
+        """True if no key is here twice."""
         cdef Py_ssize_t k
         self._hash()
         for k in range(self.size):

@@ -98,7 +98,7 @@ cdef dict KINDS = {
 
 
 cdef class _Source:
-    """Where the features of rows are read from: an array (n, m), or Columns; kept alive."""
+    """The memory that features of rows are read from: an array (n, m), or Columns; kept alive."""
 
     cdef const double[:, :] array
     cdef tuple arrays

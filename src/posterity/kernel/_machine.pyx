@@ -42,7 +42,7 @@ cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) excep
 
 
 cdef void *_kept(array, int kind, Py_ssize_t n, Py_ssize_t width) except NULL:
-    """Where row ``n`` of an array (rows, width) or (rows,) is, which is checked."""
+    """Return a pointer to row ``n`` of an array (rows, width) or (rows,), after checks."""
     if not (cnp.PyArray_Check(array) and cnp.PyArray_TYPE(array) == kind and cnp.PyArray_ISCARRAY(array)
             and cnp.PyArray_DIM(array, 0) > n
             and cnp.PyArray_SIZE(array) == width * cnp.PyArray_DIM(array, 0)):

@@ -49,7 +49,7 @@ cdef class FadingMember:
         return self.counts[1] == 0.0
 
     cdef int try_row(self, pk_rows *row, double[::1] buffer, double[::1] flight, pk_shape shape) noexcept:
-        """Whether the row can be learned; it is, in ``after``."""
+        """Learn the row in ``after``; return True if that was possible."""
         cdef pk_before before
         # Before the first row there is nothing to forget, and a row that weighs nothing takes no time.
         cdef double discount = 1.0 if self.begins() or row.weights[0] == 0.0 else self.discount
@@ -71,10 +71,10 @@ cdef class FadingMember:
 
 
 cdef class LearnedPrior:
-    """What a node is made from: ``data``, of which ``known`` tells more, and when it is chosen anew.
+    """Data that a node is built from, their state ``known``, and the schedule of its choice.
 
     ``known`` has a ``clock`` (rows, due), the ``scales`` of the features, and keeps ``stream``, the node, once it has
-    learned; ``next_turn(rows)`` tells when the prior is next chosen. It does not learn lean before it is ``ready``.
+    learned; ``next_turn(rows)`` tells when the prior is next chosen. Before it is ``ready``, compiled code does not learn it.
     """
 
     cdef FadingMember data
@@ -94,7 +94,7 @@ cdef class LearnedPrior:
         return node
 
     cdef bint keeps_up(self, FadingMember node) except -1:
-        """Whether the node is that of the stream, if there is one, and knows all rows."""
+        """Return True if the node is that of the stream, if there is one, and has learned all rows."""
         stream = self.known.stream
         return (stream is None or stream is self.stream) and node.counts[1] == self.data.counts[1]
 
@@ -131,7 +131,7 @@ cdef class LearnedPrior:
 
 
 cdef class MemberNoises:
-    """What is followed of members' noises, each at m <= 8 memories.
+    """Tracker of members' noises, each at m <= 8 memories.
 
     The ``states`` (4, m), one a member, hold sums of squared errors, each relative to what its variance would be if the
     noise's were 1, sums of weights and scores for each memory, and in the last row what weight was seen (m times). What a
@@ -160,7 +160,7 @@ cdef class MemberNoises:
 
     def score(self, const double[::1] y not None, const double[:, ::1] loc not None, double[:, ::1] scale not None,
               const double[::1] weights):
-        """What k members tell of rows by ``loc`` and ``scale`` (k, n), as long as the noise is 1, before they learn ``y`` (n,).
+        """Return k members' predictions of rows from ``loc`` and ``scale`` (k, n) under unit noise, then learn ``y`` (n,).
 
         Scales become those with their noises, in place. Returns degrees of freedom and log densities times ``weights``
         (k, n), and ranks (k, n).
@@ -312,7 +312,7 @@ cdef class MembersPath:
         return 0
 
     cdef bint _prepare(self, double weight) except -1:
-        """Whether all members can learn a row; all that calls Python comes before one does."""
+        """Return True if all members can learn a row; all calls of Python come before one does."""
         cdef FadingMember member
         self._open()
         for member in self.members:
@@ -334,7 +334,7 @@ cdef class MembersPath:
         return True
 
     cdef int _predict_origin(self, Py_ssize_t k) except -1:
-        """What a member tells of a row at the origin, of which only the scale is looked at."""
+        """Return a member's prediction of a row at the origin, for its scale."""
         cdef FadingMember member = self.members[k]
         cdef Py_ssize_t i
         for i in range(self.shape.ld):

@@ -93,7 +93,7 @@ cdef class NodesPath:
         return True
 
     cdef bint _in_step(self):
-        """Whether the nodes are there, are those of the stream, and know all rows."""
+        """Return True if there are nodes, those of the stream, that have learned all rows."""
         cdef RowPath node
         if self.stream is None:
             return False

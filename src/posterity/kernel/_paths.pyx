@@ -194,7 +194,7 @@ cdef class RowPath:
         self.rows = -1
 
     cdef int _is_due(self, double root) except -1:
-        """Whether a row of some weight, in the buffer times ``root``, is one to be left alone."""
+        """Return True if the row in the buffer, times ``root``, must be left to other code."""
         self._ask_what_waits()
         return self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
 
@@ -205,7 +205,7 @@ cdef class RowPath:
         return 0
 
     cdef bint _moves(self, double root) noexcept:
-        """Whether a feature that was constant so far is another in the buffer, times ``root``."""
+        """Return True if a feature that was constant so far differs in the buffer, times ``root``."""
         cdef Py_ssize_t i
         cdef double value
         for i in range(self.constant.shape[0]):

@@ -149,7 +149,7 @@ cdef class RunsKernel:
         return True
 
     def serves(self, start):
-        """Whether a run that begins now would know what ``start`` says."""
+        """Return True if a run that begins now would still begin as ``start``."""
         cdef pk_start of_new
         return self._open(start, &of_new) and pk_is_still_valid(&self.s, &of_new, &self.rules, self.shape) != 0
 

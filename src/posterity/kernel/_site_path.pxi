@@ -67,7 +67,7 @@ cdef class SitePath(RowPath):
         return True
 
     cdef bint _holds(self, double[::1] row) noexcept:
-        """Whether the features in the buffer are these, or None are given."""
+        """Return True if the features in the buffer are these, or None are given."""
         cdef Py_ssize_t i
         if row is not None:
             for i in range(row.shape[0]):

@@ -75,7 +75,7 @@ def track(
 
 
 def tail_bound(window: Array, aim: float, tail: float) -> float:
-    """What scores exceed with probability ``aim``, by those of a window, sorted."""
+    """Return the bound that scores exceed with probability ``aim``, by those of a sorted window."""
     m = len(window)
     rank = (1.0 - aim) * (m + 1)
     if rank >= m:
