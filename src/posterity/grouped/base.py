@@ -1,4 +1,4 @@
-"""What a grouped model keeps, and how it replaces it in one step."""
+"""State of a grouped model, replaced in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all groups share, and how expected targets change on average over rows of many groups.
+"""The prior that groups share, and effects on expected targets averaged over many groups' rows.
 
 Given D and the noise, the mean m ~ N(m0, sigma^2 S) and, of a group whose rows have the triangle
 [R, z],
