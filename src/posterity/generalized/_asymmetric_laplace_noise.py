@@ -49,7 +49,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
 
     @property
     def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale."""
+        """The Fisher information of a row on the logarithm of its scale."""
         return 1.0
 
     @property
@@ -93,7 +93,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         return weight, delta * scale - error
 
     def scale_term(self, error: float, leverage: float) -> float:
-        """What one row adds to the sum of check losses."""
+        """Return the term of one row in the sum of check losses."""
         lost = error * (self.quantile - (error < 0.0))
         return lost / math.sqrt(1.0 + self.widening * leverage)
 
@@ -106,7 +106,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         return log_z + math.log(q * (1.0 - q)) - math.log(scale)
 
     def scale_terms(self, error: Array, leverage: Array) -> Array:
-        """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
+        """Return each row's term in the sum of check losses: b = sum rho(e) / (n - d)."""
         lost = check_loss(error, self.quantile) / self._compute_widening(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
 
@@ -131,14 +131,14 @@ class AsymmetricLaplaceNoise(WorkingNoise):
 
     @property
     def widening(self) -> float:
-        """How fast the squared scale of a new row grows with its leverage.
+        """The growth of a new row's squared scale with its leverage.
 
         E rho(e - x) = rho(e) + f(0) v / 2 for small v, and f(0) = q (1 - q) / b.
         """
         return self.quantile * (1.0 - self.quantile)
 
     def _compute_widening(self, leverage: Array) -> Array:
-        """How much larger the loss of a row becomes where eta is open by its leverage."""
+        """Return the factor on a row's loss that its leverage, the uncertainty of eta, makes."""
         return np.sqrt(1.0 + self.widening * leverage)
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: SearchStart) -> Mode:
@@ -227,7 +227,7 @@ def _find_scale_mode(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
 
 
 def _compute_offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:
-    """What to add to the mode so that rows fitted there hold it against the prior's pull.
+    """Return the offset of the mode that balances the prior's pull on rows fitted there.
 
     The rows' information K and the prior's, Lambda: K delta = Lambda w - Lambda m0.
     """

@@ -1,4 +1,4 @@
-"""How a classifier learns rows of two classes or many, and what it reads off."""
+"""Learning and predictions of a classifier of two classes or many."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW_LABELS, FEW_EVEN_LABELS = 50, 30
 
 
 class Classifier(GeneralizedModel):
-    """What :class:`BayesianLogisticRegression` does inside.
+    """Base of :class:`BayesianLogisticRegression`, which learns and predicts labels.
 
     With one class or two ``_posterior_or_none`` is of the log odds of the second, with more a
     :class:`SoftmaxPosterior` whose classes are in the order of ``classes_``.

@@ -68,7 +68,7 @@ class NormalNodes:
 
 
 def are_few(rows: Rows, n_coefficients: int) -> bool:
-    """Whether there are few rows for each coefficient, and enough to say how large noise may be."""
+    """Return True for few rows a coefficient, but enough to say how large the noise may be."""
     beyond = rows.total - rows.n_flat
     return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * n_coefficients
 
@@ -88,7 +88,7 @@ def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
 
 
 def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
-    """How well scale and fit are known, for a posterior ``inner`` under noise of this scale.
+    """Return the uncertainty of scale and fit, for a posterior ``inner`` under noise of this scale.
 
     At others like them, whose features come from different rows: their own fits know too much.
     """

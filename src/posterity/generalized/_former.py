@@ -1,4 +1,4 @@
-"""What model files from before hold of heavy tails, made into what there is now."""
+"""Conversion of models with heavy tails from older files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def drop(values: Values) -> None:
-    """What is computed from the other parts of a model now."""
+    """Return None: other parts of a model determine it now."""
 
 
 def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:

@@ -1,4 +1,4 @@
-"""What robust and quantile regression share: an estimator around a reweighted posterior."""
+"""Base of robust and quantile regression: an estimator around a reweighted posterior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a regression with heavy-tailed noise knows: a Gaussian factor whose rows were reweighted.
+"""The posterior of a regression with heavy-tailed noise: a Gaussian factor of reweighted rows.
 
 A row's weight depends on its own error before it came, and on the scale then: both come out of
 learning in the factor, once the weights of the rows before it are right. So a stretch of rows is
@@ -207,7 +207,7 @@ class HeavyTailedPosterior(LinearPosterior):
         self.copy_from(ahead)
 
     def has_same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
@@ -219,12 +219,12 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
+        """True if nothing is forgotten."""
         return not self.state.inner.forgets
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts."""
+        """True if one factor predicts."""
         return self.state.inner.has_fast_predict_one
 
     @property
@@ -238,7 +238,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return ((1.0, self._node),)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What reads, predicts and learns single rows."""
+        """Return the path that reads, predicts and learns single rows."""
         return cast(RowPath, HeavyTailedPath(self, names))
 
     def with_row(
@@ -342,7 +342,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.state.tally.count
 
     @property
@@ -384,7 +384,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def _scale_df(self) -> float:
-        """How well the scale is known, where a fit says; after other rows it is plugged in."""
+        """Degrees of freedom of the scale after a fit; infinite after other rows."""
         spread = self.state.spread
         return math.inf if spread is None else spread.df
 
@@ -393,7 +393,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return max(START_ROWS, ROWS_A_COEFFICIENT * self.n_coefficients)
 
     def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
-        """Where the stretch of rows that starts at ``first`` ends."""
+        """Return the end of the stretch of rows that starts at ``first``."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
         rows = np.cumsum(g[first:last] > 0.0)
         left = self.state.due - self.state.clock
@@ -491,7 +491,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
 
 def _compute_leverage(predictive: Any, noise: Any) -> Array:
-    """What a predictive variance says beyond the noise's own, relative to it."""
+    """Return the part of predictive variances beyond the noise's, relative to the noise's."""
     return np.maximum(predictive.var() * noise.known_precision - 1.0, 0.0)
 
 

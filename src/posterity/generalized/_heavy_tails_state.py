@@ -1,4 +1,4 @@
-"""What a posterior under heavy tails knows, and its predictions of rows before it learned them."""
+"""State of a posterior under heavy tails, and its one-step-ahead predictions."""
 
 from __future__ import annotations
 

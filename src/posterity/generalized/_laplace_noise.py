@@ -27,7 +27,7 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
 
     @property
     def widening(self) -> float:
-        """How fast the squared scale of a new row grows with its leverage, so that 95% are held."""
+        """The growth of a new row's squared scale with its leverage: 95% intervals then hold."""
         return 0.1
 
     @property

@@ -74,7 +74,7 @@ def begin_posterior(
 
 
 def keeps_full_covariance(n_classes: int, n_columns: int) -> bool:
-    """Whether all of the contrasts' covariance is kept.
+    """Return True if the full covariance of the contrasts is kept.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def check_growth(n_classes: int, n_columns: int) -> None:
 
 
 def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> SoftmaxPosterior:
-    """What a posterior of two classes knows, as the one contrast of ``fresh``.
+    """Convert the posterior of two classes to the one contrast of ``fresh``.
 
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
     or minus that. The features' means and squares are those of the site rows.

@@ -1,4 +1,4 @@
-"""What noises share whose posterior is matched by moments: where to begin, and gross errors.
+"""Base of noises matched by moments: starting values and gross errors.
 
 The posterior of heavy-tailed noise can have two hills: a wide noise that explains all rows, and a
 narrow one that explains most of them. Both are climbed, and the evidence says which is right.
@@ -110,7 +110,7 @@ class MatchedNoise(WorkingNoise):
     def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
-        """How well the scale is known at this mode."""
+        """Return the uncertainty of the scale at this mode."""
         honest = mode.weight > 0.0
         matcher = self._make_matcher(rows.select(honest), prior, mode)
         if mode.rough:
@@ -139,7 +139,7 @@ class MatchedNoise(WorkingNoise):
     def _begin(
         self, rows: Rows, prior: Factor, known: float | None, last: SearchStart
     ) -> tuple[Mask, Sites]:
-        """Which rows are no gross errors, and the best hill to begin on."""
+        """Return which rows are no gross errors, and the best local mode to begin from."""
         some = rows.thin(START_ROWS)
         hills = self._find_local_modes(some, prior, known, last)
         honest, best = max(hills, key=lambda hill: hill.log_evidence)[1:]

@@ -59,7 +59,7 @@ class Sites:
 
 
 class Solution(NamedTuple):
-    """What sites say, at any scale: a factor, the fit (n,), and its relative variances (n,)."""
+    """Posterior given the sites, at any scale: factor, fit (n,) and its relative variances (n,)."""
 
     factor: Factor
     fit: Array
@@ -168,7 +168,7 @@ class Matcher:
         return self.log_predictive(now)
 
     def _begin_chord(self, *, known: bool) -> SecantSteps:
-        """How the scale follows its steps."""
+        """Return the secant steps that the scale takes."""
         many = len(self.rows.y) > CHORD_ROWS * self.prior.n_coefficients
         return SecantSteps(0.0 if known else LONGEST_STEP, LONGER if many else 1.0)
 
@@ -184,7 +184,7 @@ class Matcher:
         return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)
 
     def spread(self, best: Fit) -> Spread:
-        """How well the scale is known, from fits at a few others around the best."""
+        """Return the uncertainty of the scale, from fits at a few others around the best."""
         sd = 1.0 / math.sqrt(self.information * self.rows.total)
         low, high = (self._at(best, off * sd) for off in (-STEP, STEP))
         bend = 2.0 * best.log_evidence - low.log_evidence - high.log_evidence
@@ -265,7 +265,7 @@ class Matcher:
 
 
 def _close(one: Round, other: Fit) -> bool:
-    """Whether two fits are on the way to the same place."""
+    """Return True if two fits are on the way to the same place."""
     if abs(math.log(one.now.scale / other.scale)) > SAME_SCALE:
         return False
     off = np.square(one.solution.fit - other.fit) / np.maximum(other.leverage, 1e-300)

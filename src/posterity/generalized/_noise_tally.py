@@ -1,4 +1,4 @@
-"""How large the noise is, summed over rows as they fade: for the likelihood, and for its core."""
+"""Sums over rows, as they fade, that give the noise's scale: of the likelihood and of its core."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class QuantilePosterior(HeavyTailedPosterior):
 
     @property
     def has_fast_learn_one(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
+        """True if nothing is forgotten."""
         return super().has_fast_learn_one and not self.design.forgets
 
     @property

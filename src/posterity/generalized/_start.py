@@ -46,7 +46,7 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What the last fit found, where the next begins: coefficients, scale, and prior precision.
+    """Results of the last fit, from which the next begins: coefficients, scale, prior precision.
 
     Nothing of the rows that were learned since: so a fit depends on rows alone, and not on how
     they came.
@@ -70,7 +70,7 @@ class ModeFit:
 
     @property
     def warm_start(self) -> WarmStart:
-        """Where the next search begins."""
+        """The starting values of the next search."""
         if self.mode is None:
             return WarmStart()
         return WarmStart(self.inner.coefficients(), self.mode.scale, self.precision)
@@ -209,7 +209,7 @@ def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mo
 
 
 def _move(one: SearchStart, other: SearchStart) -> float:
-    """How far two rounds are apart, relative to the scale."""
+    """Return the distance between two rounds, relative to the scale."""
     if one.fit is None or other.fit is None:
         return math.inf
     moved = float(np.abs(one.fit - other.fit).max(initial=0.0)) / one.scale

@@ -79,7 +79,7 @@ class StudentTNoise(MatchedNoise):
 
     @property
     def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale: 2 df / (df + 3)."""
+        """The Fisher information of a row on the logarithm of its scale: 2 df / (df + 3)."""
         return 2.0 * self.df / (self.df + 3.0)
 
     @property

@@ -1,4 +1,4 @@
-"""What estimators of classes and counts share beyond :class:`LinearModel`."""
+"""Base of estimators of classes and counts, beyond :class:`LinearModel`."""
 
 from __future__ import annotations
 
