@@ -133,7 +133,7 @@ class Contrasts:
 
     @property
     def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.parts[0].forgets
 
     # ---- classes, columns, time ----------------------------------------------------------------
@@ -281,7 +281,7 @@ class Contrasts:
         self.read = None
 
     def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[SiteRows], float]:
-        """What ``rows`` say around their places, one a part, and the log of its constant.
+        """Return the sites of ``rows`` around their places, one a part, and their log constant.
 
         Many rows are brought to a triangle: by their products, where that costs no digits.
         """

@@ -77,7 +77,7 @@ def log_softmax(eta: Array) -> Array:
 
 @dataclass(frozen=True)
 class LabelLikelihood:
-    """What labels (n,) say at S points each: their probabilities (n, S, K) there.
+    """Likelihood of labels (n,) at S points each: the classes' probabilities (n, S, K) there.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class Objective:
         return cls(rows, basis, roots, moments, moved)
 
     def evaluate_labels(self, w: Array) -> LabelLikelihood:
-        """What the labels say at these coefficients."""
+        """Evaluate the labels' likelihood at these coefficients."""
         return LabelLikelihood.evaluate_at(
             self.rows.labels, self.rows.X @ w.T, self.basis, self.moved
         )
@@ -99,7 +99,7 @@ class Objective:
         return product
 
     def triangles(self, look: LabelLikelihood) -> list[Array]:
-        """What is known of each part, and the rows' curvature in each coordinate by itself."""
+        """Return the factor of each part, with the rows' curvature in each coordinate by itself."""
         sizes = (self.rows.weights[:, None] * look.sizes(self.basis)).T
         parts = sizes.reshape(len(self.roots), -1, len(self.rows.X))
         return [self._added(root, part) for root, part in zip(self.roots, parts, strict=True)]

@@ -160,12 +160,12 @@ class ContrastPrior:
 
     @property
     def proper(self) -> bool:
-        """Whether something is believed of each feature's coefficient."""
+        """True if each feature's coefficient has a proper prior."""
         diagonal = np.diagonal(self.root, axis1=-2, axis2=-1)
         return bool(diagonal[..., int(self.intercept) :].all())
 
     def rows(self, places: range) -> Array:
-        """What is believed of the coefficients of some coordinates, as rows with targets 0."""
+        """Return the prior of the coefficients of some coordinates, as rows with targets 0."""
         if self.root.ndim == 3:
             return np.asarray(block_diag(*self.root[places]))
         return np.asarray(np.kron(np.eye(len(places)), self.root), dtype=np.float64)

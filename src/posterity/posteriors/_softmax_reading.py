@@ -1,4 +1,4 @@
-"""What a classifier of many classes consists of, and how it is read."""
+"""State of a classifier of many classes, and its predictions."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SoftmaxReading:
 
     @property
     def intercept(self) -> bool:
-        """Whether each contrast has one."""
+        """True if each contrast has an intercept."""
         return self.prior.intercept
 
     @property
@@ -116,17 +116,17 @@ class SoftmaxReading:
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.contrasts.parts[0].n_effective
 
     @property
     def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.contrasts.forgets
 
     @property
     def _averages(self) -> bool:
-        """Whether rows that come online are learned by averages."""
+        """True if rows that come online are learned by averages."""
         return self.approximation != "laplace"
 
     def design(self, X: Array) -> Array:
@@ -159,7 +159,7 @@ class SoftmaxReading:
 
     @property
     def has_fast_predict_one(self) -> bool:
-        """Whether one factor of all contrasts, open in no direction, predicts."""
+        """True if one factor of all contrasts, with no undetermined direction, predicts."""
         one_node = self.strategy is None or self.strategy == use_single_node(self.strategy)
         if self.contrasts.separate or not (one_node or not self.n_effective):
             return False
@@ -168,13 +168,13 @@ class SoftmaxReading:
 
     @property
     def has_fast_learn_one(self) -> bool:
-        """Whether the kernel learns single rows, until some are learned again, or the prior is."""
+        """True if compiled code learns single rows, until rows or the prior are learned again."""
         return (
             not self.forgets and self._count_rows_until_update() > 0 and self.has_fast_predict_one
         )
 
     def _count_rows_until_update(self) -> int:
-        """How many rows may come one by one before something else than learning them is due."""
+        """Count the rows that may be learned one by one before any other update is due."""
         if self.n_observations == 0.0 or self.waiting:
             return 0
         if not self.prior.proper:

@@ -1,4 +1,4 @@
-"""How the prior of many classes is learned: by any strategy, from the data of all contrasts."""
+"""The prior of many classes, learned by any strategy from the data of all contrasts."""
 
 from __future__ import annotations
 

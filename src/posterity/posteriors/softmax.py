@@ -1,4 +1,4 @@
-"""What a classifier of many classes knows: a Gaussian over the contrasts between them.
+"""The posterior of a classifier of many classes: a Gaussian over the contrasts between them.
 
 K classes have K linear predictors, of which only the K - 1 differences matter. With the rows of H
 (K, K - 1) orthonormal contrasts (Helmert's: class k + 1 against the mean of those before it), the
@@ -96,7 +96,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self._clear_caches()
 
     def has_same_prior(self, other: Any) -> bool:
-        """Whether both started from the same belief and forget alike."""
+        """Return True if both started from the same prior and forget alike."""
         mine, its = self.contrasts, other.contrasts
         return (
             self.strategy == other.strategy
@@ -346,7 +346,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.contrasts = contrasts
 
     def _search_scale(self, rows: Rows, before: Contrasts) -> float:
-        """Where the evidence of the rows, each time at their mode, is largest.
+        """Return the prior's scale that maximizes the evidence of rows, each time at their mode.
 
         Curvatures found at a mode speak for the scale that led there: taken as they are, as those
         of averages are, they would keep it where it is.
