@@ -26,8 +26,8 @@ def rows_of(kind: type, n: int, m: int, mean: float) -> tuple[Array, Array]:
 def without_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round by rotations, until the prior moves by a millionth: the plain way."""
     monkeypatch.setattr(_joint_fit, "_search_near_mode", lambda *_: None)
-    monkeypatch.setattr(_joint_fit, "SETTLED", 1e-9)
-    monkeypatch.setattr(_joint_fit, "UNFELT", 1e-6)
+    monkeypatch.setattr(_joint_fit, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(_joint_fit, "NEGLIGIBLE_SHARE", 1e-6)
 
 
 @pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegression])

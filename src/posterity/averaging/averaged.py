@@ -20,7 +20,7 @@ from posterity.averaging.members import (
 from posterity.distributions import Mixture
 from posterity.distributions._limits import interval_ends
 from posterity.linear.inputs import check_same_features, refuse_no_weight
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.reader import predict_targets_or_means
 from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
@@ -380,7 +380,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).round(2)
         array([[-1.9,  2.9]])
         """
-        return interval_ends(predict_as_asked(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).

@@ -17,8 +17,8 @@ from posterity.posteriors.ensemble import Ranks
 Array = NDArray[np.float64]
 
 # Rows that a basis is tried on.
-TRIED = 100
-NEEDED = ("partial_fit", "predict_then_learn", "predict_distribution")
+TRIAL_ROWS = 100
+REQUIRED_METHODS = ("partial_fit", "predict_then_learn", "predict_distribution")
 
 
 def get_final_step(model: Any) -> Any:
@@ -31,7 +31,7 @@ def copy_unfitted(model: Any) -> Any:
     return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
 
 
-def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
+def check_member(name: str, model: Any, needed: Sequence[str] = REQUIRED_METHODS) -> None:
     """Raise ``TypeError`` unless the model, or a pipeline's last step, has the methods needed."""
     final = get_final_step(model)
     what = f"model {name!r}" + ("" if final is model else ", a pipeline whose last step")
@@ -196,7 +196,7 @@ def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
     for final, X in zip(finals, rows, strict=True):
         # One row; but it could not place the functions of a basis.
         plain = getattr(final, "basis", None) is None
-        some = slice(1) if plain else slice(None, None, max(len(y) // TRIED, 1))
+        some = slice(1) if plain else slice(None, None, max(len(y) // TRIAL_ROWS, 1))
         tried.append(copy_unfitted(final).partial_fit(take_rows(X, some), y[some]))
     if any(forgets(final) for final in tried):
         return False

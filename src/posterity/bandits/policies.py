@@ -20,7 +20,7 @@ Index = NDArray[np.intp]
 # Draws that a policy takes.
 DRAWS = 64
 # The quantile that is one standard deviation above the mean of a normal distribution.
-ONE_ABOVE = 0.841
+ONE_SD_QUANTILE = 0.841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class UpperConfidenceBound(Policy):
         the mean of a normal distribution.
     """
 
-    level: float = ONE_ABOVE
+    level: float = ONE_SD_QUANTILE
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
@@ -182,11 +182,11 @@ class RandomizedUpperConfidenceBound(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 2, self.width * scales_at(ONE_ABOVE, df)
+        return 2, self.width * scales_at(ONE_SD_QUANTILE, df)
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
-        spread = np.maximum(beliefs.quantile_margins(ONE_ABOVE), 0.0)
+        spread = np.maximum(beliefs.quantile_margins(ONE_SD_QUANTILE), 0.0)
         return envelope_shares(
             np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
         )

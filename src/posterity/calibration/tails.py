@@ -65,7 +65,7 @@ class TrackedTails:
     tails: Array
     steps: Array
     integrator: tuple[float, float]
-    oblivion: float
+    forgetting_rate: float
     bounds: Array
     integrals: Array
     scale: Array
@@ -87,7 +87,7 @@ class TrackedTails:
     def learn(self, scores: Array, return_predictions: bool) -> Array | None:
         """As in :class:`Tails`."""
         return track(
-            scores, self.tails, self.steps, self.integrator, self.oblivion,
+            scores, self.tails, self.steps, self.integrator, self.forgetting_rate,
             self.bounds, self.integrals, self.scale, return_predictions,
         )  # fmt: skip
 

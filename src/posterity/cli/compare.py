@@ -21,7 +21,7 @@ from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import say_note
+from posterity.cli.text import print_note
 from posterity.evaluation import compare_predictions
 from posterity.report import ColumnSummaries, comparison_report
 
@@ -80,6 +80,6 @@ def _run(settings: Settings, path: str) -> None:
         print_comparison(comparison, f"{settings.file}: {settings.target}, {len(models)} models")
     if not settings.quiet:
         for note in notes(table):
-            say_note(note)
+            print_note(note)
         if page is not None:
             click.echo(f"The report is in {page}", err=True)

@@ -20,7 +20,7 @@ from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import say_note
+from posterity.cli.text import print_note
 from posterity.cli.wide import WideSettings, build_wide, open_wide_table
 from posterity.evaluation import (
     ClassificationResult,
@@ -83,7 +83,7 @@ def _run(settings: Settings, path: str) -> None:
         score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
-            say_note(note)
+            print_note(note)
 
 
 def make_model(settings: Any) -> Any:
@@ -124,7 +124,7 @@ def _run_wide(settings: Settings, model: Any, path: str) -> None:
             else:
                 print_report(result, _title(settings, table), forgetting=settings.forgetting)
     for note in () if settings.quiet else notes(table):
-        say_note(note)
+        print_note(note)
 
 
 def check_lags(settings: Any) -> None:
@@ -181,7 +181,7 @@ def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummari
     """Features that tell the target, and values far out, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
-            say_note(problem)
+            print_note(problem)
 
 
 def _find_overdispersion(model: Any) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     _warn_of_leaks(settings, table, survey)
     if not settings.quiet:
         for problem in _find_overdispersion(model):
-            say_note(problem)
+            print_note(problem)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 

@@ -16,7 +16,7 @@ from posterity.io.rounds import read_arms
 from posterity.report import EstimateRow
 
 # Below this p value of the sample ratio the report warns.
-_ALARMING = 0.01
+_WARNING_P_VALUE = 0.01
 HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
 
@@ -102,7 +102,7 @@ def _describe(test: Experiment) -> list[str]:
     else:
         lines.append(f"Decided: {decided.arm} {decided.reason}.")
     p = test.sample_ratio_p_value_
-    if p < _ALARMING:
+    if p < _WARNING_P_VALUE:
         lines.append(
             f"Arms did not come as often as they should have (p = {p:.2g}): find out why before "
             "anything is believed."

@@ -21,7 +21,7 @@ from posterity.cli.log_target import Unlogged
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replace_atomically
 from posterity.cli.tables import name_input, table_path
-from posterity.cli.text import say_note
+from posterity.cli.text import print_note
 from posterity.io.containers import container
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings
@@ -65,7 +65,7 @@ def run(
             if table.n_rows_read - table.n_before <= table.n_skipped:
                 raise explain_no_rows_left(name_input(file), table, learning=False)
     for note in () if quiet else kept.describe_reading(table):
-        say_note(note)
+        print_note(note)
 
 
 def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:

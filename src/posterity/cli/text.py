@@ -42,9 +42,9 @@ def table(first: str, *numbers: str) -> Any:
     return made
 
 
-def say_note(text: str) -> None:
+def print_note(text: str) -> None:
     """Say something on standard error."""
     click.echo(f"note: {escaped(text)}", err=True)
 
 
-__all__ = ["console", "escape", "say_note", "table"]
+__all__ = ["console", "escape", "print_note", "table"]

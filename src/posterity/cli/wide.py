@@ -15,7 +15,7 @@ FAMILIES = {"": "Linear", "linear": "Linear", "logistic": "Logistic", "poisson":
 MOST_SHOWN = 30
 PREFIXES = {"diagonal": "Diagonal", "sparse": "Sparse"}
 # Settings of tables and scores that are for few features, and what they are where not given.
-NOT_FOR_MANY = {
+FEW_FEATURE_DEFAULTS = {
     "lags": (), "dates": "error", "category_levels": {}, "log_target": False, "report": None,
     "slices": (), "period": None, "delay": 0,
 }  # fmt: skip
@@ -42,7 +42,7 @@ class WideSettings(TableSettings):
                 option = "--interactions" if self.hash_size is None else "--hash"
                 raise ValueError(f"{option} is for --structure diagonal or sparse: give one")
             return
-        for name, usual in NOT_FOR_MANY.items():
+        for name, usual in FEW_FEATURE_DEFAULTS.items():
             if getattr(self, name, usual) != usual:
                 option = WRITTEN.get(name, name.replace("_", "-"))
                 raise ValueError(

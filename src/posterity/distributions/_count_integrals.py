@@ -24,7 +24,7 @@ STEP = NODES[1] - NODES[0]
 # Where a count tells much of its log rate, tails are no slower than a Gamma's of that shape.
 UNIFORM = np.linspace(-8.5, 8.5, 43)
 UNIFORM_STEP = UNIFORM[1] - UNIFORM[0]
-MUCH = 32.0
+INFORMATIVE_COUNT = 32.0
 UNIFORM_WEIGHTS = np.exp(-0.5 * UNIFORM * UNIFORM)
 UNIFORM_WEIGHTS /= UNIFORM_WEIGHTS.sum()
 # Nodes, log of d eta / du but for the scale, and the step of u.
@@ -133,7 +133,7 @@ def _by_blocks(formula: Callable[..., FloatArray], *operands: FloatArray) -> Flo
 
 
 def _log_mass(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-    much = information(y, a) >= MUCH
+    much = information(y, a) >= INFORMATIVE_COUNT
     result = np.empty(y.shape)
     for some, nodes in ((much, UNIFORM_NODES), (~much, SINH_NODES)):
         if some.any():

@@ -31,7 +31,7 @@ CACHED = 20_000
 NEWTON_STEPS = 12
 MOST_DOUBLINGS = 1100
 # The table's own error, and more.
-UNSURE = 1e-7
+TABLE_ERROR = 1e-7
 # Variances of the log rate, and logs of counts, that no table reaches.
 WIDE, LARGEST_LOG = 400.0, 600.0
 # Counts whose terms at shared nodes cancel too many digits.
@@ -211,8 +211,8 @@ class Table:
         if not few.all() and self.many.any():
             found = np.where(few, found, self._search_quantile(level))
         unsure = ~(few | self.many)
-        unsure |= self._evaluate_cdf(found) < level + UNSURE
-        unsure |= self._evaluate_cdf(found - 1.0) > level - UNSURE
+        unsure |= self._evaluate_cdf(found) < level + TABLE_ERROR
+        unsure |= self._evaluate_cdf(found - 1.0) > level - TABLE_ERROR
         if unsure.any():
             rows = Rows(*(operand[unsure] for operand in self.rows))
             found[unsure] = _make_exact(found[unsure], level[unsure], rows)
@@ -372,7 +372,7 @@ def _between(values: FloatArray, x: FloatArray) -> FloatArray:
 def _make_exact(found: FloatArray, level: FloatArray, rows: Rows) -> FloatArray:
     """Quantiles (n,) made exact: where the neighbours are too near to the level for a table."""
     mass = np.exp(integrals.log_mass(found, *rows))
-    step = np.maximum(1.0, np.ceil(UNSURE / np.maximum(mass, 1e-12)))
+    step = np.maximum(1.0, np.ceil(TABLE_ERROR / np.maximum(mass, 1e-12)))
     # Of floats beyond 2^53 neighbours are further apart than one.
     step = np.maximum(step, 2.0 * np.spacing(found))
     low, high = np.maximum(found - step, -1.0), found.copy()

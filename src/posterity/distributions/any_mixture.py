@@ -14,7 +14,7 @@ from posterity.distributions._rows import FloatArray
 from posterity.distributions.row_distribution import RowDistribution
 
 # Quantiles are halved until they are this near, relative to where they lie.
-CLOSE = 1e-13
+TOLERANCE = 1e-13
 MOST_HALVINGS = 200
 # Probabilities that the score is integrated over, on either side of the target's own.
 POINTS, SHARES = np.polynomial.legendre.leggauss(48)
@@ -203,7 +203,7 @@ def solved_quantile(
     least: FloatArray,
     most: FloatArray,
     unit: float = 0.0,
-    close: float = CLOSE,
+    close: float = TOLERANCE,
 ) -> FloatArray:
     """Least number whose probability is at least q, by bisection between ``least`` and ``most``.
 

@@ -27,7 +27,7 @@ from posterity.posteriors.ensemble import shares
 
 FloatArray = NDArray[np.float64]
 
-NEEDED = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
+REQUIRED_METHODS = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
 
 
 def compare(
@@ -123,14 +123,14 @@ def compare(
     >>> result.strengths
     ('very strong', 'best', 'not worth more than a bare mention')
     """
-    if score not in NEEDED:
+    if score not in REQUIRED_METHODS:
         raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
     names, given = name_models(models)
     prior = log_prior(prior_weights, len(names))
     for name, model in zip(names, given, strict=True):
-        check_member(name, model, NEEDED[score])
+        check_member(name, model, REQUIRED_METHODS[score])
         if score == "evidence" and forgets(model):
             _refuse_forgetting(name)
     learners = dict(zip(names, [copy_unfitted(model) for model in given], strict=True))

@@ -13,20 +13,20 @@ from posterity.evidence._covariance_prior import CovariancePrior, Lower
 
 Array = NDArray[np.float64]
 # A deviance that is worse than any.
-FAR = 1e6
+WORSE_THAN_ANY = 1e6
 
 # How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
 STARTS = 4
 # Slopes at which the search by slopes starts again from its best point, in new units.
-ROUGH = (3.0, 0.3)
+ROUGH_SLOPES = (3.0, 0.3)
 # Steps of Fisher scoring at most, and the longest logarithm in one.
 MOST_STEPS, LONGEST_STEP = 30, 1.5
 # Fisher scoring is slow where a step is longer than this part of the last one. The point is near
 # the best where no logarithm changes by more than this.
-SLOW, NEAR = 0.5, 0.3
+SLOW_STEP_RATIO, NEAR_OPTIMUM = 0.5, 0.3
 # Columns up to which the curvature of each pair of entries is computed, and the least tolerance of
 # more columns.
-FEW_COLUMNS, NEAR_ENOUGH = 32, 0.01
+FEW_COLUMNS, WIDE_TOLERANCE = 32, 0.01
 
 
 @dataclass(frozen=True)
@@ -180,11 +180,11 @@ def search_from(task: Deviance, root: Array, tolerance: float) -> DeviancePoint:
     """The best D from a root of another."""
     lower: Any = np.tril_indices(len(root))
     if len(root) > FEW_COLUMNS:
-        tolerance = max(tolerance, NEAR_ENOUGH)
+        tolerance = max(tolerance, WIDE_TOLERANCE)
     best, left = _run_fisher_scoring(task, task.evaluate(root), lower, tolerance)
     if left <= tolerance:
         return best
-    for until in (tolerance,) if left <= ROUGH[0] else (*ROUGH, tolerance):
+    for until in (tolerance,) if left <= ROUGH_SLOPES[0] else (*ROUGH_SLOPES, tolerance):
         best = _search_by_gradient(task, best, lower, until)
     return best
 
@@ -207,7 +207,7 @@ def _run_fisher_scoring(
         longest = float(np.abs(steps).max(initial=0.0))
         entries = unit.multiply(steps)
         far = float(np.abs(entries).max(initial=0.0))
-        if longest <= tolerance or (longest > SLOW * last and far <= NEAR):
+        if longest <= tolerance or (longest > SLOW_STEP_RATIO * last and far <= NEAR_OPTIMUM):
             return best, longest
         last = longest
         factor = _build_factor(entries * min(1.0, LONGEST_STEP / far), lower)
@@ -230,7 +230,7 @@ def _search_by_gradient(
         K = _build_factor(unit.multiply(steps), lower)
         point = _evaluate_root(task, start.root @ K)
         if point is None:
-            return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
+            return WORSE_THAN_ANY * (1.0 + abs(start.value)), np.zeros_like(steps)
         if point.value < found[0].value:
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]

@@ -32,7 +32,7 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12  # weights, against the largest
-NOTHING = 1e-3  # what the data know of a direction
+UNINFORMED_SHARE = 1e-3  # what the data know of a direction
 
 # How much is lost by a single node: of the integrals for each shape, and the shapes' probabilities.
 Measure = Callable[["list[_Integral]", Array], float]
@@ -297,7 +297,7 @@ class _Integral:
 
     def _compute_middle(self) -> float:
         """Return the geometric mean of the d^2 on which the posterior depends."""
-        squares = self.spectrum.squares[self.average > NOTHING]
+        squares = self.spectrum.squares[self.average > UNINFORMED_SHARE]
         if not len(squares):
             return float(np.exp(self.weights @ np.log(self.ratios)))
         return float(np.exp(np.log(squares).sum() / len(squares)))

@@ -16,7 +16,7 @@ from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
-MANY = Integrated().most_nodes
+DEFAULT_NODES = Integrated().most_nodes
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,11 @@ def use_many_nodes(strategy: Strategy) -> Strategy:
     >>> use_many_nodes(use_single_node(Integrated())).most_nodes
     5
     """
-    return replace(strategy, most_nodes=MANY) if isinstance(strategy, Integrated) else strategy
+    return (
+        replace(strategy, most_nodes=DEFAULT_NODES)
+        if isinstance(strategy, Integrated)
+        else strategy
+    )
 
 
 def use_single_node(strategy: Strategy) -> Strategy:

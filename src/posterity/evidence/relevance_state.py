@@ -31,7 +31,7 @@ SLABS = np.linspace(-9.8, 16.1, 38)
 # Each is the odds of a share of variance r ~ Beta(1/2, 1/2): a half-Cauchy on the sd.
 EXPONENT = 0.5
 # The least residual sum of squares, against the target's, that is more than rounding.
-PERFECT = 1e-9
+SMALLEST_RESIDUAL = 1e-9
 # Singular values below this part of the largest are what rounding left of repeated rows.
 ROUNDING = 1e-13
 
@@ -227,7 +227,7 @@ class Evidence:
     def smallest_energy(self) -> float:
         """The smallest sum of squares that can be distinguished from 0."""
         total = self.residual + float(self.projections @ self.projections)
-        return max(self.full_energy, PERFECT * total)
+        return max(self.full_energy, SMALLEST_RESIDUAL * total)
 
     @property
     def null_energy(self) -> Array:

@@ -87,7 +87,7 @@ class SharedPrior:
     best_root: Array | None = None
 
     @property
-    def newcomer(self) -> Array:
+    def new_group_prior(self) -> Array:
         """(q, ld) prior of a group of which no row has come."""
         return self.priors[-1]
 
@@ -125,7 +125,7 @@ def learn_prior(
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
     means, residual_df = frame.to_whitened(mean), free[frame.kept]
-    if p == 0 or len(sample.rows) == 0 or not frame.tells:
+    if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         scale = np.sqrt(frame.scale)
         return _make_shared_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
@@ -217,7 +217,7 @@ class _Frame:
     rows: Array
     sample: GroupSample
     scale: float
-    tells: bool
+    is_informative: bool
     least: float = 1e-300
 
     @classmethod
@@ -235,9 +235,9 @@ class _Frame:
         residual = float(pooled.residual()[0, 0]) + sample.residual
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
-        scale, tells = _compute_signal(sample, noise, total, residual, int(kept.sum()))
+        scale, is_informative = _compute_signal(sample, noise, total, residual, int(kept.sum()))
         least = max(LEAST_NOISE * total, 1e-300)
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
+        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, is_informative, least)
 
     @classmethod
     def identity(cls, sample: GroupSample) -> _Frame:
@@ -257,7 +257,7 @@ class _Frame:
         return np.asarray(np.diag(sizes)[~self.kept & self.sample.is_whole])
 
     @property
-    def spare(self) -> float:
+    def residual_df(self) -> float:
         """Rows beyond those that each group's own coefficients fit."""
         return self.sample.count - _count_ranks(self.sample)
 
@@ -325,7 +325,7 @@ def _find_covariance(
     """
     p = len(frame.root)
     strengths = [each * p for each in STRENGTHS if p > 1]
-    if p == 1 or frame.spare >= len(frame.rows):
+    if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)
     lower: Any = np.tril_indices(p)
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)

@@ -35,7 +35,7 @@ SMALLEST = 1e-140  # squares of smaller values vanish
 
 
 # A smallest cosine below this: rounding may have decided what is left of a direction.
-DOUBTFUL = 1e-3
+DOUBTFUL_COSINE = 1e-3
 
 
 class NotInFactorError(ValueError):
@@ -262,7 +262,7 @@ class Factor:
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
-        if status or not least > DOUBTFUL:
+        if status or not least > DOUBTFUL_COSINE:
             triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
         self._replace_checked(triangle, self._counts - _total(weights, len(X)))
         return least

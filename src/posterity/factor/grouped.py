@@ -18,7 +18,7 @@ from posterity.factor.parallel import partitions, run_together
 Array = NDArray[np.float64]
 
 # Shares of what is known of a direction: beyond rounding, and no more than rounding.
-FOREIGN, EXHAUSTED = 1e-6, 1e-11
+FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
 
 
 class NotInGroupError(ValueError):
@@ -307,16 +307,16 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     kept = np.flatnonzero(np.diag(triangle))
     B = solve_triangular(T[:, kept], rows[:, kept].T, trans="T", check_finite=False).T
     size = np.sqrt(np.sum(T**2, axis=0))
-    if (np.abs(rows - B @ T) > FOREIGN * size).any():
+    if (np.abs(rows - B @ T) > FOREIGN_TOLERANCE * size).any():
         return None
     if len(B) > len(kept):
         B = np.linalg.qr(B, mode="r")
     _, s, V = np.linalg.svd(B, full_matrices=True)
     share = np.ones(len(kept))
     share[: len(s)] = (1.0 - s) * (1.0 + s)
-    if (share < -FOREIGN).any() or (empty and (share > FOREIGN).any()):
+    if (share < -FOREIGN_TOLERANCE).any() or (empty and (share > FOREIGN_TOLERANCE).any()):
         return None
-    alive = share > EXHAUSTED
+    alive = share > ZERO_TOLERANCE
     left = Factor(q - 1)
     if not empty:
         remains = np.sqrt(share[alive])[:, None] * (V[alive] @ T)

@@ -16,7 +16,7 @@ from posterity.factorization.inputs import (
     read_numbers,
     read_sides,
 )
-from posterity.factorization.posterior import BOLD, SHY, FactorizationPosterior, Rows
+from posterity.factorization.posterior import LARGE_START, SMALL_START, FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_weights, refuse_no_weight
@@ -208,7 +208,7 @@ class FactorizationLearner(FactorizationReader):
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
             if n < FEW_ROWS * sum(posterior.sizes):
                 return self._fit(rows, posterior.sizes, posterior.sides.rank)
-            begun = self._start(rows, posterior.sizes, posterior.sides.rank, BOLD)
+            begun = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
             begun.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
             return begun
         if _is_due(posterior):
@@ -217,7 +217,7 @@ class FactorizationLearner(FactorizationReader):
 
     def _fit(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
         tried = []
-        for start in (SHY, BOLD) if rank else (SHY,):
+        for start in (SMALL_START, LARGE_START) if rank else (SMALL_START,):
             posterior = self._start(rows, sizes, rank, start)
             posterior.sweep(min(self.max_sweeps, TRIAL_SWEEPS), self.tolerance)
             tried.append(posterior)

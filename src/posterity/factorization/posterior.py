@@ -23,7 +23,7 @@ Rows = tuple[Codes, Array, Array, Array]
 
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
-SHY, BOLD = (0.1, 10.0), (0.3, 1.0)
+SMALL_START, LARGE_START = (0.1, 10.0), (0.3, 1.0)
 
 
 @dataclass
@@ -106,7 +106,7 @@ class FactorizationPosterior:
         noise_precision: float | None,
         seed: int | None,
         *,
-        start: tuple[float, float] = SHY,
+        start: tuple[float, float] = SMALL_START,
         labels: bool = False,
     ) -> FactorizationPosterior:
         """Return the start for these rows: the prior, with small, unequal factors."""

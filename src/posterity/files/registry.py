@@ -209,7 +209,12 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "Contrasts": {"log_predictive": "told"},
     "AdaptivePosterior": {"expert_weights": "standing"},
     "AveragedPosterior": {"expert_weights": "standing"},
-    "EvidencePosterior": {"state": "known"},
+    "Dispersion": {"evidence_correction": "paid"},
+    "EvidencePosterior": {
+        "prior_is_frozen": "rests",
+        "single_node": "alone",
+        "state": "known",
+    },
     "GeneralizedAverage": {"expert_weights": "standing"},
     "GeneralizedPosterior": {"statistics": "account"},
     "GroupedPosterior": {
@@ -228,6 +233,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "NoiseAccount": {"log_predictive": "told"},
     "Runs": {"residual_df": "freed"},
     "Start": {"residual_df": "freed"},
+    "TrackedTails": {"forgetting_rate": "oblivion"},
     "WorkingQuantilePosterior": {"state": "known"},
 }
 ESTIMATOR_FIELDS = {"_posterior_or_none": "_knowledge", "_ensemble_or_none": "_standing"}
@@ -264,7 +270,7 @@ LATER: dict[str, dict[str, object]] = {
     "StartRows": {"closed": True},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None},
-    "EvidencePosterior": {"alone": False, "rests": False},
+    "EvidencePosterior": {"single_node": False, "prior_is_frozen": False},
     "BayesianGeneralizedLinear": {"prior": None},
     "BayesianLinearRegression": {"noise": "constant", "prior": None},
     "BayesianLogisticRegression": {"prior": None},

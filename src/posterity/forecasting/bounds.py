@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
 # A series is often at its bound where this share of its values is.
-OFTEN = 0.05
+FREQUENT_SHARE = 0.05
 # Means of forecasts, in standard deviations above the bound. Above FAR the bound does not matter.
 # Between BEYOND and NEAR the censored mean is NEAR. At BEYOND that is the mean of the forecast's
 # own normal when it is censored, and below nothing is moved.
@@ -71,7 +71,7 @@ def find_lower_bounds(values: Array, bound: float | str | None) -> LowerBounds:
     bounds = np.full((series, length + 1), -np.inf)
     bounds[:, 1:] = np.where(bounded, limit, -np.inf)
     often = np.zeros(bounds.shape, dtype=bool)
-    often[:, 1:] = bounded & (there > OFTEN * np.cumsum(np.isfinite(values), axis=1))
+    often[:, 1:] = bounded & (there > FREQUENT_SHARE * np.cumsum(np.isfinite(values), axis=1))
     return LowerBounds(bounds, often)
 
 

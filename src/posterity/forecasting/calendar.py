@@ -21,11 +21,11 @@ MONTH = 28
 # The first and the last working day of a month, holidays included, are so many days from its ends.
 NEAR_END = 5
 # Periods of a series by the seconds, or months, of its step.
-OF_MONTHS = {1: (12,), 3: (4,)}
+PERIODS_BY_MONTHS = {1: (12,), 3: (4,)}
 # Units that seconds are written in, the longest that divides them.
 UNITS = (("weeks", 7 * DAY), ("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 # Distances that are looked at to find the step.
-ENOUGH = 100_000
+MOST_DISTANCES = 100_000
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Calendar:
         if self.kind == "numbers":
             return None
         if self.kind == "months":
-            return OF_MONTHS.get(self.step, ())
+            return PERIODS_BY_MONTHS.get(self.step, ())
         if self.kind == "business days":
             return (5,)
         if self.step == DAY:
@@ -235,7 +235,7 @@ def _find_step(distances: Index | None) -> int:
     """The step that all distances are multiples of."""
     if distances is None or not len(distances):
         return 1
-    return reduce(gcd, (int(one) for one in np.unique(distances[:ENOUGH]))) or 1
+    return reduce(gcd, (int(one) for one in np.unique(distances[:MOST_DISTANCES]))) or 1
 
 
 def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:

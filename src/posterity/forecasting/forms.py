@@ -27,9 +27,9 @@ REACH = 5
 # Lags of a form without seasons; the longest dense stretch of lags that is looked at.
 LONG, DENSEST = 13, 200
 # Values that are enough to tell a drift in them from chance.
-DRIFTING = 12
+DRIFT_ROWS = 12
 # Rows after the first period that are enough to see it return.
-ONCE = 3
+FEWEST_SEASONAL_ROWS = 3
 # A prior over series is learned for at most so many coefficients, from at least so many series.
 MOST_SHARED, FEWEST_SERIES = 60, 8
 # and where a series has fewer rows than this for each.
@@ -146,7 +146,10 @@ def choose_forms(
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
     once = [
-        form for m in periods if n // 2 < m <= n - ONCE for form in _make_short_season_forms(int(m))
+        form
+        for m in periods
+        if n // 2 < m <= n - FEWEST_SEASONAL_ROWS
+        for form in _make_short_season_forms(int(m))
     ]
     periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
     plain = _make_plain_forms(n) + [
@@ -155,7 +158,7 @@ def choose_forms(
     if len(periods) > 1:
         plain += _make_nested_forms(periods)
     plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
-    drifts = n >= DRIFTING
+    drifts = n >= DRIFT_ROWS
     scales = [
         replace(form, drift=drifts and form.difference == 1 and bool(form.lags)) for form in plain
     ]

@@ -13,11 +13,11 @@ Array = NDArray[np.float64]
 # So many series, the longest, are looked at, and no period is longer than LONGEST.
 MOST_SERIES, LONGEST = 200, 400
 # A period shows in three of it at least, and in autocorrelations that are not small.
-TIMES, LEAST = 3, 0.2
+FEWEST_CYCLES, SMALLEST_AUTOCORRELATION = 3, 0.2
 # The shortest lag whose correlation is at least this part of the largest is the period.
-NEARLY = 0.8
+PEAK_SHARE = 0.8
 # A longer period must say so much more than the shorter one.
-MORE = 0.05
+CORRELATION_GAIN = 0.05
 
 
 def find_periods(panel: Panel) -> tuple[int, ...]:
@@ -42,17 +42,19 @@ def find_periods(panel: Panel) -> tuple[int, ...]:
         correlations[2:-1] >= correlations[3:]
     )
     length = float(np.median(panel.observed))
-    bound = np.maximum(LEAST, 1.96 / np.sqrt(length))
+    bound = np.maximum(SMALLEST_AUTOCORRELATION, 1.96 / np.sqrt(length))
     peaks &= correlations > bound
     if not peaks.any():
         return ()
-    period = int(np.flatnonzero(peaks & (correlations >= NEARLY * correlations[peaks].max()))[0])
+    period = int(
+        np.flatnonzero(peaks & (correlations >= PEAK_SHARE * correlations[peaks].max()))[0]
+    )
     multiples = np.arange(2 * period, len(correlations), period)
     multiples = multiples[peaks[multiples]] if len(multiples) else multiples
     if not len(multiples):
         return (period,)
     longer = int(multiples[np.argmax(correlations[multiples])])
-    if correlations[longer] < correlations[period] + MORE:
+    if correlations[longer] < correlations[period] + CORRELATION_GAIN:
         return (period,)
     return (period, longer)
 
@@ -65,7 +67,7 @@ def compute_autocorrelations(panel: Panel) -> Array:
     """
     observed = panel.observed
     some = np.argsort(-observed, kind="stable")[:MOST_SERIES]
-    lags = min(int(np.median(observed[some])) // TIMES, LONGEST) + 2
+    lags = min(int(np.median(observed[some])) // FEWEST_CYCLES, LONGEST) + 2
     total, count = np.zeros(max(lags, 0)), 0
     for values, columns in zip(carry_forward(panel.values[some]), panel.columns[some], strict=True):
         known = np.isfinite(values)

@@ -17,7 +17,12 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, minimize_check_loss
+from posterity.generalized._interior_point import (
+    GAP_TOLERANCE,
+    ROUGH_GAP_TOLERANCE,
+    check_loss,
+    minimize_check_loss,
+)
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
@@ -145,7 +150,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""
         penalty = prior.copy()
         penalty.scale(1.0 / last.scale)
-        precise = ABOUT if last.rough else PRECISE
+        precise = ROUGH_GAP_TOLERANCE if last.rough else GAP_TOLERANCE
         w = minimize_check_loss(rows, penalty, self.quantile, precise)
         fit = rows.compute_fitted(w)
         loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))

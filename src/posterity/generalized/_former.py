@@ -54,7 +54,7 @@ def _restore_reweighted(values: Values) -> tuple[Any, ...]:
 def _fix_prior(inner: LinearPosterior) -> LinearPosterior:
     """With the node of a prior that is learned at rest, the one that the file has if there is."""
     known: Any = inner
-    if not (inner.learns_prior and known.alone):
+    if not (inner.learns_prior and known.single_node):
         return inner.with_one_node()
     known.state.clock[1] = NEVER
-    return replace(known, rests=True)
+    return replace(known, prior_is_frozen=True)

@@ -125,13 +125,13 @@ class NoiseSums:
         """Take all from the mode of these rows instead, and the scale that is said."""
         self.count = rows.total
         self.spread = mode.spread * scale / mode.scale
-        honest = rows.select(mode.weight > 0.0)
+        inliers = rows.select(mode.weight > 0.0)
         square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
-        start, floor = 2.2 * honest.median(square), honest.floor**2
-        variance = compute_core_variance(square, honest.weights, start, floor)
+        start, floor = 2.2 * inliers.median(square), inliers.floor**2
+        variance = compute_core_variance(square, inliers.weights, start, floor)
         # The fit has taken its share of the squares.
-        variance *= honest.total / honest.residual_df
-        self.core_weight = float(honest.weights @ compute_core_weights(square, variance))
+        variance *= inliers.total / inliers.residual_df
+        self.core_weight = float(inliers.weights @ compute_core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)

@@ -17,10 +17,10 @@ from posterity.posteriors import LinearPosterior
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 100
-AGREED = 1e-7
+TOLERANCE = 1e-7
 # Of a fit that others will follow soon.
-FEW_ROUNDS, ABOUT = 3, 1e-2
-LEAST_LEAN = 1e-3
+FEW_ROUNDS, ROUGH_TOLERANCE = 3, 1e-2
+SMALLEST_DAMPING = 1e-3
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
 LEAST_TARGET = 1e-130
 
@@ -111,28 +111,30 @@ def most_probable(
         precision = nodes.prior_precision * noise.scale_of_normal**2
         prior = _make_prior(fresh, precision)
     last = replace(last, rough=warm_start is not None, in_order=in_order, nearly=fresh.learns_prior)
-    rounds, agreed = MOST_ROUNDS, AGREED
+    rounds, agreed = MOST_ROUNDS, TOLERANCE
     if warm_start is not None:
-        rounds, agreed = FEW_ROUNDS, ABOUT
+        rounds, agreed = FEW_ROUNDS, ROUGH_TOLERANCE
         if warm_start.coefficients is not None and nodes is None:
             scale = max(known_scale or warm_start.scale, rows.floor)
             last = replace(last, scale=scale, fit=rows.compute_fitted(warm_start.coefficients))
         if warm_start.precision is not None and fresh.learns_prior and nodes is None:
             prior = _make_prior(fresh, warm_start.precision)
-    lean, last_move = 1.0, math.inf
+    damping, last_move = 1.0, math.inf
     for _ in range(rounds):
         mode = noise.mode(rows, prior, known_scale, last)
         inner = _learn_sites(fresh, kept, some, mode)
         move = _move(mode, last)
         # Where mode and prior answer each other too strongly, the prior only leans.
-        lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
+        damping = (
+            max(0.5 * damping, SMALLEST_DAMPING) if move > last_move else min(1.1 * damping, 1.0)
+        )
         last, last_move = mode, move
         learning = nodes is None and fresh.learns_prior
         if move < agreed or not (learning or (prior.rank and not mode.settled)):
             break
         if learning:
             chosen = np.asarray(inner.central().prior_precision)
-            precision = chosen if precision is None else _interpolate(precision, chosen, lean)
+            precision = chosen if precision is None else _interpolate(precision, chosen, damping)
             prior = _make_prior(fresh, precision)
     if nodes is None or precision is None:
         spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
@@ -185,11 +187,11 @@ def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
     return belief.factor(len(precision), intercept=fresh.intercept)
 
 
-def _interpolate(one: Array, other: Array, lean: float) -> Array:
-    """From one precision to another, by ``lean`` of the way between their logarithms."""
+def _interpolate(one: Array, other: Array, damping: float) -> Array:
+    """From one precision to another, by ``damping`` of the way between their logarithms."""
     usable = (one > 0.0) & (other > 0.0)
     ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
-    return np.where(usable, one * ratio**lean, other)
+    return np.where(usable, one * ratio**damping, other)
 
 
 def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:

@@ -31,7 +31,7 @@ from posterity.kernel import GroupPath
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.state import HERE, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
@@ -212,7 +212,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        return interval_ends(predict_as_asked(self, X, of, {"groups": groups}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {"groups": groups}), level)
 
     @hold_model_lock
     def average_effects(

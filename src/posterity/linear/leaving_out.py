@@ -13,7 +13,7 @@ from posterity.posteriors import LinearPosterior
 Array = NDArray[np.float64]
 
 # A row of a larger leverage is the only one that tells of some direction.
-WHOLE = 1.0 - 1e-12
+LARGEST_LEVERAGE = 1.0 - 1e-12
 
 
 def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
@@ -41,7 +41,7 @@ def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
 def _predict_with(part: LinearPosterior, X: Array, y: Array) -> Any:
     mean, leverage = part.factor.predict(X, intercept=part.intercept)
     residual = y - mean[:, 0]
-    left = np.where(leverage < WHOLE, 1.0 - leverage, np.nan)
+    left = np.where(leverage < LARGEST_LEVERAGE, 1.0 - leverage, np.nan)
     open_ = np.isnan(left)
     squares = np.maximum(part.residual - np.square(residual) / left, 0.0)
     return part.noise.predictive(

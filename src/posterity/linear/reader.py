@@ -67,7 +67,7 @@ class LinearReader(LinearModel):
         >>> round(float(model.predict_distribution_one({"age": 1.0}).std()), 4)
         1.2247
         """
-        return predict_as_asked(self, self._row(x), "observation", how)[0]
+        return predict_targets_or_means(self, self._row(x), "observation", how)[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95, **how: Any
@@ -321,7 +321,7 @@ class LinearReader(LinearModel):
         return self.basis is None and self._posterior.has_fast_predict_one
 
 
-def predict_as_asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+def predict_targets_or_means(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
     """Distributions of new observations at ``X``, or of their means."""
     if of == "observation":
         return model.predict_distribution(X, **how)

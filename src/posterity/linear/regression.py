@@ -27,7 +27,7 @@ from posterity.linear.inputs import (
 )
 from posterity.linear.leaving_out import leave_one_out
 from posterity.linear.matrices import block_starts, check_matrix, check_width
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.transaction import atomic
 
@@ -245,7 +245,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
             each = (self._project(*pair, rows, 0.0) for pair in pairs)
             return np.stack([interval_ends(one, level) for one in each], axis=1)
-        return interval_ends(predict_as_asked(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:
         """Distribution of each row's target given all other rows, in closed form.

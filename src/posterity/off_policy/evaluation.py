@@ -23,7 +23,7 @@ from posterity.off_policy.sums import (
     Sums,
     choose_estimator,
 )
-from posterity.off_policy.support import TOLERATED, RewardSpread, Support, SupportSums
+from posterity.off_policy.support import TOLERATED_SHARE, RewardSpread, Support, SupportSums
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
 
@@ -257,7 +257,7 @@ class _PolicySums:
             note = "the interval leaves out the reward model's errors"
         elif method == "replay" and not self.support.is_uniform:
             note = "replay is right for uniform choices only, and the log's were not"
-        elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):
+        elif support.mean_weight > 1.0 + TOLERATED_SHARE and self._too_heavy(support):
             note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
         interval = (estimate.value - radius, estimate.value + radius)
         return Estimate(
@@ -285,7 +285,7 @@ class _PolicySums:
         if method not in self.sums:
             return "the log has no propensities"
         lacking = support.never_seen if method == "dm" else support.without_support
-        if lacking > TOLERATED:
+        if lacking > TOLERATED_SHARE:
             share = f"{100.0 * lacking:.0f}% of the policy's decisions"
             return f"the log has no support for {share}"
         return ""
@@ -295,7 +295,7 @@ class _PolicySums:
         """Return True if weights average more than 1, beyond chance."""
         n = support.rows
         spread = max(n / support.effective_rows - 1.0, 0.0) * support.mean_weight**2
-        return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED
+        return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED_SHARE
 
 
 __all__ = ["evaluate"]

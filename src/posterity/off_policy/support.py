@@ -13,7 +13,7 @@ from posterity.off_policy.targets import EvaluatedDecisions
 Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
-TOLERATED = 0.01
+TOLERATED_SHARE = 0.01
 # Errors as large as the largest that the spread of an arm rests on, before it is believed.
 FEWEST_ERRORS = 3.0
 
@@ -102,7 +102,7 @@ class SupportSums:
         total, squares = self.weights
         mean = total / n
         error = np.sqrt(max(squares / n - mean**2, 0.0) / n)
-        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED:
+        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED_SHARE:
             without = max(without, 1.0 - mean)
         effective = total**2 / squares if squares > 0.0 else 0.0
         return Support(self.rows, effective, self.largest, mean, without, unseen)
@@ -161,4 +161,4 @@ class RewardSpread:
         return float(missing @ (self.weights / np.maximum(n, 1.0)))
 
 
-__all__ = ["TOLERATED", "RewardSpread", "Support", "SupportSums"]
+__all__ = ["TOLERATED_SHARE", "RewardSpread", "Support", "SupportSums"]

@@ -25,11 +25,11 @@ MOST_SWEEPS, BLOCKS = 30, 16
 MOST_ENTRIES = 2_000_000
 # How much of a step is made, at first and at least, and the change of a mean, in standard
 # deviations, and of a log precision that is none.
-STEP, LEAST_STEP, SETTLED = 0.7, 0.05, 2e-2
+STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
 # The same of Gaussian rows, whose means are exact where messages settle.
-EXACT = 1e-10
+EXACT_TOLERANCE = 1e-10
 # The change after which, in the end, what one pass has found is better.
-ASTRAY, FAR_ASTRAY = 0.3, 1e6
+DIVERGED_CHANGE, FAR_DIVERGED_CHANGE = 0.3, 1e6
 # The log of a column's precision, relative to its values, is believed to be Normal about 0.
 LOG_PRECISION_SD = 1.5
 NEWTON_STEPS, LONGEST_STEP = 4, 1.0
@@ -115,7 +115,7 @@ class ColumnPriors:
 def make_blocks(
     rows: Any, y: Array, weights: Array | None, *, intercept: bool
 ) -> tuple[Sequence[Block], NDArray[np.intp]]:
-    """Divide rows of positive weight into ``count`` blocks, each of every ``count``-th row.
+    """Divide rows of positive weight into blocks: with k blocks, each has every k-th row.
 
     The intercept is feature 0 of each row. Features are numbered anew; also returned are those
     that rows have, as they were numbered before.
@@ -167,14 +167,14 @@ def propagate_messages(
         moved = np.abs((mean - before) * np.sqrt(tau / variance)).max(initial=0.0)
         changed = np.abs(np.log(chosen.precisions / priors.precisions)).max(initial=0.0)
         change, priors = float(max(moved, changed)), chosen
-        if not (change < FAR_ASTRAY and 0.0 < tau < np.inf):
+        if not (change < FAR_DIVERGED_CHANGE and 0.0 < tau < np.inf):
             return None
-        if change < (EXACT if likelihood.is_noise else SETTLED):
+        if change < (EXACT_TOLERANCE if likelihood.is_noise else TOLERANCE):
             break
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, total, tau) if change < ASTRAY else None
+    return (priors, total, tau) if change < DIVERGED_CHANGE else None
 
 
 def _split_equally(blocks: Sequence[Block], total: Messages) -> list[Messages]:

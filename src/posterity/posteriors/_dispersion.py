@@ -27,7 +27,7 @@ BLOCK_ROWS = 512
 GRID = 200
 LOWEST = 25.0  # nats below the maximum: values further below are ignored
 ZOOMS = 12
-MOST_STEPS, SETTLED = 60, 1e-3
+MOST_STEPS, TOLERANCE = 60, 1e-3
 # Stretches of rows between which the dispersion in force stays: an eighth of those before.
 STRETCH = 8
 
@@ -36,18 +36,20 @@ STRETCH = 8
 class Dispersion:
     """Log likelihoods at DISPERSIONS, the dispersion in force, rows learned and when it is due.
 
-    ``paid`` is what the log evidence of the counts, at the dispersion in force, lacks.
+    ``evidence_correction`` is what the log evidence of the counts lacks at this dispersion.
     """
 
     log_likelihood: Array = field(default_factory=lambda: np.zeros(N_POINTS))
     value: float = math.nan
     rows: float = 0.0
     due: float = 0.0
-    paid: float = 0.0
+    evidence_correction: float = 0.0
 
     def copy(self) -> Dispersion:
         """An independent copy."""
-        return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
+        return Dispersion(
+            self.log_likelihood.copy(), self.value, self.rows, self.due, self.evidence_correction
+        )
 
     def copy_from(self, other: Dispersion) -> None:
         """Take over all of another one."""
@@ -168,7 +170,7 @@ def _before(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
         slope, curvature = _compute_derivatives(y, _rate(eta))
         step = (slope * v - (eta - mean)) / (1.0 + v * curvature)
         eta = eta + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max(initial=0.0) < SETTLED:
+        if np.abs(step).max(initial=0.0) < TOLERANCE:
             break
     curvature = _compute_derivatives(y, _rate(eta))[1]
     value = _densities(y, eta) - 0.5 * np.square(eta - mean) / v

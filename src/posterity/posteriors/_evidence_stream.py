@@ -85,12 +85,12 @@ class Chooser:
 
 @dataclass(frozen=True)
 class NodesStream:
-    """The nodes of the stream of one target: ``alone`` and ``rests`` as in EvidencePosterior."""
+    """The nodes of one target's stream; flags as in :class:`EvidencePosterior`."""
 
     chooser: Chooser
     state: EvidenceState
-    alone: bool
-    rests: bool
+    single_node: bool
+    prior_is_frozen: bool
 
     @property
     def forgets(self) -> bool:
@@ -108,14 +108,14 @@ class NodesStream:
         """True if compiled code learns single rows, in the data's factor and in the nodes."""
         if not self.forgets:
             return True
-        return not self.rests and self.state.data.has_fast_learn_one
+        return not self.prior_is_frozen and self.state.data.has_fast_learn_one
 
     @property
     def has_fast_predict_one(self) -> bool:
         """True if compiled code can predict: there are nodes that learn each row."""
-        if self.rests:
+        if self.prior_is_frozen:
             return self.state.data.has_fast_predict_one
-        return self.has_fast_learn_one and not self.alone
+        return self.has_fast_learn_one and not self.single_node
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path of the data's factor and of the nodes."""
@@ -145,7 +145,7 @@ class NodesStream:
     def as_member(self) -> FadingMember:
         """Return what an average updates row by row: the predicting node, and the data's factor."""
         nodes, state, p = self.ahead(), self.state, self._p
-        ready = nodes.alone and not nodes.choice.pinned.any()
+        ready = nodes.is_single and not nodes.choice.pinned.any()
 
         def next_turn(rows: int) -> int:
             return find_turns_around(rows, p, forgets=True)[1]
@@ -184,7 +184,7 @@ class NodesStream:
         state = self.state
         if state.stream is not None:
             return state.stream.choice
-        return self.chooser.choice(state, state.turn, stream=True, single=self.alone)
+        return self.chooser.choice(state, state.turn, stream=True, single=self.single_node)
 
     def _is_up_to_date(self, stream: Nodes) -> bool:
         """Return True if the nodes have learned all rows that the data's factor has."""
@@ -331,13 +331,13 @@ class NodesStream:
         state.turn = state.data.factor.copy() if not self.forgets else None
         state.stream = state.fresh = None
         due = find_turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
-        state.clock[1] = NEVER if self.rests else due
+        state.clock[1] = NEVER if self.prior_is_frozen else due
 
     def choose_later(self) -> None:
         """The prior is chosen anew when it is needed, from the data as they are then."""
         state = self.state
         state.turn = state.stream = state.fresh = None
-        if self.rests:
+        if self.prior_is_frozen:
             state.clock[1] = NEVER
         self.update_nodes()
 
@@ -432,7 +432,7 @@ class TargetsStream(NodesStream):
     @property
     def has_fast_predict_one(self) -> bool:
         """False: there are no nodes to predict with."""
-        return self.rests and self.state.data.has_fast_predict_one
+        return self.prior_is_frozen and self.state.data.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path of the data's factor."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._site_fit import SETTLED as SETTLED_SITES
+from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
     Convergence,
@@ -34,16 +34,16 @@ Array = NDArray[np.float64]
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
 MOST_ROUNDS = 50
 # Changes of the prior, against it, and against all that is known, which is what moves the mode.
-AGREED, UNFELT = 1e-4, 1e-3
+PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 # The change that another round would bring, as far as the last ones tell: of the answer, of where
 # its search begins, and of what some of the rows choose.
-SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
+TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 # Change of sites that is small beside one of the prior.
-FINER = 1e-3
+SITE_TO_PRIOR_TOLERANCE = 1e-3
 # Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
 # the other nothing says how large coefficients are.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
-NEAR, ROUGH = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
+NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
 class SiteModel(NamedTuple):
@@ -100,7 +100,9 @@ def fit_sites_together(
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
-        begun = _search_near_mode(inner, model, rows, begun, NEARLY, NEAR) or begun
+        begun = (
+            _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
+        )
     trial, fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
@@ -115,8 +117,12 @@ def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     by_products = model.at_mode and not before.learns_scales
-    near = _search_near_mode(before, model, rows, begun, ROUGHLY, ROUGH) if by_products else None
-    return near or _alternate_prior_and_mode(before, model, rows, begun, ROUGHLY)[2]
+    near = (
+        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE, ROUGH_CONVERGENCE)
+        if by_products
+        else None
+    )
+    return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[2]
 
 
 def _search_near_mode(
@@ -155,14 +161,16 @@ def _alternate_prior_and_mode(
     model: SiteModel,
     rows: SiteRows,
     begun: WarmStart,
-    agreed: float = AGREED,
+    agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted, WarmStart]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need not settle further than it does.
-        near = min(max(FINER * begun.change, SETTLED_SITES), FINER)
-        near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
+        near = min(
+            max(SITE_TO_PRIOR_TOLERANCE * begun.change, SITE_TOLERANCE), SITE_TO_PRIOR_TOLERANCE
+        )
+        near = SITE_TOLERANCE if model.at_mode or not before.learns_prior else near
         fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         if last is not None and not fitted.settled:
             return last  # better sites that agree under the last prior than a mode under this one
@@ -182,8 +190,10 @@ def _alternate_prior_and_mode(
             begun = begun._replace(sites=fitted.sites)
             if not model.likelihood.kinked:
                 last = trial, fitted, begun._replace(prior=under.prior)
-        agree = begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED)
-        if agree and near <= FINER * max(agreed, NEARLY):
+        agree = begun.change <= agreed or (
+            begun.change <= START_TOLERANCE and begun.ahead <= TOLERANCE
+        )
+        if agree and near <= SITE_TO_PRIOR_TOLERANCE * max(agreed, START_TOLERANCE):
             break
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
@@ -225,5 +235,5 @@ def _relative_change(prior: Factor, last: Factor, posterior: Factor, flat: int) 
     """
     now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
     whole = np.square(posterior.root[flat:]).sum(axis=0)
-    moved, felt = np.abs(now - before), np.maximum(before, UNFELT * whole)
+    moved, felt = np.abs(now - before), np.maximum(before, NEGLIGIBLE_SHARE * whole)
     return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

@@ -46,7 +46,7 @@ class Nodes:
         return type(self)(self.choice, posteriors, self.log_weights.copy())
 
     @property
-    def alone(self) -> bool:
+    def is_single(self) -> bool:
         """True if there is only one node."""
         return len(self.posteriors) == 1
 
@@ -95,10 +95,14 @@ class Nodes:
             # A noise that is not known yet has no units.
             more = np.where(added > 0.0, added, 0.0)
             predictions = [one.widen(each) for one, each in zip(predictions, more, strict=True)]
-        return predictions[0] if self.alone else mix_predictions(predictions, self.weights[:, None])
+        return (
+            predictions[0]
+            if self.is_single
+            else mix_predictions(predictions, self.weights[:, None])
+        )
 
     def average(self, values: ArrayLike) -> Array:
-        """Return the weighted average of ``read`` of each node (K, ...)."""
+        """Return the average over nodes of ``values`` (K, ...), by their weights."""
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -110,7 +114,7 @@ class Nodes:
         joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
         scales = np.array([one.scale for one in joints])
         open_ = any(not posterior.factor.determined.all() for posterior in self.posteriors)
-        if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
+        if self.is_single or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
             return joints[int(np.argmax(self.weights))]
         return MultivariateMixture(joints, self.weights)
 

@@ -20,7 +20,7 @@ RATES = 1.0 - 1.0 / MEMORIES
 # Variances that a squared error counts for at most: five standard deviations.
 CAPS = np.array([1e150, 25.0, 25.0, 25.0, 25.0, 25.0])
 # Nothing is capped while coefficients are found, nor for so many rows after.
-GRACE = 5.0
+UNCAPPED_ROWS = 5.0
 # Of how well each memory has predicted.
 PERSISTENCE = 0.99
 
@@ -65,7 +65,7 @@ def make_member_noises(
         [each.state for each in memories],
         RATES,
         CAPS,
-        GRACE + n_coefficients,
+        UNCAPPED_ROWS + n_coefficients,
         PERSISTENCE,
         (2.0 * noise.shape, 2.0 * noise.rate),
     )

@@ -35,13 +35,13 @@ Array = NDArray[np.float64]
 # every mixture, would have no variance.
 NOISE_ROWS = 3.0
 # The start of a new run is computed again once the rows or the noise have changed by this much.
-STALE = 0.02
+RESTART_CHANGE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
 # Rows between two checks of this.
 ROWS_BETWEEN_LOOKS = 8
 # When there are too many, so many more go as well.
-ROOM = 0.25
+EXTRA_DROPPED_SHARE = 0.25
 
 
 class Change(NamedTuple):
@@ -84,7 +84,7 @@ def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bo
     if np.count_nonzero(kept) > most:
         chance = np.where(kept, probability, -1.0)
         chance[-1] = math.inf
-        left = max(most - int(ROOM * most), 2)
+        left = max(most - int(EXTRA_DROPPED_SHARE * most), 2)
         kept[...] = False
         kept[np.argpartition(chance, k - left)[k - left :]] = True
     return kept
@@ -125,8 +125,8 @@ class Start:
     def is_close(self, count: float, variance: float) -> bool:
         """Return True if count and variance are still about the same."""
         return (
-            count <= (1.0 + STALE) * self.count
-            and abs(variance - self.variance) <= STALE * self.variance
+            count <= (1.0 + RESTART_CHANGE) * self.count
+            and abs(variance - self.variance) <= RESTART_CHANGE * self.variance
         )
 
 
@@ -279,7 +279,14 @@ class Runs:
         """Return the compiled learner of rows; arguments as of :meth:`learn_rows`."""
         X, y, weights, hazards = rows
         ways = beginning.intercept, beginning.noise.parameters
-        several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
+        several = (
+            rules[0],
+            NEGLIGIBLE_SHARE,
+            EXTRA_DROPPED_SHARE,
+            RESTART_CHANGE,
+            rules[1],
+            ROWS_BETWEEN_LOOKS,
+        )
         return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways, several)
 
     def update_changes(

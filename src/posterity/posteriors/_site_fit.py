@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 MOST_SWEEPS = 500
 # Largest change of a mean, in posterior standard deviations, and of a log standard deviation.
-SETTLED = 1e-6
+TOLERANCE = 1e-6
 # An infinite change counts as the largest finite one.
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -31,7 +31,7 @@ def propagate_expectations(
     rows: SiteRows,
     first: Sites,
     intercept: bool,
-    settled: float = SETTLED,
+    settled: float = TOLERANCE,
 ) -> Fitted:
     """Run expectation propagation (Minka 2001), all sites of a sweep at once, from ``first``.
 

@@ -28,14 +28,14 @@ HALVINGS = 60
 SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
 # Newton decrement squared, twice what the log posterior can still gain, in nats: the mode is then
 # within 1e-9 posterior standard deviations of where the last step came from.
-CLOSE = 1e-18
+DECREMENT_TOLERANCE = 1e-18
 # Of the gradient: an observation's precision where its curvature vanishes. The step is damped a
 # little there, and the mode, where gradients balance, stays.
 LEAST_CURVATURE = 1e-8
 # Eta that moved by no more since a curvature was found has nearly the same; and what a step with
 # it must at least bring the squared decrement down to, or it is found anew.
-NEARLY, ENOUGH = 2.0, 0.1
-WANDERING = 0.1
+SAME_CURVATURE_MOVE, SMALLEST_DECREMENT_GAIN = 2.0, 0.1
+CONVERGED_CHANGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         # What a sum of rounded terms can tell is the limit where there are very many. Towards a
         # maximum at infinity little is gained, but eta goes on by about 1 a step.
         change = float(np.abs(eta - here).max(initial=0.0))
-        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < WANDERING:
+        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < CONVERGED_CHANGE:
             return w, eta, True
         if not moved:
             break
@@ -184,7 +184,7 @@ class _Problem:
         )
         self.known = likelihood.kernel_code
         # A gradient by differences is right to that many digits only.
-        self.close = max(CLOSE, likelihood.closeness)
+        self.close = max(DECREMENT_TOLERANCE, likelihood.closeness)
         self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at
 
@@ -234,9 +234,9 @@ class _Problem:
         """
         sites = self.compute_working_row(eta)
         known = self.curvature
-        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < NEARLY:
+        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < SAME_CURVATURE_MOVE:
             there, decrement = self.solve_step(w, eta, *sites, again=True)
-            if decrement <= ENOUGH * last:
+            if decrement <= SMALLEST_DECREMENT_GAIN * last:
                 return there, decrement
         return self.solve_step(w, eta, *sites)
 

@@ -27,9 +27,9 @@ from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
-SETTLED = 1e-12
+TOLERANCE = 1e-12
 # How well sites of rows that were fitted together are known, and of those that came one by one.
-AGREED, NEAR = 1e-5, 1e-3
+TOGETHER_TOLERANCE, STREAM_TOLERANCE = 1e-5, 1e-3
 # Of the variance of eta: what a site leaves of it.
 LEAST_LEFT = 1e-9
 
@@ -54,7 +54,7 @@ def compute_sites_within(
         moved = float(np.max(np.abs(wanted - precision) * variance, initial=0.0))
         precision = precision + share * (wanted - precision)
         shift = shift + share * (wanted * sites.target - shift)
-        if moved < SETTLED:
+        if moved < TOLERANCE:
             break
         share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -90,7 +90,7 @@ def remove_sites(
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             target = (sites.target - some.offsets)[:, None]
             gone = some.X, target, sites.precision
-            rounding = AGREED if together else NEAR
+            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             left.reduce(*gone, intercept=intercept, rounding=rounding, exact=together)
         known = node.prior.copy()
         known.merge(left)

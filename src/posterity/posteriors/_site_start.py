@@ -21,7 +21,7 @@ from posterity.posteriors.gaussian import explain_never_learned
 ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
 # More are kept while the mean variance of their linear predictors is above this, as of rare labels,
 # of which sixty rows say little. But never more than so many rows, and so many numbers.
-SURE, MOST_ROWS, MOST_NUMBERS = 0.3, 4096, 2**17
+LARGEST_MEAN_VARIANCE, MOST_ROWS, MOST_VALUES = 0.3, 4096, 2**17
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class StartRows:
         """Return the number of rows still to come before all are fitted together again."""
         return self.due - len(self)
 
-    def is_enough(self, variance: NDArray[np.float64], sure: float = SURE) -> bool:
+    def is_enough(self, variance: NDArray[np.float64], sure: float = LARGEST_MEAN_VARIANCE) -> bool:
         """Return True if rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
-        full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))
+        full = n >= min(MOST_ROWS, MOST_VALUES // (p + 1))
         return n >= self.n_enough and (full or float(np.mean(variance)) <= sure)
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from posterity.factor import Factor
 from posterity.factor.gram import Products, Triangle
 from posterity.noise import LOG_2PI, KnownNoise
-from posterity.posteriors._site_removal import AGREED, NEAR
+from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Rows,
@@ -234,7 +234,10 @@ class Contrasts:
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
             for one, site in zip(parts, sites, strict=True):
-                size, rounding = np.sqrt(site.weights)[:, None], AGREED if together else NEAR
+                size, rounding = (
+                    np.sqrt(site.weights)[:, None],
+                    TOGETHER_TOLERANCE if together else STREAM_TOLERANCE,
+                )
                 gone = site.X / size, site.y / size, site.weights
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None

@@ -26,9 +26,9 @@ from posterity.posteriors._turns import ConstantFeatures, have_moved
 Array = NDArray[np.float64]
 
 # Of two values, or of the size of a move: alike, but for rounding.
-ALIKE = 1e-6
+RELATIVE_ROUNDING = 1e-6
 # Where there is nothing to go by: a move of more noise sds than this, squared, is not believed.
-LARGEST = 1e4
+LARGEST_EFFECT = 1e4
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,16 @@ def find_first_variations(
     others = usual.mean(axis=1) if n_varied else 1.0 / nodes.choice.ratios
     more = np.where(counts > 0, more, others[:, None])
     more *= _inflate_for_few_rows(np.where(counts > 0, counts, max(n_varied, 1)))
-    return FirstVariations(rows, features[columns], steps, np.minimum(more, LARGEST)[:, which])
+    return FirstVariations(
+        rows, features[columns], steps, np.minimum(more, LARGEST_EFFECT)[:, which]
+    )
 
 
 def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:
     """(K, L) mean squared effect of features of about each length; and their number (L,)."""
     order = np.argsort(sizes)
-    first = np.searchsorted(sizes[order], (1.0 - ALIKE) * lengths)
-    last = np.searchsorted(sizes[order], (1.0 + ALIKE) * lengths, side="right")
+    first = np.searchsorted(sizes[order], (1.0 - RELATIVE_ROUNDING) * lengths)
+    last = np.searchsorted(sizes[order], (1.0 + RELATIVE_ROUNDING) * lengths, side="right")
     ordered = np.pad(energies[:, order], ((0, 0), (0, 1)))
     sums = np.add.reduceat(ordered, np.stack([first, last], axis=1).ravel(), axis=1)[:, ::2]
     return np.square(lengths) * sums / np.maximum(last - first, 1), last - first

@@ -24,7 +24,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 20
-AGREED = 1e-4
+TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class DispersedPosterior(LinearPosterior):
         mine, its = self.spread.copy(), other.spread
         mine.log_likelihood += its.log_likelihood
         mine.rows += its.rows
-        mine.paid += its.paid
+        mine.evidence_correction += its.evidence_correction
         mine.set_to_posterior_mean()
         self.counts.merge(other.counts)
         self.spread.copy_from(mine)
@@ -215,7 +215,7 @@ class DispersedPosterior(LinearPosterior):
     @property
     def log_evidence(self) -> float:
         """Log p(y), the dispersion of rows that came together integrated over."""
-        return self.counts.log_evidence + self.spread.paid
+        return self.counts.log_evidence + self.spread.evidence_correction
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -244,13 +244,13 @@ class DispersedPosterior(LinearPosterior):
             last = value
             trial.spread.set_to_posterior_mean()
             value = trial.spread.value
-            if abs(value - last) <= AGREED * last:
+            if abs(value - last) <= TOLERANCE * last:
                 break
         learned, spread = self.spread.log_likelihood, trial.spread
         log_likelihood = spread.log_likelihood
         at_last = interpolate_log_likelihood
         gained = at_last(log_likelihood, last) - at_last(learned, last)
-        spread.paid += mean_and_evidence(log_likelihood)[1] - before - gained
+        spread.evidence_correction += mean_and_evidence(log_likelihood)[1] - before - gained
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:

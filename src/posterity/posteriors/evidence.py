@@ -36,7 +36,7 @@ from posterity.safety import check_model_memory
 Array = NDArray[np.float64]
 
 # The share of a pinning precision that tells of one: weights of rows may have grown since.
-HELD = 0.02
+PINNED_SHARE = 0.02
 # Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
 TRIANGLES = 14
 
@@ -50,9 +50,9 @@ class EvidencePosterior(LinearPosterior):
     shapes: Array | None
     state: EvidenceState = field(repr=False)
     # Whether the stream has one node, whatever is read: sites are found under one prior.
-    alone: bool = False
+    single_node: bool = False
     # Whether that node is read as well, and chosen anew when someone else says so.
-    rests: bool = False
+    prior_is_frozen: bool = False
 
     @classmethod
     def learned(
@@ -100,7 +100,7 @@ class EvidencePosterior(LinearPosterior):
 
     def for_sites(self) -> LinearPosterior:
         """The same with a stream of one node, under which sites are found; all nodes are read."""
-        return replace(self, alone=True)
+        return replace(self, single_node=True)
 
     def with_one_node(self) -> LinearPosterior:
         """The same with one node that learns and is read, until it is chosen by all rows anew.
@@ -108,7 +108,7 @@ class EvidencePosterior(LinearPosterior):
         That is when rows are appended together, when the noise is another one, and where a feature
         that was constant begins to vary.
         """
-        return self.for_sites()._copy_with(rests=True).with_noise(self.noise)
+        return self.for_sites()._copy_with(prior_is_frozen=True).with_noise(self.noise)
 
     def with_noise(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise: its prior is chosen anew."""
@@ -174,7 +174,7 @@ class EvidencePosterior(LinearPosterior):
     def stream(self) -> NodesStream:
         """The learner of rows in order, of one target or of several."""
         kind = NodesStream if self.state.data.factor.n_targets == 1 else TargetsStream
-        return kind(self._chooser, self.state, self.alone, self.rests)
+        return kind(self._chooser, self.state, self.single_node, self.prior_is_frozen)
 
     @property
     def _chooser(self) -> Chooser:
@@ -202,7 +202,7 @@ class EvidencePosterior(LinearPosterior):
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return the compiled path of the data's factor and the stream's nodes."""
-        if not self.rests:
+        if not self.prior_is_frozen:
             return self.stream.row_path(names)
         if self.forgets:
             return self.central().factor.row_path(self.intercept, names)
@@ -213,7 +213,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
         """True if its nodes fade to their priors."""
-        return self.state.data.fades_to_prior and not self.alone
+        return self.state.data.fades_to_prior and not self.single_node
 
     def as_member(self) -> FadingMember:
         """Return what an average updates row by row: the predicting node, and the data's factor."""
@@ -221,7 +221,7 @@ class EvidencePosterior(LinearPosterior):
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
-        if self.rests:
+        if self.prior_is_frozen:
             return self.stream.current().posteriors[0]
         choice = self._chooser.choice(self.state, single=True)
         return Nodes.of(choice, self.mean, self.state.data).posteriors[0]
@@ -245,18 +245,18 @@ class EvidencePosterior(LinearPosterior):
     @property
     def reads_columns(self) -> bool:
         """True if rows may be columns that lie apart, and are learned at once."""
-        return not self.rests and self.state.data.reads_columns
+        return not self.prior_is_frozen and self.state.data.reads_columns
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if not self.rests and not self.forgets:
+        if not self.prior_is_frozen and not self.forgets:
             self.stream.append(X, y, weights, elapsed)
             return
-        if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
+        if not self.forgets:  # and frozen: who freezes the prior chooses it by all rows
             self.learn_data(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
-        if self.rests:
+        if self.prior_is_frozen:
             self.stream.choose_later()
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -304,7 +304,7 @@ class EvidencePosterior(LinearPosterior):
         added = self.stream.unseen(nodes, X)
         if added is not None:  # the noise of sites has variance 1
             moments = [(mean, var + more) for (mean, var), more in zip(moments, added, strict=True)]
-        if nodes.alone:
+        if nodes.is_single:
             return moments[0]
         scales = np.sqrt([variance for _, variance in moments])
         mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
@@ -340,7 +340,7 @@ class EvidencePosterior(LinearPosterior):
         """(m,) True where a feature has not varied yet: a precision of its own holds it."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
-        return np.asarray(self.prior_precision >= HELD * PINNED * sums)
+        return np.asarray(self.prior_precision >= PINNED_SHARE * PINNED * sums)
 
     def unseen_effects(self, X: Array) -> Any:
         """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
@@ -385,7 +385,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
-        if self.rests:
+        if self.prior_is_frozen:
             return self.stream.current()
         return self._fresh.nodes(self.mean, self.state.data)
 
@@ -410,7 +410,7 @@ class EvidencePosterior(LinearPosterior):
         """Mean of [intercept, coefficients]."""
         if self.state.data.n_observations == 0.0:  # the prior's, under whatever precision
             return np.concatenate([np.zeros(self.n_flat), self.mean])
-        if self.rests:
+        if self.prior_is_frozen:
             return self.central().coefficients()
         return self._fresh.coefficients(self.mean, self.state.data).copy()
 
@@ -421,7 +421,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the precisions, in the user's units."""
-        choice = self.nodes.choice if self.rests else self._fresh.choice
+        choice = self.nodes.choice if self.prior_is_frozen else self._fresh.choice
         return np.exp(choice.weights @ np.log(choice.precisions)) / self.noise.prior_unit
 
     @property

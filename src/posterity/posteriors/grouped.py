@@ -243,8 +243,8 @@ class GroupedPosterior:
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
         """Return the compiled path that chooses among groups at ``slots``, -1 for unknown ones."""
         reading, q = self.reading(), self.bank.n_coefficients + 1
-        triangles = np.empty((len(slots), *reading.prior.newcomer.shape))
-        triangles[:] = reading.prior.newcomer
+        triangles = np.empty((len(slots), *reading.prior.new_group_prior.shape))
+        triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
         noise = self.noise.predictive(
@@ -318,7 +318,7 @@ class GroupedPosterior:
         return self.bank.clock - self.n_zero_weight
 
     def _count_flat_directions(self, groups: Any, prior: SharedPrior | None = None) -> Any:
-        """Count flat directions given ``count`` groups: of learned means, and of a given prior."""
+        """Count flat directions given so many ``groups``: of learned means and a given prior."""
         precision = self.belief.precision
         each = 0 if precision is None else precision.n_coefficients - precision.rank
         return (prior or self._get_stream_prior()).n_means + each * groups
@@ -454,7 +454,7 @@ class GroupedPosterior:
             some, places = distinct[strangers:], places.reshape(-1) - strangers
         posteriors = bank.posteriors(prior.priors, some)
         mean, leverage = predict_rows(
-            posteriors, prior.newcomer, X, places, intercept=self.intercept
+            posteriors, prior.new_group_prior, X, places, intercept=self.intercept
         )
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
             span = self.row_space if self.sample is not None else compute_row_space(bank.rows())

@@ -25,15 +25,15 @@ Array = NDArray[np.float64]
 
 # Mean and noise of rows that come together, each given the other: rounds, and what is settled.
 MOST_ROUNDS = 30
-SETTLED = 1e-3
+TOLERANCE = 1e-3
 # A stream goes on with the log variance it has until this part more rows have come.
-PART = 16
+UPDATES_A_DOUBLING = 16
 LONGEST_STRETCH = 64
 # Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
 # above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
-FURTHEST, HIGHEST = 20.0, 0.5
+LOWEST_LOG_PRECISION, HIGHEST_LOG_PRECISION = 20.0, 0.5
 # The first rows of a stream are kept until the mean variance of their log precisions is so small.
-SURE = 0.02
+LARGEST_MEAN_VARIANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,9 @@ class HeteroscedasticPosterior(LinearPosterior):
             self._fit_again(start)
             start = start.fitted()
         if due or before is None:
-            over = start.is_enough(self._compute_relative_precision(start.X)[1], SURE)
+            over = start.is_enough(
+                self._compute_relative_precision(start.X)[1], LARGEST_MEAN_VARIANCE
+            )
         self.statistics.start = None if over or not len(start) else start
 
     def _fit_again(self, start: StartRows) -> None:
@@ -340,8 +342,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
         mean = np.where(open_, 0.0, mean) + statistics.at_level
-        highest = statistics.level + HIGHEST * math.log1p(statistics.clock[0])
-        return np.clip(mean, -FURTHEST, highest), added
+        highest = statistics.level + HIGHEST_LOG_PRECISION * math.log1p(statistics.clock[0])
+        return np.clip(mean, -LOWEST_LOG_PRECISION, highest), added
 
     def _scale_rows(self, X: Array, log_precision: Array) -> Array:
         """The rows in units of their noise, the intercept's column in front."""
@@ -390,7 +392,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
-            if np.abs(log_precision - moved).max() < SETTLED:
+            if np.abs(log_precision - moved).max() < TOLERANCE:
                 break
         self._add_to_statistics(X, weights, log_precision)
         self._update_weights()
@@ -505,7 +507,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = rows // PART
+        some = rows // UPDATES_A_DOUBLING
         if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
         statistics.clock[1] = rows + max(some, 1)

@@ -34,7 +34,7 @@ BLOCK_ROWS = 16
 # Rows whose mean and spread are known well enough to stand for what a regime does not know yet.
 ENOUGH_ROWS = 3.0
 # A prediction of so many times the variance of the targets says next to nothing.
-LOOSE = 100.0
+VAGUE_VARIANCE_RATIO = 100.0
 LEAST_RATE = 1e-9
 
 
@@ -438,5 +438,8 @@ def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
     """
     with np.errstate(invalid="ignore", over="ignore"):
         variance = _variance(predictive)
-        loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(predictive, "logpmf")))
+        loose = ~(
+            variance
+            <= np.maximum(VAGUE_VARIANCE_RATIO * others.var(), 1.0 * hasattr(predictive, "logpmf"))
+        )
     return loose | (rank_predictions(predictive) == 0)

@@ -123,7 +123,8 @@ def _make_fan(
     dated = times.dtype.kind == "M"
     median = np.reshape(forecast.median(), (-1, h))[number]
     values: charts.Rows = [
-        {"t": _time(t), "value": charts.plain(y)} for t, y in zip(before, past, strict=True)
+        {"t": _time(t), "value": charts.to_json_number(y)}
+        for t, y in zip(before, past, strict=True)
     ]
     ends = {
         f"{end}{100 * level:g}": np.reshape(each, (-1, h))[number]
@@ -131,8 +132,8 @@ def _make_fan(
         for end, each in zip(("low", "high"), forecast.interval(level), strict=True)
     }
     steps: charts.Rows = [
-        {"t": _time(t), "median": charts.plain(median[k])}
-        | {end: charts.plain(each[k]) for end, each in ends.items()}
+        {"t": _time(t), "median": charts.to_json_number(median[k])}
+        | {end: charts.to_json_number(each[k]) for end, each in ends.items()}
         for k, t in enumerate(times)
     ]
     caption = f"{name}: what came (grey), the median, and bands of 80% and 95%."

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-FAR = 20.0  # standard deviations
-ALIKE = 0.9999
-SHOWN = 8
+OUTLIER_SDS = 20.0  # standard deviations
+DUPLICATE_CORRELATION = 0.9999
+MOST_SHOWN = 8
 
 
 class ColumnSummaries:
@@ -107,7 +107,7 @@ class ColumnSummaries:
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.maximum(self._top.values - mean, mean - self._bottom.values) / spread
         # One among n zeros lies sqrt(n) out: a rare event, not a slip.
-        for k in np.flatnonzero(out > FAR)[:SHOWN]:
+        for k in np.flatnonzero(out > OUTLIER_SDS)[:MOST_SHOWN]:
             low, high = self._bottom.values[k], self._top.values[k]
             above = high - mean[k] > mean[k] - low
             end = self._top if above else self._bottom
@@ -126,7 +126,7 @@ class ColumnSummaries:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             covariance = self._with_y / self.n_rows - mean * mean[-1]
             correlation = covariance / (spread * spread[-1])
-        for k in np.flatnonzero(np.abs(correlation[:-1]) > ALIKE)[:SHOWN]:
+        for k in np.flatnonzero(np.abs(correlation[:-1]) > DUPLICATE_CORRELATION)[:MOST_SHOWN]:
             yield (
                 f"{features[k]!r} is almost {target!r} itself (correlation "
                 f"{correlation[k]:.5f}): is it known before the target is?"
@@ -170,5 +170,5 @@ def _describe_constant_features(count: int) -> str:
 
 
 def _join_names(names: Sequence[Any], which: NDArray[np.intp]) -> str:
-    listed = ", ".join(repr(str(names[k])) for k in which[:SHOWN])
-    return f"{listed}, ..." if len(which) > SHOWN else listed
+    listed = ", ".join(repr(str(names[k])) for k in which[:MOST_SHOWN])
+    return f"{listed}, ..." if len(which) > MOST_SHOWN else listed

@@ -9,9 +9,9 @@ import numpy as np
 from posterity.evaluation import Slices, ValidationResult
 
 # A row leads the squared error of so many rows when it has such a share of it.
-FEW, LEADS = 50, 0.2
+FEW, DOMINANT_SHARE = 50, 0.2
 # So little error is left only where the features tell the target.
-TOLD = 0.99
+NEARLY_DETERMINED = 0.99
 
 
 def headline(result: ValidationResult) -> str:
@@ -122,13 +122,13 @@ def caveats(result: ValidationResult) -> Iterator[str]:
     if result.worst and result.n_rows >= FEW and total > 0.0:
         worst = result.worst[0]
         share = worst.error**2 / total
-        if share > LEADS:
+        if share > DOMINANT_SHARE:
             yield (
                 f"Row {worst.row:,} alone makes {100 * share:.0f}% of the squared error: its "
                 f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
             )
     mean = result.baselines.get("mean so far")
-    if mean is not None and result.n_rows >= FEW and mean.skill > TOLD:
+    if mean is not None and result.n_rows >= FEW and mean.skill > NEARLY_DETERMINED:
         yield (
             "Predictions are almost exact: does a feature hold the target, or do several add up to "
             "it? If so, leave them out."

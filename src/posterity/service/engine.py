@@ -53,15 +53,15 @@ Served = Experiment | Predictor
 MOST_WAITING = 10_000
 MOST_AT_ONCE = 1_000
 # Seconds that a group waits for more, where the last one was more than one request.
-GATHER = 0.001
+GROUPING_DELAY = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
 KEPT_EVERY = 10_000
 # What a model file that is damaged, or holds numbers that no model has, raises.
-UNREADABLE = (ValueError, ArithmeticError, TypeError, KeyError)
+READ_ERRORS = (ValueError, ArithmeticError, TypeError, KeyError)
 # What a database that is away, or has no room, raises.
-UNWRITTEN = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
+WRITE_ERRORS = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
@@ -126,7 +126,7 @@ class Engine:
         if group and self.ready:
             try:
                 await self._run_on_disk(self.store.commit, group)
-            except UNWRITTEN as error:  # nothing is lost: a restart learns it from the log
+            except WRITE_ERRORS as error:  # nothing is lost: a restart learns it from the log
                 logger.error("the last snapshots could not be kept: %s", summarize_error(error))
         await asyncio.to_thread(self.end_threads)
         self.store.close()
@@ -179,7 +179,7 @@ class Engine:
         while (found := self.store.read_snapshot(name, through)) is not None:
             try:
                 return found["learned_through"], *loads_with_notes(found["file"])
-            except UNREADABLE as error:
+            except READ_ERRORS as error:
                 number = found["learned_through"]
                 logger.error("snapshot %d of %r can't be read: %s", number, name, error)
                 through = number - 1
@@ -381,7 +381,7 @@ class Engine:
             self._wake.clear()
             while self._queue:
                 if count > 1:
-                    await asyncio.sleep(GATHER)
+                    await asyncio.sleep(GROUPING_DELAY)
                 count = min(len(self._queue), MOST_AT_ONCE)
                 await self._do_together([self._queue.popleft() for _ in range(count)])
 
@@ -460,7 +460,7 @@ class Engine:
                 file = dumps(served.model, getattr(served, "notes", None))
                 try:
                     loads_with_notes(file)
-                except UNREADABLE as error:  # the log has all of it
+                except READ_ERRORS as error:  # the log has all of it
                     logger.error("no snapshot of %r: it could not be read: %s", name, error)
                     continue
                 if former // KEPT_EVERY == through // KEPT_EVERY:
@@ -485,7 +485,7 @@ class Engine:
         while not self.stops:
             try:
                 await self._run_on_disk(self._restore_all)
-            except UNWRITTEN:
+            except WRITE_ERRORS:
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     answer_request(
                         work,
