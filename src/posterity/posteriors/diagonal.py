@@ -159,7 +159,7 @@ class DiagonalPosterior:
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in order, in place; with ``predict`` return predictions before each: (n, 6, 4)."""
+        """Learn rows in place; with ``predict`` return the predictions before each: (n, 6, 4)."""
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
