@@ -20,7 +20,7 @@ Model = TypeVar("Model", bound=LinearModel)
 
 
 # Posteriors that are one factor, which learns in place.
-SINGLE = (LinearPosterior, FadingPosterior)
+SINGLE_FACTOR_POSTERIORS = (LinearPosterior, FadingPosterior)
 
 
 class RowMoments(NamedTuple):
@@ -146,7 +146,7 @@ class NamedRows(Generic[Model]):
             paths.predict = path.predict_mean if posterior.has_fast_predict_one else None
         elif paths.predict is None and posterior.has_fast_predict_one:
             paths.predict = posterior.row_path(names).predict_mean
-        if paths.moments is None and type(posterior) in SINGLE:
+        if paths.moments is None and type(posterior) in SINGLE_FACTOR_POSTERIORS:
             paths.moments = _moments(posterior, names)
 
 

@@ -37,7 +37,7 @@ from posterity.posteriors.ensemble import Ensemble
 Array = NDArray[np.float64]
 
 # What is learned, and replaced in one step.
-LEARNED = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
+LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
 class AverageOfModels(RegressorMixin, _BaseComposition):
@@ -218,8 +218,12 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     def _take_over(self, fresh_one: Self) -> Self:
         """Replace all that was learned by what ``fresh_one`` has learned, in one step."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
-        self.__dict__ = kept | {k: v for k, v in fresh_one.__dict__.items() if k in LEARNED}
+        kept = {
+            name: value for name, value in self.__dict__.items() if name not in LEARNED_ATTRIBUTES
+        }
+        self.__dict__ = kept | {
+            k: v for k, v in fresh_one.__dict__.items() if k in LEARNED_ATTRIBUTES
+        }
         return self
 
     def _replace(self, models: list[Any], ensemble: Ensemble) -> Self:
@@ -271,13 +275,15 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
                 final.partial_fit(X, rows.y, **how)
             self._replace(models, ensemble.given(collect_log_evidences(models)))
             return None
-        untouched = copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
+        models_before = (
+            copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
+        )
         predictions = [
             MemberPredictions.of(final.predict_then_learn(X, rows.y, **how), rows.y)
             for final, X in zip(finals, given, strict=True)
         ]
         if ensemble.by_evidence:
-            weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
+            weights = _compute_evidence_weights(ensemble, models_before, given, rows, predictions)
             ensemble = ensemble.given(collect_log_evidences(models))
         else:
             densities = np.stack([prediction.densities for prediction in predictions], axis=1)
@@ -332,7 +338,7 @@ def collect_log_evidences(models: Sequence[Any]) -> Array:
 
 def _compute_evidence_weights(
     ensemble: Ensemble,
-    untouched: Sequence[Any],
+    models_before: Sequence[Any],
     given: Sequence[Any],
     rows: inputs.Rows,
     predictions: Sequence[MemberPredictions],
@@ -342,7 +348,7 @@ def _compute_evidence_weights(
         [
             compute_evidence_before(model, float(start), (X, rows.y, rows.weights), prediction)
             for model, start, X, prediction in zip(
-                untouched, ensemble.scores, given, predictions, strict=True
+                models_before, ensemble.scores, given, predictions, strict=True
             )
         ],
         axis=1,

@@ -224,14 +224,14 @@ def rank_known_rows(distribution: Any) -> Ranks:
 
 
 def compute_evidence_before(
-    untouched: Any,
+    model_before: Any,
     start: float,
     rows: tuple[Any, Array, Array | None],
     prediction: MemberPredictions,
 ) -> Array:
     """Log evidence (n,) before each row, of a model that has predicted these rows and learned them.
 
-    ``untouched`` is the same model without the rows, of log evidence ``start``.
+    ``model_before`` is the same model without the rows, of log evidence ``start``.
     Between rows the evidence grows by the log predictive density. Where that is not so (flat
     rows, rows of a weight, point masses) it is read from the model instead.
     """
@@ -245,7 +245,7 @@ def compute_evidence_before(
     steps[special] = 0.0
     evidence = np.empty(len(y))
     first = 0
-    learner = copy.deepcopy(untouched) if special.any() else untouched
+    learner = copy.deepcopy(model_before) if special.any() else model_before
     for row in np.flatnonzero(special).tolist():
         part = slice(first, row + 1)
         evidence[part] = start + np.cumsum(steps[part]) - steps[part]

@@ -47,7 +47,7 @@ _DEFAULT = RandomizedUpperConfidenceBound()
 # What other libraries call it.
 _DECIDE = "decide(X), which gives the arms and their propensities"
 _LEARN = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
-HERE = {
+OUR_NAMES = {
     **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE),
     **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN),
 }
@@ -116,7 +116,7 @@ class Bandit(BaseEstimator):
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     def __init__(
         self,

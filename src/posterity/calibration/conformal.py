@@ -186,7 +186,7 @@ class Conformal(OnlineWrapper):
         except ValueError:
             return super().predict_one(x)  # which knows the names of the features
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         units = PredictionScales.of(predictive)

@@ -17,7 +17,7 @@ from posterity.transaction import atomic
 Array = NDArray[np.float64]
 
 # Scores are normal: of probabilities no nearer to 0 and 1 than this.
-NEAREST = 1e-12
+SMALLEST_TAIL = 1e-12
 
 
 class ConformalForecaster(BaseEstimator):
@@ -149,7 +149,7 @@ class _Ends:
         """Probabilities (h,) below the ends; ``pit`` (n, S, h) of which what came is used."""
         for step, tails in enumerate(self._tails):
             if number > step:
-                below = np.clip(pit[number - 1 - step, :, step], NEAREST, 1.0 - NEAREST)
+                below = np.clip(pit[number - 1 - step, :, step], SMALLEST_TAIL, 1.0 - SMALLEST_TAIL)
                 tails.learn(np.ascontiguousarray(ndtri(below)), False)
         return _probabilities(self._tails)
 

@@ -105,7 +105,7 @@ class Recalibrated(OnlineWrapper):
             raise ValueError(f"trust is {self.trust}: it must be positive and finite")
         return ProbabilityMap.start(float(self.memory), float(self.trust))
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         _check_continuous(predictive)

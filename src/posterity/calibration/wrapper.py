@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
 
 # What is learned, and replaced in one step.
-LEARNED = ("model_", "_state", "n_features_in_", "feature_names_in_")
+LEARNED_ATTRIBUTES = ("model_", "_state", "n_features_in_", "feature_names_in_")
 
 
 class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -60,7 +60,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """The state before any row; parameters are checked here."""
         raise NotImplementedError
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         """Learn predictions of rows and what came; returns the calibrated ones, if asked for."""
@@ -177,7 +177,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         row = learner._read_row(x, reset=learner is not self).with_target(y, weight)
         if time is None and (model := self._model_with_fast_path()) is not None:
             predictive = _predict_one(model, row)
-            self._learn_predictions(predictive, row.y, row.weights, return_predictions=False)
+            self._calibrate_then_learn(predictive, row.y, row.weights, return_predictions=False)
             return self
         how = {} if time is None else {"times": [time]}
         learner._learn((row.array, row.y, row.weights), how, return_predictions=False)
@@ -312,8 +312,10 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def _take_over(self, new: Self) -> Self:
         """Replace all that was learned by what ``new`` has learned, in one step."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
-        self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED}
+        kept = {
+            name: value for name, value in self.__dict__.items() if name not in LEARNED_ATTRIBUTES
+        }
+        self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED_ATTRIBUTES}
         return self
 
     def _learn(self, rows: Given, how: dict[str, Any], return_predictions: bool) -> Any:
@@ -329,7 +331,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             if isinstance(X, np.ndarray) and X.dtype == np.float64:
                 refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
             raise
-        return self._learn_predictions(predictive, y, weights, return_predictions)
+        return self._calibrate_then_learn(predictive, y, weights, return_predictions)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""

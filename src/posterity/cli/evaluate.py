@@ -178,7 +178,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
 
 
 def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummaries) -> None:
-    """Features that tell the target, and values far out, on standard error."""
+    """Features that determine the target, and outliers, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
             print_note(problem)

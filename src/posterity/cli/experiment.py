@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
-from posterity.cli.intervals import check_report_path, tell
+from posterity.cli.intervals import check_report_path, report_intervals
 from posterity.cli.models import build_model, parse_one
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
@@ -55,7 +55,7 @@ def run(settings: Settings) -> None:
             missing=settings.missing,
         )
     remarks = _describe(test)
-    tell(
+    report_intervals(
         settings,
         page,
         title=f"{settings.reward} by {settings.arm}",

@@ -38,7 +38,7 @@ def check_report_path(settings: IntervalSettings) -> Path | None:
     return None if settings.report is None else check_page(settings.report)
 
 
-def tell(
+def report_intervals(
     settings: IntervalSettings,
     page: Path | None,
     *,
@@ -68,4 +68,4 @@ def tell(
         click.echo(f"The report is in {page}", err=True)
 
 
-__all__ = ["check_report_path", "tell"]
+__all__ = ["check_report_path", "report_intervals"]

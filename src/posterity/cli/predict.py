@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
-from posterity.cli.log_target import Unlogged
+from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replace_atomically
 from posterity.cli.tables import name_input, table_path
@@ -94,7 +94,7 @@ def _columns(
         return predictions | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
     distribution = model.predict_distribution(X)
     if logged:
-        distribution = Unlogged(distribution)
+        distribution = DistributionOfExp(distribution)
     lower, upper = distribution.interval(level)
     centre = {"mean": distribution.mean(), "std": distribution.std()}
     if logged:

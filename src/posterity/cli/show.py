@@ -21,7 +21,7 @@ LEARNED_PRIORS = ("auto", "ard")
 
 
 def run(model: str, *, level: float, as_json: bool) -> None:
-    """Read, tell."""
+    """Show a model file, in words or in JSON."""
     kept = read_model(model)
     try:
         document = _make_document(kept, level)

@@ -18,7 +18,7 @@ def escape(text: str) -> str:
 
 
 # What numbers need, however narrow a terminal is; and what a file has.
-_LEAST, _ENDLESS = 72, 1 << 16
+_SMALLEST_WIDTH, _FILE_WIDTH = 72, 1 << 16
 
 
 def console() -> Any:
@@ -26,7 +26,7 @@ def console() -> Any:
     from rich.console import Console
 
     shown = Console(highlight=False, soft_wrap=True)
-    shown.width = max(shown.width, _LEAST) if sys.stdout.isatty() else _ENDLESS
+    shown.width = max(shown.width, _SMALLEST_WIDTH) if sys.stdout.isatty() else _FILE_WIDTH
     return shown
 
 

@@ -8,7 +8,7 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.options import TABLE, WIDE, options
+from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
 
 FIT = """\b
 Examples:
@@ -101,8 +101,10 @@ several_quantiles = click.option(
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
-@options("weight", *WIDE)
-@options("time", "batch_rows", "memory", "missing", *TABLE, "log_target", "no_intercept", "quiet")
+@options("weight", *WIDE_OPTIONS)
+@options(
+    "time", "batch_rows", "memory", "missing", *TABLE_OPTIONS, "log_target", "no_intercept", "quiet"
+)
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
 

@@ -19,7 +19,7 @@ FEW_FEATURE_DEFAULTS = {
     "lags": (), "dates": "error", "category_levels": {}, "log_target": False, "report": None,
     "slices": (), "period": None, "delay": 0,
 }  # fmt: skip
-WRITTEN = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
+OPTION_NAMES = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class WideSettings(TableSettings):
             return
         for name, usual in FEW_FEATURE_DEFAULTS.items():
             if getattr(self, name, usual) != usual:
-                option = WRITTEN.get(name, name.replace("_", "-"))
+                option = OPTION_NAMES.get(name, name.replace("_", "-"))
                 raise ValueError(
                     f"--{option} does not go with --structure {self.structure}: leave it out"
                 )

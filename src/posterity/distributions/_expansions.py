@@ -104,7 +104,7 @@ class Expansion:
     crps_offset: Polynomial
 
 
-MODERATE = Expansion(
+MODERATE_DF_EXPANSION = Expansion(
     lowest_df=64.0,
     reach=0.24,
     tail=_TAIL,
@@ -113,7 +113,7 @@ MODERATE = Expansion(
     crps_density=_CRPS_DENSITY,
     crps_offset=_CRPS_OFFSET,
 )
-LARGE = Expansion(
+LARGE_DF_EXPANSION = Expansion(
     lowest_df=1000.0,
     reach=0.024,
     tail=_TAIL[:2],

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from posterity.distributions import _t_recurrence
-from posterity.distributions._expansions import LARGE
+from posterity.distributions._expansions import LARGE_DF_EXPANSION
 from posterity.distributions._mixture_terms import (
     MixtureComponent,
     MixtureComponents,
@@ -134,7 +134,7 @@ def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> t
     df = term.df
     spread = spread_of(z, df)
     if rough and df.min() >= _ROUGH_DF:
-        tail = _t_recurrence.expand_tail(spread, df, LARGE)
+        tail = _t_recurrence.expand_tail(spread, df, LARGE_DF_EXPANSION)
     else:
         tail = _t_recurrence.tail(spread, df)
     exponent, factor = _t_recurrence.density_at_zero_parts(df)

@@ -21,8 +21,8 @@ Index = int | slice | Sequence[int] | np.ndarray
 SHOWN = 6
 
 
-# What one may look for, and what there is.
-HERE = {
+# Other libraries' names, and ours.
+OUR_NAMES = {
     "hdi": "interval(level), which is central",
     "plot": "posterity.plots.plot_coefficients(model)",
     "quantile": "marginal().ppf(0.9)",
@@ -38,7 +38,7 @@ class JointDistribution:
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     # ---- what families say of themselves ----
 
@@ -337,10 +337,12 @@ class JointDistribution:
         return self._draw(np.random.default_rng(random_state if rng is None else rng), shape)
 
 
-def require_pandas(what: str = "a table", instead: str = "") -> Any:
-    """Pandas, or an ``ImportError`` that says what needs it, and what else there is."""
+def require_pandas(purpose: str = "a table", instead: str = "") -> Any:
+    """Return pandas, or raise ``ImportError``: ``purpose`` needs it, or use ``instead``."""
     try:
         return import_module("pandas")
     except ImportError:
         other = f", or use {instead}" if instead else ""
-        raise ImportError(f"{what} needs pandas: install it (pip install pandas){other}") from None
+        raise ImportError(
+            f"{purpose} needs pandas: install it (pip install pandas){other}"
+        ) from None

@@ -16,7 +16,7 @@ from posterity.distributions.row_distribution import RowDistribution
 LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
 # beyond any that were ever seen, and says nothing.
-WIDEST = 10.0
+LARGEST_LOG_SD = 10.0
 
 
 class LogNormalCounts(RowDistribution):
@@ -66,7 +66,7 @@ class LogNormalCounts(RowDistribution):
         return np.isinf(self.log_variance).astype(np.float64)
 
     def _mean(self) -> FloatArray:
-        half = np.where(self.log_variance <= WIDEST, 0.5 * self.log_variance, np.inf)
+        half = np.where(self.log_variance <= LARGEST_LOG_SD, 0.5 * self.log_variance, np.inf)
         with np.errstate(over="ignore"):
             return np.exp(self.log_mean + half)
 
@@ -120,7 +120,7 @@ class LogNormalCounts(RowDistribution):
     def _crps(self, y: FloatArray) -> FloatArray:
         shape, (target, *rows) = self._with(y)
         result = np.full(target.shape, np.inf)
-        asked = np.isfinite(target) & (rows[1] <= WIDEST)
+        asked = np.isfinite(target) & (rows[1] <= LARGEST_LOG_SD)
         some = table.Rows(*(row[asked] for row in rows))
         counts = np.maximum(target[asked], 0.0)
         below = np.floor(counts)

@@ -12,7 +12,7 @@ from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.guesses import refuse_guess
 
 # What one may look for, and what there is.
-HERE = {
+OUR_NAMES = {
     "hdi": "interval(level), which is central",
     "quantile": "ppf(0.9)",
     "quantiles": "ppf([0.1, 0.9])",
@@ -35,7 +35,7 @@ class RowDistribution:
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     # ---- rows ----
 

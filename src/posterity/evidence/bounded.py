@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 STEPS = 60
 # A feature's size is its root mean square, or this part of its reach squared where that is more.
-PART = 30.0
+REACH_DIVISOR = 30.0
 # Logs of the scales of log odds that are looked at.
 LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
 
@@ -79,7 +79,7 @@ class RareFeatureScales(RunningScales):
             return FeatureScales(squares, pinned)
         centre = self.mean if intercept else 0.0
         reach = np.maximum(np.abs(self.low - centre), np.abs(self.high - centre))
-        larger = np.maximum(squares, reach * reach / PART)
+        larger = np.maximum(squares, reach * reach / REACH_DIVISOR)
         return FeatureScales(larger, pinned, squares / np.maximum(larger, SMALLEST))
 
 

@@ -17,9 +17,9 @@ CONSTANT = 1e-12
 # A pinned coefficient's precision, against the column's sum of squares. The leverage of a row of
 # the feature's size is then below 1e-12, and the rounding in a constant's column (1e-24 of its
 # sum of squares) moves the coefficient by 1e-36 of itself.
-PINNED = 1e12
+PINNING_PRECISION = 1e12
 # The same where a feature was 0 in every row, so that there is no size to go by.
-PINNED_AT_ZERO = 1e60
+PINNING_PRECISION_AT_ZERO = 1e60
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
@@ -86,7 +86,9 @@ def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
     array([2.5e+13, 1.0e+60])
     """
     sums = np.square(data.root[:, int(intercept) :]).sum(axis=0)
-    return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
+    return np.where(
+        sums < SMALLEST, PINNING_PRECISION_AT_ZERO, np.minimum(PINNING_PRECISION * sums, LARGEST)
+    )
 
 
 def compute_precisions(

@@ -29,7 +29,7 @@ from scipy.linalg import solve_triangular
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
-from posterity.evidence.columns import PINNED
+from posterity.evidence.columns import PINNING_PRECISION
 from posterity.factor import Factor
 from posterity.factor.grouped import whiten_groups
 from posterity.factor.parallel import blas_threads
@@ -253,7 +253,7 @@ class _Frame:
         None where there are other groups, whose columns may vary.
         """
         squares = np.sum(np.square(self.sample.rows[:, :, :-1]), axis=(0, 1))
-        sizes = np.sqrt(np.where(squares > 0.0, PINNED * squares, PINNED))
+        sizes = np.sqrt(np.where(squares > 0.0, PINNING_PRECISION * squares, PINNING_PRECISION))
         return np.asarray(np.diag(sizes)[~self.kept & self.sample.is_whole])
 
     @property

@@ -21,13 +21,13 @@ Array = NDArray[np.float64]
 # Rows multiplied together: their scaled copy stays in the cache.
 BLOCK = 1024
 # Share of a column's square that those before it may leave: less, and too few digits are right.
-DEPENDENT = 1e-8
+DEPENDENT_SHARE = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
 CONDITION, ROUGH_CONDITION = 3e3, 3e7
 # Columns beyond which products are faster than panels of rows, rows a column from which on they
 # are, and those by which it is decided whether to go on where there are many more. So many, from
 # all of them, also tell the means.
-MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG = 40, 2, 4, 16
+MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG_ROWS_A_COLUMN = 40, 2, 4, 16
 # Squares of columns that say too little, or too much, of their digits.
 LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
@@ -101,7 +101,7 @@ def cholesky(matrix: Array) -> tuple[Array, Array | None]:
         return np.ones(len(matrix)), None
     scale = np.sqrt(diagonal)
     root, status = dpotrf(matrix / scale[:, None] / scale, lower=0)
-    dependent = status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT
+    dependent = status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT_SHARE
     return scale, None if dependent else root
 
 
@@ -167,7 +167,7 @@ def compute_reliable_triangle(
     if np.count_nonzero(known) > np.count_nonzero(precisions):
         return None
     with blas_threads(min(q, FEW_COLUMNS)):
-        look = FIRST_CHUNK * q if n >= LONG * q else n
+        look = FIRST_CHUNK * q if n >= LONG_ROWS_A_COLUMN * q else n
         every = slice(None, None, max(1, n // (FIRST_CHUNK * q)))
         means = _means(X[every], Y[every], intercept)
         total = np.zeros((q, q), order="F")

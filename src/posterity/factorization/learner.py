@@ -208,9 +208,9 @@ class FactorizationLearner(FactorizationReader):
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
             if n < FEW_ROWS * sum(posterior.sizes):
                 return self._fit(rows, posterior.sizes, posterior.sides.rank)
-            begun = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
-            begun.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
-            return begun
+            restarted = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
+            restarted.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
+            return restarted
         if _is_due(posterior):
             posterior.sweep(STREAM_SWEEPS, self.tolerance)
         return posterior
@@ -264,8 +264,8 @@ def _count_until_due(posterior: FactorizationPosterior) -> int:
 
 def _grow_until_restart(posterior: FactorizationPosterior) -> float:
     """Return the number of rows at which the sweeps begin anew."""
-    few = posterior.begun < FEW_ROWS * sum(posterior.sizes)
-    return (RESTART_FEW if few else RESTART) * posterior.begun
+    few = posterior.rows_at_start < FEW_ROWS * sum(posterior.sizes)
+    return (RESTART_FEW if few else RESTART) * posterior.rows_at_start
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:

@@ -50,7 +50,7 @@ class FactorizationPosterior:
         The bound of the last sweep, less constants, in the target's own units.
     residual
         Expected sum of squares of the last sweep, in units of the target's spread.
-    swept, begun
+    swept, rows_at_start
         Number of rows at the last sweep over all, and at the last fresh start.
     bounds
         Of the last sweeps, of targets in units of their spread.
@@ -77,7 +77,7 @@ class FactorizationPosterior:
     log_evidence: float = -np.inf
     residual: float = np.nan
     swept: int = 0
-    begun: int = 0
+    rows_at_start: int = 0
     bounds: list[float] = field(default_factory=list)
     precisions: list[Array] = field(default_factory=list)
     products: list[Array] = field(default_factory=list)
@@ -141,7 +141,7 @@ class FactorizationPosterior:
             codes,
             values,
             y,
-            begun=len(y),
+            rows_at_start=len(y),
             weights=weights,
             labels=labels,
         )

@@ -226,6 +226,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
         "changed_since_update": "moved",
         "newest_reading": "fresh",
     },
+    "FactorizationPosterior": {"rows_at_start": "begun"},
     "GroupedArms": {"arms_path": "lean"},
     "HeavyTailedPosterior": {"state": "known"},
     "HeavyTailsKnown": {"log_predictive": "told", "warm_start": "begun"},

@@ -21,10 +21,10 @@ Array = NDArray[np.float64]
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
 # A series is often at its bound where this share of its values is.
 FREQUENT_SHARE = 0.05
-# Means of forecasts, in standard deviations above the bound. Above FAR the bound does not matter.
-# Between BEYOND and NEAR the censored mean is NEAR. At BEYOND that is the mean of the forecast's
-# own normal when it is censored, and below nothing is moved.
-FAR, NEAR, BEYOND = 5.0, 0.2, -0.4929
+# Means of forecasts, in standard deviations above the bound. Above the first the bound does not
+# matter. Between the third and the second the censored mean is the second. At the third that is the
+# mean of the forecast's own normal when it is censored, and below nothing is moved.
+UNCENSORED_MEAN, SMALLEST_CENSORED_MEAN, LOWEST_MEAN = 5.0, 0.2, -0.4929
 # The table by which normals are found.
 LOWEST, POINTS = -4.0, 4096
 ONE = np.array(1.0)
@@ -87,15 +87,15 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
 
     ``z`` are means of forecasts with a standard deviation of 1.
     """
-    share = np.clip((z - BEYOND) / (NEAR - BEYOND), 0.0, 1.0)
-    mean = np.maximum(z, NEAR)
+    share = np.clip((z - LOWEST_MEAN) / (SMALLEST_CENSORED_MEAN - LOWEST_MEAN), 0.0, 1.0)
+    mean = np.maximum(z, SMALLEST_CENSORED_MEAN)
     variance = share + (1.0 - share) * (
-        compute_censored_moments(np.array(BEYOND), ONE)[1] - NEAR**2
+        compute_censored_moments(np.array(LOWEST_MEAN), ONE)[1] - SMALLEST_CENSORED_MEAN**2
     )
     ratios, places = _make_table()
     found = np.interp(np.log(variance / np.square(mean)), ratios, places)
     sd = mean / compute_censored_moments(found, ONE)[0]
-    moved = (z > BEYOND) & (z < FAR)
+    moved = (z > LOWEST_MEAN) & (z < UNCENSORED_MEAN)
     return np.where(moved, found * sd, z), np.where(moved, sd, 1.0)
 
 
@@ -105,6 +105,6 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
 @lru_cache(maxsize=1)
 def _make_table() -> tuple[Array, Array]:
     """Increasing logs of variance over squared mean of censored normals, and their means."""
-    places = np.linspace(FAR + 1.0, LOWEST, POINTS)
+    places = np.linspace(UNCENSORED_MEAN + 1.0, LOWEST, POINTS)
     mean, square = compute_censored_moments(places, ONE)
     return np.log(square / np.square(mean) - 1.0), places

@@ -18,7 +18,7 @@ FEWEST_VALUES = 4
 # Rows that a series must have given to a form for its forecasts to count.
 FEWEST_ROWS = 3
 # Series that a warning names.
-NAMED = 3
+MOST_NAMED = 3
 
 
 class ForecastWarning(UserWarning):
@@ -139,7 +139,7 @@ def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
 
 def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:
     names = [panel.describe_series(panel.ids[number]) for number in np.flatnonzero(which)]
-    listed = ", ".join(names[:NAMED])
-    if len(names) > NAMED:
-        listed += f" and {len(names) - NAMED} more"
+    listed = ", ".join(names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        listed += f" and {len(names) - MOST_NAMED} more"
     return f"{listed} {'is' if len(names) == 1 else 'are'}"

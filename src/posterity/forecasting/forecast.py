@@ -26,11 +26,11 @@ BLOCK = 4_000_000
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
-TINY = 1e-300
+SMALLEST_DENSITY = 1e-300
 # Steps that a forecast shows of itself.
 SHOWN = 3
 # What is used instead of names of pandas, statsmodels and others.
-HERE = {
+OUR_NAMES = {
     "sum": "total(steps)",
     "sample": "rvs(size), which has sample paths",
     "simulate": "rvs(size), which has sample paths",
@@ -59,7 +59,7 @@ class StepDistribution:
 
         def __getattr__(self, name: str) -> Any:
             """Say where what others call differently is."""
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     def __repr__(self) -> str:
         """Return the number of series and steps, and the forecast of the first series."""
@@ -331,7 +331,9 @@ class Forecast(StepsAhead):
         over = drawn[:, :, 0] - least
         exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True) - least
         found = over.mean(axis=1, keepdims=True)
-        ratio = np.where(reached[:, None] & (found > 0.0), exact / np.maximum(found, TINY), 1.0)
+        ratio = np.where(
+            reached[:, None] & (found > 0.0), exact / np.maximum(found, SMALLEST_DENSITY), 1.0
+        )
         drawn = (least + over * ratio)[:, :, None]
         # Sums are drawn together as they are smoothed, which leaves their variance as it was.
         mean = drawn.mean(axis=1, keepdims=True)

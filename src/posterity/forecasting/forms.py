@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 # Half-lives after which the weights of an exponential mean are cut off.
 REACH = 5
 # Lags of a form without seasons; the longest dense stretch of lags that is looked at.
-LONG, DENSEST = 13, 200
+N_LAGS, MOST_DENSE_LAGS = 13, 200
 # Values that are enough to tell a drift in them from chance.
 DRIFT_ROWS = 12
 # Rows after the first period that are enough to see it return.
@@ -198,7 +198,7 @@ def add_memories(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
 
 
 def _make_plain_forms(n: int) -> list[Form]:
-    long = min(LONG, max(n // 4, 1))
+    long = min(N_LAGS, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
 
 
@@ -208,7 +208,7 @@ def _make_short_season_forms(m: int) -> list[Form]:
 
 def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
     forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
-    if dense and m <= DENSEST:
+    if dense and m <= MOST_DENSE_LAGS:
         forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
     return forms
 
@@ -216,11 +216,11 @@ def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
 def _make_nested_forms(periods: list[int]) -> list[Form]:
     short, long = periods[0], periods[-1]
     around = (long - 1, long, long + 1)
-    if short > DENSEST:
+    if short > MOST_DENSE_LAGS:
         return [Form(long, (1, 2, 3, short, short + 1, *around))]
     ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
     forms = [Form(short, ladder), Form(long, ladder)]
-    return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms
+    return [*forms, Form(short, span(1, long + 1))] if long <= MOST_DENSE_LAGS else forms
 
 
 def span(first: int, last: int) -> tuple[int, ...]:

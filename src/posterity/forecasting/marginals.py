@@ -24,13 +24,13 @@ Array = NDArray[np.float64]
 # Of the logarithm of a value: beyond, a mean is not a number any more.
 LARGEST_LOG, LARGEST_SD = 600.0, 6.0
 # Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
-BLOCK, STEPS, NEAR = 2_000_000, 60, 1e-9
+BLOCK, STEPS, QUANTILE_TOLERANCE = 2_000_000, 60, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
 NODES = 16
 # Beyond quantiles with about this probability nothing is left, roughly.
-TAIL = 3e-5
+TAIL_PROBABILITY = 3e-5
 # Inverses of standard deviations that are zero.
-POINT = 1e300
+POINT_MASS_PRECISION = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Component:
         if self.log or not np.isfinite(bound).any():
             return self.moments()
         least = np.where(np.isfinite(bound), bound, 0.0)[:, None, None]
-        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT)
+        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT_MASS_PRECISION)
         with np.errstate(over="ignore"):
             each, square = compute_censored_moments(over, sd)
         mean = each.mean(axis=1)
@@ -207,10 +207,10 @@ class Marginals:
         return cdf.reshape(y.shape), density.reshape(y.shape)
 
     def _quantile(self, q: Array) -> Array:
-        return self._cells.quantile(q.reshape(-1), NEAR).reshape(q.shape)
+        return self._cells.quantile(q.reshape(-1), QUANTILE_TOLERANCE).reshape(q.shape)
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> SeriesStepMarginals:
         parts = []
         for log in (False, True):
             some = [
@@ -224,9 +224,9 @@ class Marginals:
                 sds = np.concatenate([part.sd for part, _ in some], axis=1)
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
-                precisions = 1.0 / np.maximum(sds, 1.0 / POINT)
+                precisions = 1.0 / np.maximum(sds, 1.0 / POINT_MASS_PRECISION)
                 parts.append(Normals(log, *map(_flatten_cells, (weights, means, precisions))))
-        return Cells(parts)
+        return SeriesStepMarginals(parts)
 
     def _crps(self, y: Array) -> Array:
         """Gauss-Legendre on either side of the outcome, out to where nothing is left.
@@ -238,7 +238,10 @@ class Marginals:
         nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
         shape, y = y.shape, y.reshape(-1)
         cells = self._cells
-        low, high = (cells.quantile(np.full(len(y), q), 0.5 * TAIL) for q in (TAIL, 1.0 - TAIL))
+        low, high = (
+            cells.quantile(np.full(len(y), q), 0.5 * TAIL_PROBABILITY)
+            for q in (TAIL_PROBABILITY, 1.0 - TAIL_PROBABILITY)
+        )
         median = cells.quantile(np.full(len(y), 0.5), 0.01)
         with np.errstate(divide="ignore"):
             unit = 1.0 / (ROOT_2_PI * cells.score(median[:, None])[1][:, 0])
@@ -288,7 +291,7 @@ class Normals:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class SeriesStepMarginals:
     """The same with series and steps in one axis (n), of which some may be asked for."""
 
     parts: list[Normals]

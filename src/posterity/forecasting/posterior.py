@@ -31,7 +31,7 @@ SHARED_POINTS, SHARED_SPREAD = 25, 2.0
 # Before any row the noise is worth so many, of the size of the naive forecast's errors.
 NOISE_ROWS = 2.0
 # Root mean square of a lag, in units of the naive errors, below which it has hardly moved.
-STILL = 0.01
+SMALLEST_MOVE = 0.01
 # Shares whose product is far from underflow.
 TOGETHER = 8
 
@@ -86,7 +86,7 @@ class Posterior:
             size = np.sqrt(np.square(root).sum(axis=1) / np.maximum(count, 1.0)[:, None])
             scale = 1.0 / np.where(size > 0.0, size, 1.0)
             lags = slice(0, n_lags)
-            scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], STILL))
+            scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], SMALLEST_MOVE))
             turned, mean = root * scale[:, None, :], np.zeros(p)
         else:
             target, turned, mean = target - root @ prior.mean, root @ prior.root, prior.mean

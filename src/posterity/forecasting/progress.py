@@ -125,7 +125,7 @@ def compute_progress(
     n, series = whole.length - first, len(whole)
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
     outcomes = get_outcomes_from(observed, range(first, whole.length), h).swapaxes(0, 1)
-    ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
+    ends = ends or (lambda _number, _pit: _find_interval_tails(level, h))
     bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
         marginals = unbounded.above(bounds.before(slice(columns.start, columns.stop)))
@@ -225,7 +225,7 @@ def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array
     return np.concatenate(shares), np.concatenate(factors)
 
 
-def _find_central_tails(level: float, h: int) -> tuple[Array, Array]:
+def _find_interval_tails(level: float, h: int) -> tuple[Array, Array]:
     return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
 
 

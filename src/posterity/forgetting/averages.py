@@ -181,7 +181,7 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that restarts after changes of the data."""
-        banked = posterior.one_triangle
+        banked = posterior.single_factor
         if banked is not None:  # all runs are triangles in one bank
             return ChangepointPosterior.wrap(banked, self)
         return RegimesPosterior.wrap(posterior, self)

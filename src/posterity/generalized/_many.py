@@ -30,7 +30,7 @@ MOST_WORK = 4_000_000
 # and .86 instead of .89 (3 classes, 4 features, 100 rows), partly because only this one is looked
 # for anew in fit, and predictions were a little worse;
 # in batches both did as well.
-LEARNED: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
+PRIOR_STRATEGIES: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
 
 
 def begin_posterior(
@@ -47,7 +47,7 @@ def begin_posterior(
 
     Raises ``ValueError`` for settings that so many can't have.
     """
-    strategy = choose_strategy(precision, LEARNED)
+    strategy = choose_strategy(precision, PRIOR_STRATEGIES)
     linear_moments = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
     root = linear_moments.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)

@@ -202,14 +202,18 @@ class MatchedNoise(WorkingNoise):
         fit: Array,
         scale: float,
         last: SearchStart,
-        unlike: Fit | None = None,
+        known_mode: Fit | None = None,
     ) -> Fit:
         some = rows.select(inliers)
         start = self.approximate_sites(some, fit[inliers], scale)
         matcher = self._make_matcher(some, prior, last)
         rounds = SOME_ROUNDS if last.rough else MOST_ROUNDS
         return matcher.search_mode(
-            start, known=known is not None, settled=ROUGH_TOLERANCE, rounds=rounds, unlike=unlike
+            start,
+            known=known is not None,
+            settled=ROUGH_TOLERANCE,
+            rounds=rounds,
+            known_mode=known_mode,
         )
 
     def _fit_without_outliers(

@@ -141,13 +141,13 @@ class Matcher:
         known: bool,
         settled: float = TOLERANCE,
         rounds: int = MOST_ROUNDS,
-        unlike: Fit | None = None,
+        known_mode: Fit | None = None,
         solution: Solution | None = None,
     ) -> Fit:
         """Match all rows again and again until nothing moves, the scale too unless it is known.
 
-        It ends where it comes near the fit that it is to be ``unlike``. ``solution`` is what the
-        sites of ``start`` say, where that is known.
+        It ends early where it comes near ``known_mode``. ``solution`` is that of the sites of
+        ``start``, where it is known.
         """
         many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
         most = 1.0 if many else FIRST_STEP_SIZE
@@ -158,7 +158,7 @@ class Matcher:
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
                 return self._make_fit(one, settled=True)
-            if unlike is not None and _close(one, unlike):
+            if known_mode is not None and _close(one, known_mode):
                 return self._make_fit(one)
             if one.move > 1.2 * last:
                 step_size = max(0.7 * step_size, SMALLEST_STEP_SIZE)

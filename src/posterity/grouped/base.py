@@ -32,7 +32,7 @@ from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.reader import predict_targets_or_means
-from posterity.linear.state import HERE, PosteriorEstimator
+from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
@@ -46,8 +46,8 @@ SHARED, UNIT = "shared", "unit information"
 class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
-    _here: ClassVar[Mapping[str, str]] = {
-        **HERE,
+    _our_names: ClassVar[Mapping[str, str]] = {
+        **OUR_NAMES,
         "posterior_": "shared_posterior_ of all groups, or model_of(group).posterior_ of one",
     }
 

@@ -28,7 +28,7 @@ LEVELS, LEVEL_SHARES = (
     for part, shift in zip(np.polynomial.legendre.leggauss(24), (1.0, 0.0), strict=True)
 )
 BLOCK_ROWS = 1024
-CLOSE = 1e-12
+TOLERANCE = 1e-12
 
 
 class Predictive(RowDistribution):
@@ -168,7 +168,7 @@ class Predictive(RowDistribution):
         ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
         return solved_quantile(
-            lambda y: self._probability(y, mean, std), q, least, most, self._unit, CLOSE
+            lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
         )
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:

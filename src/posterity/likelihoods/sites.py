@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 LEAST_SHARE = 1e-8
 # How far beyond the target a site of noise may lie, in errors.
 FURTHEST = 10.0
-SHARP = 1e9
+LARGEST_CURVATURE = 1e9
 
 
 def laplace_sites(
@@ -221,7 +221,7 @@ def _integrate_moments(
         # So large a log density keeps too few digits; the posterior is then as good as Gaussian.
         pull = (mode - mean) / np.maximum(variance, 1e-300)
         height = weights * likelihood.log_density(y, mode) - 0.5 * (mode - mean) * pull
-        sharp = ~(np.abs(height) < SHARP)
+        sharp = ~(np.abs(height) < LARGEST_CURVATURE)
     return (
         np.where(sharp, height + 0.5 * np.log(shrunk), log_normalizer),
         mode - mean + np.where(sharp, 0.0, width * centre),

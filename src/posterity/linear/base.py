@@ -36,7 +36,7 @@ Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
 Priors = Mapping[str, Normal] | None
 
 # Names of strategies that learn the prior precision.
-LEARNED: dict[str, evidence.Strategy] = {
+PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
     "auto": evidence.Integrated(),
     "ard": evidence.Relevance(),
 }
@@ -310,7 +310,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
         given_mean, precision, of_intercept = self._beliefs()
-        noise, strategy = self._noise(), choose_strategy(precision, LEARNED)
+        noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
             precision = functions.in_units_of(basis, precision)

@@ -23,7 +23,7 @@ from posterity.linear.targets import fill_missing_targets, has_columns, read_tar
 Array = NDArray[np.float64]
 
 # Weights and values whose products and squares vanish.
-SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
+SMALLEST_WEIGHT, SMALLEST_VALUE = 1e-200, 1e-70
 
 
 def read_rows(
@@ -283,14 +283,14 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
 def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
     names = getattr(model, "feature_names_in_", None)
     sizes = np.abs(np.asarray(X)).max(axis=0, initial=0.0)
-    small = (sizes > 0.0) & (sizes < TINY)
+    small = (sizes > 0.0) & (sizes < SMALLEST_VALUE)
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
             f"column {_label(names, column)} of X has no values beyond {sizes[column]:g}: such "
             "small numbers become 0 when squared; use smaller units, so that the numbers are larger"
         )
-    if 0.0 < np.abs(y).max(initial=0.0) < TINY:
+    if 0.0 < np.abs(y).max(initial=0.0) < SMALLEST_VALUE:
         raise ValueError(
             f"y has no values beyond {np.abs(y).max():g}: such small numbers become 0 when "
             "squared; use smaller units, so that the numbers are larger"

@@ -25,7 +25,7 @@ SHARED = ("_row_path", "_fast_learn_one", "_fast_predict_one")
 
 LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"
 # What one may look for, and what there is.
-HERE = {
+OUR_NAMES = {
     "aic": "log_evidence_, in which the prior is integrated over",
     "alpha_": "noise_precision_",
     "bic": "log_evidence_, in which the prior is integrated over",
@@ -74,7 +74,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     noise_prior: tuple[float, float]
 
     # What other libraries call it, and what it is called here.
-    _here: ClassVar[Mapping[str, str]] = HERE
+    _our_names: ClassVar[Mapping[str, str]] = OUR_NAMES
     # What was learned, beside features and what shares memory with it.
     _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none",)
 
@@ -84,7 +84,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, self._here)
+            return refuse_guess(self, name, self._our_names)
 
     @property
     def _posterior(self) -> Posterior:

@@ -128,7 +128,7 @@ def evaluate(
             f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
             "a table"
         )
-    how = _EvaluationSettings(
+    settings = _EvaluationSettings(
         methods=_read_names(methods),
         level=level,
         anytime=anytime,
@@ -143,16 +143,18 @@ def evaluate(
     if not policies:
         raise ValueError("there are no policies: give at least one")
     tallies = {
-        name: _PolicySums(target_of(policy, log.arms, log.feature_names), how, log)
+        name: _PolicySums(target_of(policy, log.arms, log.feature_names), settings, log)
         for name, policy in policies.items()
     }
     rows = 0
-    for piece, expected in _predict_rewards(log, how.methods, reward_model, folds):
+    for piece, expected in _predict_rewards(log, settings.methods, reward_model, folds):
         rows += len(piece)
         for tally in tallies.values():
             tally.add(piece, expected)
     estimates = [
-        tally.estimate(name, method) for name, tally in tallies.items() for method in how.methods
+        tally.estimate(name, method)
+        for name, tally in tallies.items()
+        for method in settings.methods
     ]
     support = {name: tally.support.estimate() for name, tally in tallies.items()}
     return Evaluation(tuple(estimates), support, rows, level)
@@ -180,7 +182,7 @@ class _PolicySums:
     """Sums of one policy."""
 
     target: Target
-    how: _EvaluationSettings
+    settings: _EvaluationSettings
     log: Log
     sums: dict[str, Sums] = field(init=False)
     support: SupportSums = field(init=False)
@@ -188,16 +190,17 @@ class _PolicySums:
     bounds: tuple[LowerBound, LowerBound] | None = None
 
     def __post_init__(self) -> None:
-        how = self.how
+        settings = self.settings
         made = {
-            method: choose_estimator(method, how.switch, how.shrinkage) for method in how.methods
+            method: choose_estimator(method, settings.switch, settings.shrinkage)
+            for method in settings.methods
         }
-        useful = how.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
+        useful = settings.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
         self.sums = {method: sums for method, sums in made.items() if method in useful}
         self.support = SupportSums(len(self.log.arms))
         self.spread = RewardSpread(len(self.log.arms))
-        if how.anytime and how.reward_range is not None and "ips" in self.sums:
-            alpha = (1.0 - how.level) / 2.0
+        if settings.anytime and settings.reward_range is not None and "ips" in self.sums:
+            alpha = (1.0 - settings.level) / 2.0
             self.bounds = LowerBound(alpha), LowerBound(alpha)
 
     def add(self, piece: Rounds, expected: Array | None) -> None:
@@ -211,7 +214,7 @@ class _PolicySums:
             self._bound(judged, piece.first)
 
     def _bound(self, judged: EvaluatedDecisions, first: int) -> None:
-        low, high = self.how.reward_range  # type: ignore[misc]
+        low, high = self.settings.reward_range  # type: ignore[misc]
         outside = np.flatnonzero((judged.rewards < low) | (judged.rewards > high))
         if len(outside):
             row = outside[0]
@@ -241,11 +244,11 @@ class _PolicySums:
         effective = support.rows if method in WITHOUT_PROPENSITIES else support.effective_rows
         radius = np.inf  # of a single row, which can't tell how much others would differ
         if effective >= 2.0:
-            quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
+            quantile = stats.t.ppf(0.5 + self.settings.level / 2.0, effective - 1.0)
             radius = float(quantile) * estimate.std_error
         ends = (
             self._compute_anytime_interval(method, estimate, effective)
-            if self.how.anytime
+            if self.settings.anytime
             else (np.nan, np.nan)
         )
         note = ""
@@ -268,15 +271,16 @@ class _PolicySums:
         self, method: str, estimate: EstimatorSums, effective: float
     ) -> tuple[float, float]:
         if method == "ips" and self.bounds is not None:
-            low, high = self.how.reward_range  # type: ignore[misc]
+            low, high = self.settings.reward_range  # type: ignore[misc]
             below, above = (bound.value for bound in self.bounds)
             return low + (high - low) * below, high - (high - low) * above
-        low, high = self.how.reward_range or (-np.inf, np.inf)
+        low, high = self.settings.reward_range or (-np.inf, np.inf)
         if effective < FIRST_EFFECTIVE:
             return low, high
         rows = self.support.rows
         radius = (
-            float(sequence_radius(max(estimate.squares, 0.0), rows, self.how.level)) / estimate.mass
+            float(sequence_radius(max(estimate.squares, 0.0), rows, self.settings.level))
+            / estimate.mass
         )
         return max(low, estimate.value - radius), min(high, estimate.value + radius)
 

@@ -18,18 +18,18 @@ from posterity.likelihoods import NegativeBinomial
 
 Array = NDArray[np.float64]
 
-LEAST, MOST = math.log(1e-5), math.log(100.0)
+LOWEST_LOG, HIGHEST_LOG = math.log(1e-5), math.log(100.0)
 N_POINTS = 48
 POINTS = np.polynomial.chebyshev.chebpts1(N_POINTS)
-DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
+DISPERSIONS = np.exp(LOWEST_LOG + 0.5 * (HIGHEST_LOG - LOWEST_LOG) * (1.0 + POINTS))
 SMALL_RATE = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
 BLOCK_ROWS = 512
 GRID = 200
-LOWEST = 25.0  # nats below the maximum: values further below are ignored
-ZOOMS = 12
+LOWEST_RELATIVE_LOG = 25.0  # nats below the maximum: values further below are ignored
+MOST_REFINEMENTS = 12
 MOST_STEPS, TOLERANCE = 60, 1e-3
 # Stretches of rows between which the dispersion in force stays: an eighth of those before.
-STRETCH = 8
+UPDATES_A_DOUBLING = 8
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Dispersion:
     def set_to_posterior_mean(self) -> None:
         """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
-        self.due = self.rows + max(1.0, self.rows // STRETCH)
+        self.due = self.rows + max(1.0, self.rows // UPDATES_A_DOUBLING)
 
     def learn(
         self, y: Array, weights: Array | None, mean: Array, variance: Array, *, after: bool
@@ -108,15 +108,15 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     (2.0, -0.0)
     """
     series = SMALL_RATE @ log_likelihood
-    low, high = LEAST, MOST
-    for _ in range(ZOOMS):
+    low, high = LOWEST_LOG, HIGHEST_LOG
+    for _ in range(MOST_REFINEMENTS):
         logs = np.linspace(low, high, GRID)
         log_posterior = np.polynomial.chebyshev.chebval(
-            2.0 * (logs - LEAST) / (MOST - LEAST) - 1.0, series
+            2.0 * (logs - LOWEST_LOG) / (HIGHEST_LOG - LOWEST_LOG) - 1.0, series
         )
         roots = np.exp(0.5 * logs)
         log_posterior = log_posterior + np.log(0.5 * roots) - roots
-        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST)
+        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST_RELATIVE_LOG)
         if len(places) > GRID // 3:
             break
         low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]
@@ -129,7 +129,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
 
 def interpolate_log_likelihood(log_likelihood: Array, dispersion: float) -> float:
     """The log likelihood at a dispersion."""
-    place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
+    place = 2.0 * (math.log(dispersion) - LOWEST_LOG) / (HIGHEST_LOG - LOWEST_LOG) - 1.0
     return float(np.polynomial.chebyshev.chebval(place, SMALL_RATE @ log_likelihood))
 
 

@@ -75,7 +75,7 @@ class SoftmaxReading:
     together: float = field(default=-1.0, repr=False)
 
     noise: ClassVar[Noise] = KnownNoise(1.0)
-    one_triangle: ClassVar[None] = None
+    single_factor: ClassVar[None] = None
     improper: ClassVar[None] = None
     fades_to_prior: ClassVar[bool] = False
 

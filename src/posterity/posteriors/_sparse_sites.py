@@ -18,7 +18,7 @@ from posterity.posteriors._site_rows import find_sites
 Array = NDArray[np.float64]
 
 # What one more step of Newton's may gain in log density, and the most steps.
-NEAR, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
+NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 
 class Sweep(NamedTuple):
@@ -79,7 +79,7 @@ class SiteRows:
             slope, curvature = self.likelihood.derivatives(y, X @ mean)
             gradient = X.T @ (weights * slope) - prior * mean
             step = self._factorize(prior, weights * curvature).solve(gradient)
-            if gradient @ step < NEAR:
+            if gradient @ step < NEWTON_TOLERANCE:
                 break
             for _ in range(MOST_HALVINGS):
                 higher = density(mean + step)

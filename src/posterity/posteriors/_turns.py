@@ -23,7 +23,7 @@ ConstantFeatures = tuple[NDArray[np.intp], Array]
 LONGEST_STRETCH = 4096
 ROWS_A_COEFFICIENT = 64
 # Of a constant feature: a value further away, relative to it, is another value.
-SAME = 1e-9
+RELATIVE_TOLERANCE = 1e-9
 FIRST_CHUNK = 64
 
 
@@ -69,7 +69,7 @@ def find_constant_features(
 def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
     """(n, k) True where the features ``X`` (n, k) differ from the constants they were."""
     with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
-        return np.abs(X - constants) > SAME * np.abs(constants)
+        return np.abs(X - constants) > RELATIVE_TOLERANCE * np.abs(constants)
 
 
 def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFeatures) -> int:

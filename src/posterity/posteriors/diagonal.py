@@ -22,7 +22,7 @@ from posterity.posteriors._sparse_search import Columns
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
+NUMBERS_A_FEATURE = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
 # Fewer rows than these are not revisited where they tell of a noise.
@@ -36,7 +36,7 @@ WIDE_INFORMATION = 10.0
 WIDE_SCORES = np.array([-1.0, 0.0, -2.0, -8.0])
 # Hypotheses of all scales together once rows were revisited, in standard deviations of the log of a
 # precision: with these weights of mean 0 and variance 1.
-PLACES = np.array([-1.75, 0.645, 0.0, 0.0])
+LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class DiagonalPosterior:
             intercept,
             members,
             noise,
-            beliefs=_allocate_aligned(BELIEF),
+            beliefs=_allocate_aligned(NUMBERS_A_FEATURE),
             owners=np.zeros(1, dtype=np.int32),
             precision=np.stack([np.full(MEMBERS, vague), start]),
             information=np.zeros((2, MEMBERS)),
@@ -137,7 +137,7 @@ class DiagonalPosterior:
         room = len(self.owners)
         if n_features > room:
             more = max(n_features, room + room // 2)
-            self.beliefs = _allocate_aligned(BELIEF * more, self.beliefs)
+            self.beliefs = _allocate_aligned(NUMBERS_A_FEATURE * more, self.beliefs)
             self.owners = np.concatenate([self.owners, np.zeros(more - room, dtype=np.int32)])
             if self.clocks is not None:
                 self.clocks = np.concatenate([self.clocks, np.full(more - room, self.faded)])
@@ -219,7 +219,9 @@ class DiagonalPosterior:
         self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(messages, axis=1)[:, :, None]
         information = priors.compute_information(messages)
         sd = min(1.0, float(np.sum(information)) ** -0.5) if len(learned) else 0.0
-        self.precision[learned] = priors.precisions[learned, None] * np.exp(sd * PLACES)
+        self.precision[learned] = priors.precisions[learned, None] * np.exp(
+            sd * LOG_PRECISION_NODES
+        )
         self.scores[: self.members] = self._begun_scores[: self.members]
         self.information[learned] = information[:, None] + self._begun_information
 
@@ -307,7 +309,7 @@ class DiagonalPosterior:
 
     def discounted_beliefs(self) -> Array:
         """(P, 8) statistics of the rows, discounted up to now."""
-        beliefs = self.beliefs.reshape(-1, BELIEF)
+        beliefs = self.beliefs.reshape(-1, NUMBERS_A_FEATURE)
         if self.clocks is None:
             return beliefs
         return beliefs * np.exp(self.faded - self.clocks)[:, None]

@@ -32,7 +32,7 @@ Ranks = NDArray[np.uint8]
 # A density further out says no more than this; keeps a point mass from deciding for ever.
 LARGEST_LOG_DENSITY = 1e4
 # Ranks of a hypothesis at a row, from 0, where it knows nothing: it has a scale; a variance, too.
-KNOWS, VARIES = 1, 2
+HAS_SCALE, HAS_VARIANCE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Ensemble:
     Examples
     --------
     >>> start = Ensemble.of(np.log([0.5, 0.5]), persistence=1.0)
-    >>> densities, ranks = np.log([[0.1, 0.3], [0.2, 0.2]]), np.full((2, 2), VARIES, np.uint8)
+    >>> densities, ranks = np.log([[0.1, 0.3], [0.2, 0.2]]), np.full((2, 2), HAS_VARIANCE, np.uint8)
     >>> weights, predictive, after = start.update(densities, ranks)
     >>> weights
     array([[0.5 , 0.5 ],
@@ -192,19 +192,19 @@ def rank_predictions(predictive: Any) -> Ranks:
     with it would have none either; one that has seen no noise yet is sure of what it can't know.
     """
     if not isinstance(predictive, LocationScale):
-        return np.where(flat_rows(predictive), 0, VARIES).astype(np.uint8)
+        return np.where(flat_rows(predictive), 0, HAS_VARIANCE).astype(np.uint8)
     scale = predictive.scale
     least_df = (
         np.min(predictive.df, initial=math.inf) if isinstance(predictive, StudentT) else math.inf
     )
     ends = np.min(scale, initial=math.inf), np.max(scale, initial=0.0)
     if ends[0] > 0.0 and ends[1] < math.inf and least_df > 2.0:
-        return np.full(predictive.shape, VARIES, dtype=np.uint8)
+        return np.full(predictive.shape, HAS_VARIANCE, dtype=np.uint8)
     knows = (scale > 0.0) & np.isfinite(scale)
     varies = knows & np.isfinite(predictive.std())
-    return np.broadcast_to(knows * KNOWS + varies * (VARIES - KNOWS), predictive.shape).astype(
-        np.uint8
-    )
+    return np.broadcast_to(
+        knows * HAS_SCALE + varies * (HAS_VARIANCE - HAS_SCALE), predictive.shape
+    ).astype(np.uint8)
 
 
 @singledispatch

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, match_moments
-from posterity.evidence.columns import PINNED
+from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
@@ -322,7 +322,7 @@ class EvidencePosterior(LinearPosterior):
         self.stream.begin_anew()
 
     @property
-    def one_triangle(self) -> LinearPosterior | None:
+    def single_factor(self) -> LinearPosterior | None:
         """The triangle under a flat prior, if few rows move to that; None if it must be learned."""
         flat = isinstance(self.strategy, Integrated) and self.shapes is None
         return self.state.data.copy() if flat else None
@@ -340,7 +340,7 @@ class EvidencePosterior(LinearPosterior):
         """(m,) True where a feature has not varied yet: a precision of its own holds it."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
-        return np.asarray(self.prior_precision >= PINNED_SHARE * PINNED * sums)
+        return np.asarray(self.prior_precision >= PINNED_SHARE * PINNING_PRECISION * sums)
 
     def unseen_effects(self, X: Array) -> Any:
         """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.

@@ -318,7 +318,7 @@ class LinearPosterior:
         return ((1.0, self),)
 
     @property
-    def one_triangle(self) -> LinearPosterior | None:
+    def single_factor(self) -> LinearPosterior | None:
         """The same where one triangle is all that it will know, for many of them in a bank."""
         return self if type(self) is LinearPosterior else None
 

@@ -24,7 +24,7 @@ from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
 from posterity.posteriors.ensemble import (
-    VARIES,
+    HAS_VARIANCE,
     clip_log_densities,
     predict_and_score_rows,
     rank_next_row,
@@ -582,4 +582,4 @@ def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, A
 @rank_next_row.register
 def _rank_ahead(member: GeneralizedPosterior) -> int:
     """Return the rank of every prediction: each has a spread, however little is known of eta."""
-    return VARIES
+    return HAS_VARIANCE

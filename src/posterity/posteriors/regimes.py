@@ -20,7 +20,7 @@ from posterity.posteriors.changepoint import (
     RunHistory,
 )
 from posterity.posteriors.ensemble import (
-    VARIES,
+    HAS_VARIANCE,
     clip_log_densities,
     rank_predictions,
     update_probabilities,
@@ -301,7 +301,7 @@ class RegimesPosterior(MixedPosterior):
         """True if a run that has just begun has an improper prediction."""
         predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
         return bool(
-            (rank_predictions(predictive) < VARIES).any()
+            (rank_predictions(predictive) < HAS_VARIANCE).any()
             or not np.isfinite(_variance(predictive)).all()
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from posterity.evaluation import Slices, ValidationResult
 
 # A row leads the squared error of so many rows when it has such a share of it.
-FEW, DOMINANT_SHARE = 50, 0.2
+FEWEST_ROWS, DOMINANT_SHARE = 50, 0.2
 # So little error is left only where the features tell the target.
 NEARLY_DETERMINED = 0.99
 
@@ -119,7 +119,7 @@ def _number(value: float) -> str:
 def caveats(result: ValidationResult) -> Iterator[str]:
     """Name the rows that some scores leave out, and one that leads them."""
     total = result.rmse**2 * result.n_rows
-    if result.worst and result.n_rows >= FEW and total > 0.0:
+    if result.worst and result.n_rows >= FEWEST_ROWS and total > 0.0:
         worst = result.worst[0]
         share = worst.error**2 / total
         if share > DOMINANT_SHARE:
@@ -128,7 +128,7 @@ def caveats(result: ValidationResult) -> Iterator[str]:
                 f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
             )
     mean = result.baselines.get("mean so far")
-    if mean is not None and result.n_rows >= FEW and mean.skill > NEARLY_DETERMINED:
+    if mean is not None and result.n_rows >= FEWEST_ROWS and mean.skill > NEARLY_DETERMINED:
         yield (
             "Predictions are almost exact: does a feature hold the target, or do several add up to "
             "it? If so, leave them out."

@@ -105,7 +105,7 @@ class Engine:
         self._predictions = Predictions()
         self.upkeep, self.follower = Upkeep(self), Follower(self)
 
-    # ---- life ------------------------------------------------------------------------------------
+    # ---- lifespan -----------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Read what there is, and begin to work."""

@@ -78,7 +78,9 @@ def _run(
             await demo_traffic(engine)
 
     engine = Engine(store, learns=learns)
-    app = create_app(engine, say=_say_token, beside=begun, visitor=demo, new_token=new_token)
+    app = create_app(
+        engine, announce=_print_token, background=begun, visitor=demo, new_token=new_token
+    )
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -157,17 +159,17 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         engine: Engine,
-        life: AbstractAsyncContextManager[None],
+        lifespan: AbstractAsyncContextManager[None],
         place: str,
     ) -> None:
         super().__init__(config)
-        self._engine, self._life, self._place = engine, life, place
+        self._engine, self._life, self._place = engine, lifespan, place
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the engine, then listen."""
         await self._life.__aenter__()
         await super().startup(sockets)
-        _say(f"listening on {self._place}")
+        _print_line(f"listening on {self._place}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what waits, then stop the engine."""
@@ -212,11 +214,11 @@ def refuse_public(host: str, public: bool) -> None:
         )
 
 
-def _say_token(token: str) -> None:
-    _say(f"token, shown once: {token}")
+def _print_token(token: str) -> None:
+    _print_line(f"token, shown once: {token}")
 
 
-def _say(words: str) -> None:
+def _print_line(words: str) -> None:
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
 

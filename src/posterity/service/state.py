@@ -156,15 +156,15 @@ def _reasons(served: Experiment, one: Record) -> dict[str, Any]:
 
 def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
     """Seconds between a decision and its first reward: quantiles, and counts by powers of ten."""
-    waited: dict[str, float] = {}
+    first_delays: dict[str, float] = {}
     decided = {one["id"]: one["at"] for one in log}
     events = islice(store.read_events(name, log[0]["learned_through"]), RECENT) if log else ()
     for one in events:
         if one["kind"] == "reward" and one["decision_id"] in decided:
-            waited.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
-    if not waited:
+            first_delays.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
+    if not first_delays:
         return {"delays": None, "delay_counts": []}
-    values = np.array(list(waited.values()))
+    values = np.array(list(first_delays.values()))
     levels = (0.5, 0.9, 0.99)
     counts, _ = np.histogram(np.clip(values, DELAYS[0], DELAYS[-1]), DELAYS)
     quantiles = np.quantile(values, levels).tolist()
