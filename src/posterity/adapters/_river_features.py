@@ -43,7 +43,7 @@ class NamedFeatures:
     _rows: NamedRows[Any]
 
     # Parameters that need one number for all features, because more may join.
-    _ONE_FOR_ALL: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
+    _SCALAR_PARAMETERS: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
 
     def to_estimator(self) -> Any:
         """A copy as posterity's own scikit-learn estimator, to save, plot, merge or export.
@@ -94,7 +94,7 @@ class NamedFeatures:
             self._rows.begin(names)
 
     def _check_one_for_all(self) -> None:
-        for parameter in self._ONE_FOR_ALL:
+        for parameter in self._SCALAR_PARAMETERS:
             given = getattr(self, parameter)
             if np.shape(given) or isinstance(given, Mapping):
                 what = (

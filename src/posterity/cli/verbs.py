@@ -80,7 +80,7 @@ learned_time = click.option(
     help="Column with the time of each row, not before those that MODEL has learned.  "
     "[default: as in fit]",
 )
-one_level = click.option(
+level_option = click.option(
     "--level",
     default=0.95,
     show_default=True,
@@ -185,7 +185,7 @@ def merge(**settings: Any) -> None:
     type=click.Path(),
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@one_level
+@level_option
 @several_quantiles
 @click.option(
     "--keep",
@@ -210,7 +210,7 @@ def predict(**settings: Any) -> None:
 
 @click.command(epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
-@one_level
+@level_option
 @options("as_json")
 def show(**settings: Any) -> None:
     """Print what MODEL has learned: coefficients with intervals, noise, counts, columns.
@@ -260,7 +260,7 @@ def show(**settings: Any) -> None:
     type=click.Path(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@one_level
+@level_option
 @several_quantiles
 @options("report", "quiet")
 def forecast(**settings: Any) -> None:

@@ -143,7 +143,7 @@ class Table:
             mass[self.many] = _masses(count[self.many], rows)
         rate = half[:, None] * stretch[:, :-1]
 
-        def summed(values: FloatArray) -> FloatArray:
+        def integrate(values: FloatArray) -> FloatArray:
             """Integrate from the start to each place, and at last to the end."""
             return (values[:, :-1] * rate) @ INTEGRALS
 
@@ -156,13 +156,13 @@ class Table:
         bend = slope(falls)
         third = slope(bend)
         start = slice(-1, None)
-        grown = np.column_stack([summed(mass)[:, :-1], np.zeros(n)])
+        grown = np.column_stack([integrate(mass)[:, :-1], np.zeros(n)])
         grown -= (falls - falls[:, start]) / 24.0 - 7.0 * (third - third[:, start]) / 5760.0
         self.reached = np.minimum(before[:, None] + grown, 1.0)
-        total = summed(self.reached)
+        total = integrate(self.reached)
         self.total, self.to_the_end = total[:, :-1], total[:, -1]
         missing = np.square(1.0 - self.reached)
-        self.missing = summed(missing)[:, -1]
+        self.missing = integrate(missing)[:, -1]
         self.mass, self.bend = mass, bend
 
     # ---- reading -------------------------------------------------------------------------------

@@ -234,6 +234,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "NoiseAccount": {"log_predictive": "told"},
     "Runs": {"residual_df": "freed"},
     "Start": {"residual_df": "freed"},
+    "SeriesCalendar": {"business_days": "business"},
     "TrackedTails": {"forgetting_rate": "oblivion"},
     "WorkingQuantilePosterior": {"state": "known"},
 }
@@ -261,7 +262,7 @@ LATER: dict[str, dict[str, object]] = {
         "labels": False,
     },
     "ForecastForm": {"rows": None},
-    "SeriesCalendar": {"business": False},
+    "SeriesCalendar": {"business_days": False},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "start": None},

@@ -51,7 +51,7 @@ class Calendar:
     month_end: bool = False
     day: int = 0
     dtype: str = "int64"
-    business: bool = False
+    business_days: bool = False
 
     @classmethod
     def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
@@ -110,7 +110,7 @@ class Calendar:
         days = (
             last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
         )
-        if self.business:
+        if self.business_days:
             days = np.busday_offset(days, 0, roll="backward" if self.month_end else "forward")
         return np.asarray(days.astype(self.dtype))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.bounds import LowerBounds
@@ -98,7 +98,7 @@ class StepDistribution:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Ends of the central intervals of each step at a probability ``level``."""
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must be between 0 and 1, as in 0.95")
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)

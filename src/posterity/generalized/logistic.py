@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
@@ -336,7 +336,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             raise ValueError(
                 f"of is {of!r}: labels have no interval; give 'mean' for that of their probability"
             )
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         self._posterior  # noqa: B018

@@ -98,9 +98,9 @@ def mode(
 
 
 class Convergence(NamedTuple):
-    """Of a search that is not the last: its squared decrement, and how far eta is from curvature's.
+    """Limits of a search that is not the last: squared decrement, and eta's distance.
 
-    Where it is further away, the curvature is found anew.
+    Where eta is further than that from the curvature's, the curvature is computed again.
     """
 
     decrement: float

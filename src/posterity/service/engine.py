@@ -227,12 +227,12 @@ class Engine:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
         if name in self.broken:
-            raise RefusedError(503, self._explain_broken(name), "name")
+            raise RefusedError(503, self._explain_failure(name), "name")
         if not isinstance(found, kind):
             raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
         return found
 
-    def _explain_broken(self, name: str) -> str:
+    def _explain_failure(self, name: str) -> str:
         return (
             f"{name!r} can't be restored from the database, and is not served: "
             f"{self.broken[name]}. Its log is kept; restore a backup, or use another name"
@@ -245,7 +245,7 @@ class Engine:
 
         def do(_: LogEntries, group: Group) -> Record:
             if name in self.broken:
-                raise RefusedError(503, self._explain_broken(name), "name")
+                raise RefusedError(503, self._explain_failure(name), "name")
             before = self.models.get(name)
             version = 1 if before is None else before.version + 1
             if before is not None:
