@@ -139,7 +139,7 @@ def test_a_window_goes_on_in_any_way() -> None:
             branch.learn_one(X[0], 1e3)
         whole.partial_fit(X[part], y[part])
         np.testing.assert_allclose(rows.coef_, whole.coef_, rtol=1e-9, atol=1e-9)
-    assert rows._posterior.kept.X.tolist() == X[-20:].tolist()
+    assert rows._posterior.stored_rows.X.tolist() == X[-20:].tolist()
 
 
 def test_times_leave_the_lean_path() -> None:

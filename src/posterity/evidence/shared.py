@@ -124,7 +124,7 @@ def learn_prior(
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
-    means, residual_df = frame.to_whitened(mean), free[frame.kept]
+    means, residual_df = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         scale = np.sqrt(frame.scale)
         return _make_shared_prior(
@@ -208,11 +208,11 @@ def make_given_prior(prior: Factor) -> SharedPrior:
 class _Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
-    ``root`` is U over the columns ``kept``: those that do not depend on others. A residual below
+    ``root`` is U over the columns ``independent``: those that do not depend on others. A residual below
     ``least`` is none.
     """
 
-    kept: NDArray[np.bool_]
+    independent: NDArray[np.bool_]
     root: Array
     rows: Array
     sample: GroupSample
@@ -254,7 +254,7 @@ class _Frame:
         """
         squares = np.sum(np.square(self.sample.rows[:, :, :-1]), axis=(0, 1))
         sizes = np.sqrt(np.where(squares > 0.0, PINNING_PRECISION * squares, PINNING_PRECISION))
-        return np.asarray(np.diag(sizes)[~self.kept & self.sample.is_whole])
+        return np.asarray(np.diag(sizes)[~self.independent & self.sample.is_whole])
 
     @property
     def residual_df(self) -> float:
@@ -262,17 +262,17 @@ class _Frame:
         return self.sample.count - _count_ranks(self.sample)
 
     def to_whitened(self, coefficients: Array) -> Array:
-        return self.root @ coefficients[self.kept]
+        return self.root @ coefficients[self.independent]
 
     def from_whitened(self, coefficients: Array) -> Array:
-        whole = np.zeros(len(self.kept))
-        whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
+        whole = np.zeros(len(self.independent))
+        whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
 
     def expand_root(self, root: Array) -> Array:
         """A root (p, p) for the coefficients themselves, 0 where columns depend on others."""
-        whole = np.zeros((len(self.kept),) * 2)
-        whole[np.ix_(self.kept, self.kept)] = root @ self.root
+        whole = np.zeros((len(self.independent),) * 2)
+        whole[np.ix_(self.independent, self.independent)] = root @ self.root
         return whole
 
 
@@ -467,9 +467,9 @@ def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Fac
     block = np.zeros((f, f + p))
     block[:, :f] = factor.root
     both.append(block, np.ascontiguousarray(factor.moments))
-    rows = np.zeros((p, len(frame.kept)))
-    rows[:, frame.kept] = both.root[f:, f:] @ frame.root
-    prior = Factor(len(frame.kept))
+    rows = np.zeros((p, len(frame.independent)))
+    rows[:, frame.independent] = both.root[f:, f:] @ frame.root
+    prior = Factor(len(frame.independent))
     prior.append(rows, np.ascontiguousarray(both.moments[f:]))
     prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
     # By construction it fits itself: what rounding left is not data.

@@ -236,6 +236,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "Start": {"residual_df": "freed"},
     "SeriesCalendar": {"business_days": "business"},
     "TrackedTails": {"forgetting_rate": "oblivion"},
+    "WindowPosterior": {"stored_rows": "kept"},
     "WorkingQuantilePosterior": {"state": "known"},
 }
 ESTIMATOR_FIELDS = {"_posterior_or_none": "_knowledge", "_ensemble_or_none": "_standing"}

@@ -88,7 +88,9 @@ def _widen_fading(new: FadingPosterior, old: FadingPosterior) -> None:
 def _widen_window(new: WindowPosterior, old: WindowPosterior) -> None:
     _widen_linear(new, old)
     n_more = new.n_coefficients - old.n_coefficients
-    new.kept.__dict__.update(replace(old.kept, X=_pad(old.kept.X, n_more)).__dict__)
+    new.stored_rows.__dict__.update(
+        replace(old.stored_rows, X=_pad(old.stored_rows.X, n_more)).__dict__
+    )
 
 
 def _widen_averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
