@@ -50,7 +50,7 @@ def state(model: Any) -> list[Any]:
     factor = contrasts.parts[0].factor
     squares = factor.root.T @ factor.root
     predictive = [model.coef_, model.intercept_, squares, model.log_evidence_, contrasts.constant]
-    return [*predictive, *sums, *rows, known.due]
+    return [*predictive, *sums, *rows, known.next_prior_update]
 
 
 def assert_close(one: Any, other: Any) -> None:

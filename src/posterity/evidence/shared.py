@@ -208,8 +208,7 @@ def make_given_prior(prior: Factor) -> SharedPrior:
 class _Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
-    ``root`` is U over the columns ``independent``: those that do not depend on others. A residual below
-    ``least`` is none.
+    ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
     """
 
     independent: NDArray[np.bool_]

@@ -59,8 +59,8 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
         _count_contrasts(known, rate, effective, seen),
         prior,
         OddsScale() if values["learns"] else None,
-        due=seen + max(float(values["due"]) - effective, 0.0),
-        waiting=False,
+        next_prior_update=seen + max(float(values["due"]) - effective, 0.0),
+        awaits_first_prior=False,
     )
     if recent is not None:
         left = max(effective - float(np.sum(recent.weights)), 0.0)

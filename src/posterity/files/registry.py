@@ -209,6 +209,7 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "Contrasts": {"log_predictive": "told"},
     "AdaptivePosterior": {"expert_weights": "standing"},
     "AveragedPosterior": {"expert_weights": "standing"},
+    "ContrastsPosterior": {"awaits_first_prior": "waiting", "next_prior_update": "due"},
     "Dispersion": {"evidence_correction": "paid"},
     "EvidencePosterior": {
         "prior_is_frozen": "rests",

@@ -151,7 +151,7 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     if old.intercept:
         # Its belief is about the center that it was about.
         new.prior.root[..., 0, :] = _pad(old.prior.root.reshape(-1, p, p)[0, 0], wider - p)
-    new.due = old.due
+    new.next_prior_update = old.next_prior_update
 
 
 def _widen_contrasts(new: Contrasts, old: Contrasts) -> None:

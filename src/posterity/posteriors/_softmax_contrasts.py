@@ -411,7 +411,7 @@ class Contrasts:
         """Log density of the rows that are known; a flat direction has density 1."""
         value, total = self.constant, 0.0
         for factor, places in zip(self.join_prior(prior), self.places, strict=True):
-            log_determinant, rank = prior.size(places)
+            log_determinant, rank = prior.log_determinant_and_rank(places)
             total += log_determinant - factor.log_determinant()
             total += (factor.rank - rank) * LOG_2PI
             value -= 0.5 * float(factor.residual()[0, 0])

@@ -55,7 +55,7 @@ class SoftmaxReading:
         How the prior is learned; None: it is given. And the shapes (L, m) that it is offered.
     approximation
         "laplace", "moments", or "auto": the first in ``fit``, the second in all else.
-    due, waiting
+    next_prior_update, awaits_first_prior
         As many rows, and the prior is chosen anew; whether it is for the first time.
     recent
         The last rows, to be learned again together; ``contrasts`` knows them already.
@@ -68,8 +68,8 @@ class SoftmaxReading:
     strategy: Strategy | None = None
     shapes: Array | None = None
     approximation: Approximation = "auto"
-    due: float = field(default=0.0, repr=False)
-    waiting: bool = field(default=False, repr=False)
+    next_prior_update: float = field(default=0.0, repr=False)
+    awaits_first_prior: bool = field(default=False, repr=False)
     recent: RecentRows | None = field(default=None, repr=False)
     nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
     together: float = field(default=-1.0, repr=False)
@@ -175,7 +175,7 @@ class SoftmaxReading:
 
     def _count_rows_until_update(self) -> int:
         """Count the rows that may be learned one by one before any other update is due."""
-        if self.n_observations == 0.0 or self.waiting:
+        if self.n_observations == 0.0 or self.awaits_first_prior:
             return 0
         if not self.prior.proper:
             return UNTIL_LATER
@@ -194,7 +194,7 @@ class SoftmaxReading:
             spread_points(r),
             self,
             0 if self.forgets else self._count_rows_until_update(),
-            math.inf if self.strategy is None else self.due,
+            math.inf if self.strategy is None else self.next_prior_update,
         )
 
     @property

@@ -149,7 +149,9 @@ class SoftmaxPosterior(SoftmaxReading):
             after.prior.remove_scales(rows.X, rows.weights)
             after._count(learned - gone, learned - gone)
             # What the others say was found under this prior, and would but echo it.
-            after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
+            after.next_prior_update = min(
+                after.next_prior_update, learned - gone + 0.25 * self.n_effective + 1.0
+            )
             after._clear_caches()
         after.together = -1.0
         self.copy_from(after)
@@ -162,7 +164,7 @@ class SoftmaxPosterior(SoftmaxReading):
         )
         root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
         self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
-        self.due = 0.0
+        self.next_prior_update = 0.0
         self._clear_caches()
 
     # ---- learning ------------------------------------------------------------------------------
@@ -372,7 +374,7 @@ class SoftmaxPosterior(SoftmaxReading):
         elif self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
             self.postpone_prior()
-        elif self.waiting:
+        elif self.awaits_first_prior:
             self.prior = self.prior.scaled(self.prior.scale)
 
     def postpone_prior(self) -> None:
@@ -381,8 +383,10 @@ class SoftmaxPosterior(SoftmaxReading):
         From fewer that came one by one, each met with the prior before, a scale would be chosen
         that is but that prior's echo.
         """
-        self.due = max(self.due, float(self.n_coefficients * (self.n_classes - 1)))
-        self.waiting = self.strategy is not None
+        self.next_prior_update = max(
+            self.next_prior_update, float(self.n_coefficients * (self.n_classes - 1))
+        )
+        self.awaits_first_prior = self.strategy is not None
         self._clear_caches()
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
@@ -405,7 +409,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def choose_if_due(self) -> None:
         """Choose the prior anew when there are rows enough."""
-        if self.strategy is not None and self.n_observations >= self.due:
+        if self.strategy is not None and self.n_observations >= self.next_prior_update:
             self._choose()
 
     def _choose(self) -> None:
@@ -417,8 +421,8 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _schedule_next_choice(self) -> None:
         """The prior is chosen anew after a fourth more rows."""
-        self.due = self.n_observations + 0.25 * self.n_effective + 1.0
-        self.waiting = False
+        self.next_prior_update = self.n_observations + 0.25 * self.n_effective + 1.0
+        self.awaits_first_prior = False
 
     def _chosen(self) -> ContrastPrior:
         """The prior that represents all nodes."""
