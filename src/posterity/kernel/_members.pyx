@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The lean path of an average over members that fade towards their priors: one row a call."""
+"""The compiled path of an average over members that fade towards their priors: one row a call."""
 
 import numpy as np
 
@@ -89,7 +89,7 @@ cdef class LearnedPrior:
         self.clock = known.clock
 
     def before(self, FadingMember node not None):
-        """The node, with this behind it."""
+        """Attach these data to the node, which has them learn each row too; return the node."""
         node.behind = self
         return node
 
@@ -99,7 +99,7 @@ cdef class LearnedPrior:
         return (stream is None or stream is self.stream) and node.counts[1] == self.data.counts[1]
 
     cdef int prepare(self, double weight) except -1:
-        """Ask what has to be known of the next turn before a row is learned."""
+        """Find when the prior is next chosen, before a row is learned."""
         self.turns = weight > 0.0 and self.clock[0] + 1 >= self.clock[1]
         if self.turns:
             self.due = self.next_turn(self.clock[0] + 1)
@@ -181,14 +181,14 @@ cdef class MemberNoises:
         return np.asarray(df), np.asarray(densities), np.asarray(ranks)
 
     cdef void load(self) noexcept nogil:
-        """Have the states in lanes."""
+        """Copy the states to lanes."""
         cdef Py_ssize_t k, i, m = self.noises.memories
         for k in range(self.addresses.shape[0]):
             for i in range(3 * m + 1):
                 self.lanes[i, k] = (<double *> self.addresses[k])[i]
 
     cdef void take(self) noexcept nogil:
-        """Let the states be what is in lanes."""
+        """Copy the lanes back to the states."""
         cdef Py_ssize_t k, i, m = self.noises.memories
         for k in range(self.addresses.shape[0]):
             for i in range(4 * m):
@@ -242,7 +242,7 @@ cdef class MembersPath:
 
     @property
     def names(self):
-        """Of the features, if they have any."""
+        """Names of the features, if they have any."""
         return self.reader.names
 
     def values(self, x):
@@ -250,7 +250,7 @@ cdef class MembersPath:
         return self.reader.values(x)
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.closed = True
 
     def predict_mean(self, x):
@@ -296,7 +296,7 @@ cdef class MembersPath:
         return True
 
     cdef int _open(self) except -1:
-        """Have members that know all rows."""
+        """Open members that have learned all rows."""
         cdef FadingMember member
         cdef bint keeps_up = self.members is not None
         if keeps_up:
@@ -346,7 +346,7 @@ cdef class MembersPath:
         return 0
 
     cdef int _score(self, double y, double weight) except -1:
-        """Log densities and ranks of what the members tell; the noises learn it, in lanes."""
+        """Compute log densities and ranks of the members' predictions, which the noises learn, in lanes."""
         if self.noises is not None:
             self.noises.load()
         pk_score_members(&self.known if self.noises is None else &self.noises.noises, self.densities.shape[0], 1, &y, &weight,
@@ -354,7 +354,7 @@ cdef class MembersPath:
         return 0
 
     cdef double _predict(self, Py_ssize_t k, const double[:, ::1] values) noexcept:
-        """Minus the mean of a member."""
+        """Return minus the mean of a member."""
         cdef FadingMember member = self.members[k]
         cdef Py_ssize_t i
         for i in range(self.shape.p, self.shape.ld):
@@ -366,7 +366,7 @@ cdef class MembersPath:
         return self.row[self.shape.p]
 
     cdef double _average(self) except? -1e308:
-        """Weights before the row, of scores that are copies; returns the mixture's log density of it."""
+        """Compute the weights before the row, on copies of the scores; return the mixture's log density."""
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
         cdef pk_expert_weights standing

@@ -28,7 +28,7 @@ cdef class NodesPath:
 
     @property
     def names(self):
-        """Of the features, if they have any."""
+        """Names of the features, if they have any."""
         return self.data.names
 
     def values(self, x):
@@ -36,7 +36,7 @@ cdef class NodesPath:
         return self.data.values(x)
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.data.closed = True
 
     def predict_mean(self, x):
