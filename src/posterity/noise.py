@@ -98,7 +98,7 @@ class KnownNoise:
 
     @property
     def improper(self) -> None:
-        """Nothing of it is."""
+        """None: the prior of known noise is proper."""
         return None
 
     @property
@@ -185,7 +185,7 @@ class LearnedNoise:
 
     @property
     def parameters(self) -> tuple[float, float, float]:
-        """No known precision; shape and rate."""
+        """(0, shape, rate): no known precision."""
         return 0.0, self.shape, self.rate
 
     def precision(self, residual_df: float, residual: float) -> float:

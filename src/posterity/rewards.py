@@ -109,7 +109,7 @@ class GivenRewards:
         return expected
 
     def learn(self, X: Array, arms: Index, rewards: Array) -> None:
-        """Nothing is learned."""
+        """Do nothing."""
 
 
 def reward_model(model: Any, n_arms: int) -> RewardModel:

@@ -65,12 +65,12 @@ def begin_after(begun: bytes, learned: bytes | None) -> bytes:
 
 
 def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
-    """One model file from some; ``first`` is the number of the first partition, of leaves."""
+    """Merge model files into one; ``first`` is the number of the first partition, of leaves."""
     return _merge_results(models, first, core.merge_contents)
 
 
 def merge_results(results: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
-    """One result from some."""
+    """Merge results into one."""
     return _merge_results(results, first, merged_results)
 
 
@@ -106,7 +106,7 @@ def get_batch(batch: Any) -> Any:
 def _merge_results(
     results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]
 ) -> Any:
-    """All results, merged; the first refusal, if there is one; None, if there is no result."""
+    """Merge all results; return the first refusal, if there is one; None, if there is no result."""
     some = [
         one
         for one in (results if first is None else name_partitions(results, first))

@@ -67,7 +67,7 @@ class Family(Protocol):
         """
 
     def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
-        """One new target for each draw and row, (size, n)."""
+        """Draw one new target for each draw and row, (size, n)."""
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         """Log probability or density of each target given each draw, (size, n)."""
@@ -178,7 +178,7 @@ class Classes(Approximated):
         return log_likelihood
 
     def _compute_predictors(self, draws: Draws, rows: Rows) -> Iterator[tuple[slice, Array]]:
-        """Some rows, and the predictors of all classes there (size, K, rows)."""
+        """Yield some rows at a time, and the predictors of all classes there (size, K, rows)."""
         step = max(1, BLOCK // draws.coefficients[..., 0].size)
         for first in range(0, len(rows.columns), step):
             part = slice(first, first + step)

@@ -32,7 +32,7 @@ def add_expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, st
 
 
 def _integrate_by_nodes(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
-    """Of the less probable side, which keeps its digits, and one minus it.
+    """Integrate the less probable side, which keeps its digits; return it and one minus it.
 
     With a = exp(-|mean|) and E = exp(scale x), sigmoid(-|mean| + scale x) = a E / (1 + a E).
     """

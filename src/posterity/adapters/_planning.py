@@ -85,7 +85,7 @@ class Task:
     by: tuple[str, ...] = ()
 
     def columns(self, present: Iterable[str]) -> list[str]:
-        """Those of the columns ``present`` that the task reads, in their order."""
+        """Return those of the columns ``present`` that the task reads, in their order."""
         needed = {self.target, *self.reading.other_columns, *self.by}
         features = set(self.names)
         stems = {name[:i] for name in self.names for i, mark in enumerate(name) if mark == "="}

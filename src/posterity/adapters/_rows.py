@@ -1,4 +1,4 @@
-"""From rows as river has them, mappings whose keys come and go, to columns that stay."""
+"""Rows as river has them, mappings whose keys come and go, turned into columns that stay."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Questions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of them; none where there is nothing to ask."""
+        """The columns to ask about; empty where there is nothing to ask."""
         labels = () if self.labels is None else (self.labels,)
         return tuple(dict.fromkeys((*self.levels, *self.numbers, *labels)))
 

@@ -45,11 +45,11 @@ _DEFAULT = RandomizedUpperConfidenceBound()
 
 
 # What other libraries call it.
-_DECIDE = "decide(X), which gives the arms and their propensities"
-_LEARN = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
+_DECIDE_HINT = "decide(X), which gives the arms and their propensities"
+_LEARN_HINT = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
 OUR_NAMES = {
-    **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE),
-    **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN),
+    **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE_HINT),
+    **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN_HINT),
 }
 
 

@@ -74,7 +74,7 @@ class Beliefs:
         return shares_by_quadrature(self.arms, self.allowed)
 
     def of(self, rows: Mask) -> Beliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return Beliefs([arm[rows] for arm in self.arms], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> Beliefs:
@@ -159,7 +159,7 @@ class StudentBeliefs:
         )[0]
 
     def of(self, rows: Mask) -> StudentBeliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> StudentBeliefs:
@@ -327,7 +327,7 @@ class JointBeliefs:
         return shares_by_draws(self.sample(n_draws, rng), self.allowed)
 
     def of(self, rows: Mask) -> JointBeliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return JointBeliefs(self.draws[:, rows], self.mean[rows], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> JointBeliefs:

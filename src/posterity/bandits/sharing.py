@@ -36,7 +36,7 @@ class Rewards:
     times: Array | None = None
 
     def of(self, rows: NDArray[Any]) -> Rewards:
-        """Some of them."""
+        """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         times = None if self.times is None else self.times[rows]
         return Rewards(self.X[rows], self.arms[rows], self.rewards[rows], weights, times)
@@ -219,7 +219,7 @@ class GroupedArms(PlainArms):
 
 @dataclass
 class SharedArms(PlainArms):
-    """One model of rows that say both context and arm: ``features`` (K, a) of each arm.
+    """One model of rows that contain both context and arm: ``features`` (K, a) of each arm.
 
     A row is the context, the arm's features, and the product of each of one with each of the other.
     """
@@ -287,7 +287,7 @@ class SharedArms(PlainArms):
 def arms_sharing(
     sharing: str | None, model: Any, count: int, features: ArrayLike | None
 ) -> GroupedArms | SeparateArms | SharedArms:
-    """So many arms that share as much as a bandit's parameters say, of which nothing is known."""
+    """Return ``count`` arms before data, which share as much as a bandit's parameters say."""
     grouped = isinstance(model, GroupedRegression)
     sharing = sharing or ("learned" if model is None or grouped else "none")
     arms: GroupedArms | SeparateArms | SharedArms

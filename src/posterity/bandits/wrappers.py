@@ -56,7 +56,7 @@ class Wrapper:
     floor: ClassVar[float] = 0.0
 
     def find_kernel_policy(self, df: float) -> None:
-        """None: a watch needs the beliefs of all arms."""
+        """Return None: a wrapper needs the posteriors of all arms."""
 
     def decision_probabilities(
         self,

@@ -31,7 +31,7 @@ class ProbabilityMap:
 
     @classmethod
     def start(cls, memory: float, trust: float) -> ProbabilityMap:
-        """Before any row."""
+        """Return the map before any row."""
         return cls(trust, (1.0 - 1.0 / memory) ** REFRESH, np.zeros(N_BINS), np.zeros(N_BINS))
 
     def masses(self) -> Array:

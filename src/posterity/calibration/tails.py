@@ -72,7 +72,7 @@ class TrackedTails:
 
     @classmethod
     def start(cls, levels: Array, rate: float, memory: int, integral: float) -> TrackedTails:
-        """Before any score; levels (L,) increase."""
+        """Return the state before any score; levels (L,) increase."""
         tails = 0.5 * (1.0 - levels)
         quantiles = -ndtri(tails)
         density = np.exp(-0.5 * quantiles**2) / math.sqrt(2.0 * math.pi)
@@ -117,7 +117,7 @@ class AdaptedTails:
 
     @classmethod
     def start(cls, levels: Array, rates: Array, window: int) -> AdaptedTails:
-        """Before any score; levels (L,) increase, rates (K,) are in units of the tail."""
+        """Return the state before any score; levels (L,) increase, rates (K,) are per tail."""
         tails = 0.5 * (1.0 - levels)
         aims = np.tile(tails[None, :, None], (2, 1, len(rates)))
         n_first = min(FIRST_SCORES, window)

@@ -140,7 +140,7 @@ def unlearn(
 
 
 def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
-    """One model that has learned what all have."""
+    """Merge models into one that has learned all their rows."""
     if len(models) < 2:
         raise ValueError("give two model files or more to merge")
     places = [os.path.realpath(path) for path in models]

@@ -75,7 +75,7 @@ class LoggedModel:
         self._model = model
 
     def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Any:
-        """As the model's own, of targets themselves."""
+        """Predict and learn as the model does, for targets themselves."""
         return DistributionOfExp(self._model.predict_then_learn(X, logs(y), sample_weight, **how))
 
     @property

@@ -67,7 +67,7 @@ def name_input(file: str) -> str:
 
 
 def standard_input() -> BinaryIO:
-    """Its bytes; raises ``ValueError`` where there is none."""
+    """Return the bytes of the standard input; raises ``ValueError`` where there is none."""
     if sys.stdin is None:
         raise ValueError("standard input is closed: give a file, or pipe one in")
     return sys.stdin.buffer

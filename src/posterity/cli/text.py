@@ -11,7 +11,7 @@ from posterity.safety import escaped
 
 
 def escape(text: str) -> str:
-    """For rich's console."""
+    """Escape text for rich's console."""
     from rich.markup import escape as without_markup
 
     return without_markup(escaped(text))

@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     times: FloatArray | None = None
 
     def select(self, rows: slice) -> Batch:
-        """Some of these rows."""
+        """Return some of the rows."""
         weight, times = self.sample_weight, self.times
         return Batch(
             take_rows(self.X, rows),

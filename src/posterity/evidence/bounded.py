@@ -73,7 +73,7 @@ class RareFeatureScales(RunningScales):
             self.high = np.maximum(self.high, other.high)
 
     def read(self, *, intercept: bool) -> FeatureScales:
-        """As :func:`posterity.evidence.columns.mean_squares`."""
+        """Return mean squares as :func:`posterity.evidence.columns.mean_squares`."""
         squares, pinned = super().read(intercept=intercept)[:2]
         if self.count == 0.0:
             return FeatureScales(squares, pinned)

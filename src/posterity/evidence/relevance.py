@@ -127,7 +127,7 @@ class Relevance:
 def _make_evidence(
     data: Factor, noise: Noise, intercept: int, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
-    """None where the rows don't tell anything, or tell all: the target is constant."""
+    """Return the evidence; None where the target is constant, or the rows say nothing or all."""
     offset, (squares, pinned) = int(intercept), scales[:2]
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean

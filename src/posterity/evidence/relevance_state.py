@@ -54,11 +54,11 @@ class FeatureSets:
         return np.count_nonzero(self.members >= 0, axis=1)
 
     def take(self, which: Indices) -> Self:
-        """Some of them, or some of them several times."""
+        """Return some of the sets, or some of them several times."""
         return type(self)(self.members[which], self.background[which], self.slab[which])
 
     def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
-        """These, with ``other`` in the places ``which`` (K,)."""
+        """Return the sets, with ``other`` in the places ``which`` (K,)."""
         width = max(self.members.shape[1], other.members.shape[1])
         mine, others = widened(self.members, width), widened(other.members, width)
         return type(self)(
@@ -68,7 +68,7 @@ class FeatureSets:
         )
 
     def flip_features(self, features: Indices) -> Self:
-        """One feature of each (K,) put in, or taken out where it is in; -1: as it was."""
+        """Add one feature to each set (K,), or remove it where it is in; -1: leave the set."""
         present = (self.members == features[:, None]) & (features >= 0)[:, None]
         members = np.where(present, -1, self.members)
         enters = np.where((features >= 0) & ~present.any(axis=1), features, -1)
@@ -103,7 +103,7 @@ class SolvedSets:
     rows: Array
 
     def take(self, which: Indices) -> Self:
-        """Some of them, or some of them several times."""
+        """Return some of the sets, or some of them several times."""
         return type(self)(
             self.sets.take(which),
             self.value[which],
@@ -114,7 +114,7 @@ class SolvedSets:
         )
 
     def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
-        """These, with ``other`` in the places ``which`` (K,)."""
+        """Return the sets, with ``other`` in the places ``which`` (K,)."""
         if which.all():
             return other
         width = max(self.mean.shape[1], other.mean.shape[1])
@@ -333,13 +333,13 @@ class Rows:
 
     @classmethod
     def empty(cls, count: int, m: int) -> Self:
-        """None made yet, of ``count``; one more for -1."""
+        """Return a cache of ``count`` places, all empty, and one more for -1."""
         places = np.full(count + 1, -1, dtype=np.intp)
         places[-1] = 0
         return cls(places, np.zeros((64, m)))
 
     def read(self, keys: Indices, make: Callable[[Indices], Array]) -> Array:
-        """Those of ``keys``, an array of any shape."""
+        """Return the entries of ``keys``, an array of any shape."""
         missing = np.unique(keys[self.places[keys] < 0])
         if len(missing):
             if self.used + len(missing) > len(self.table):

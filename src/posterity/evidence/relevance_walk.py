@@ -94,7 +94,7 @@ def _centre(logs: Array) -> Array:
 
 
 def _start_walkers(evidence: Evidence, count: int, random: Generator) -> SolvedSets:
-    """Half of the walkers on a strong background; the others have none, and a set grown on it."""
+    """Start half of the walkers on a strong background, the others on none with a grown set."""
     background, slab = (
         _draw_columns(np.tile(compute_log_half_cauchy(grid), (count, 1)), random)
         for grid in (BACKGROUNDS, SLABS)

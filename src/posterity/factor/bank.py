@@ -1,4 +1,4 @@
-"""Many factors side by side, which learn the same rows one at a time (one target)."""
+"""A bank of factors of one target, which learn the same rows one at a time."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class FactorizationLearner(FactorizationReader):
         raise NotImplementedError
 
     def _target(self, y: Any) -> float | None:
-        """One target as a number; None if it must be read by :meth:`_targets`."""
+        """Return one target as a number; None if it must be read by :meth:`_targets`."""
         raise NotImplementedError
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:

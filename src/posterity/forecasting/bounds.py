@@ -38,7 +38,7 @@ class LowerBounds:
     often: NDArray[np.bool_]
 
     def before(self, columns: slice | int) -> LowerBounds:
-        """Those known before some columns: one after the other, of all series each (n S,)."""
+        """Return the bounds before some columns: one after the other, of all series each (n S,)."""
         values, often = self.values[:, columns], self.often[:, columns]
         return LowerBounds(values.T.reshape(-1), often.T.reshape(-1))
 

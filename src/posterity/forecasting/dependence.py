@@ -37,7 +37,7 @@ class ShockCorrelation:
 
     @classmethod
     def of(cls, residuals: Array, ends: NDArray[np.int64]) -> ShockCorrelation:
-        """From residuals (S, n) of the same times in a column; NaN where there is none.
+        """Return correlations of residuals (S, n) at the same times; NaN where there is none.
 
         Sample correlations are shrunk towards 0 by as much as their own errors ask for (Schafer and
         Strimmer 2005). A pair that shares few times is shrunk by that alone.
@@ -80,7 +80,7 @@ class ShockCorrelation:
 def find_correlation(
     learners: Sequence[Learner], levels: FormLevels, shares: Array, ends: NDArray[np.int64]
 ) -> ShockCorrelation:
-    """Of series whose forms weigh ``shares`` (S, F): by the residuals of the best form of each."""
+    """Return correlations of series by the residuals of the best form in ``shares`` (S, F)."""
     if len(shares) < 2:
         return ShockCorrelation.none(len(shares))
     best = shares.argmax(axis=1)

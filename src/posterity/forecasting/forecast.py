@@ -222,7 +222,7 @@ class Forecast(StepsAhead):
         bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
     ) -> Forecast:
-        """From the paths of each form, their weights (S, F), and lower bounds of values (S,).
+        """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
 
         Series are independent unless the correlation of their ``shocks`` is given.
         """

@@ -437,7 +437,7 @@ class Forecaster(BaseEstimator):
 
     @property
     def _fitted_panel(self) -> Panel:
-        """All that was learned."""
+        """The panel that was learned."""
         learned = self._learned
         return learned if self._recent is None else learned.then(self._recent)
 

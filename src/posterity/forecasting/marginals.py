@@ -42,7 +42,7 @@ class Component:
     log: bool
 
     def part(self, which: slice) -> Component:
-        """Some of the series."""
+        """Return some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
 
     def means(self) -> Array:

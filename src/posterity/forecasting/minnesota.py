@@ -41,7 +41,7 @@ class Nodes:
 
     @classmethod
     def grid(cls) -> Nodes:
-        """All that are averaged."""
+        """Return the grid of all nodes that are averaged."""
         own, share, delta = (
             one.ravel() for one in np.meshgrid(OWN, OTHERS, (0.0, 1.0), indexing="ij")
         )
@@ -58,7 +58,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Regressions:
-    """One link of the chain under each node: triangles (G, k + 1, k + 1) of prior and rows.
+    """Regression of one link of the chain under each node: triangles (G, k + 1, k + 1).
 
     ``shape`` (G,) and ``rate`` (G,) are of the noise's posterior, ``log_evidence`` (G,).
     """
@@ -105,7 +105,7 @@ class System:
         return _posterior(rows, precision, self.n, NOISE_ROWS + 1.0 + k)
 
     def chain(self, nodes: Nodes) -> list[Regressions]:
-        """All links."""
+        """Return all links of the chain."""
         return [self.link(j, nodes) for j in range(self.n_signals)]
 
 

@@ -1,4 +1,4 @@
-"""From draws of coefficients to the distribution of the next h steps.
+"""Sample paths: from draws of coefficients to the distribution of the next h steps.
 
 Given coefficients and noise, the steps ahead are jointly Gaussian: means by recursion, and errors
 ``e_t = sigma (psi_0 eps_t + psi_1 eps_{t-1} + ...)``, psi the response to an impulse, by the same
@@ -47,7 +47,7 @@ class Paths:
 
     @property
     def steps(self) -> Component:
-        """Each step by itself."""
+        """The distribution of each step by itself."""
         return Component(self.mean, self.sd, self.log)
 
     def in_units(self, unit: Array) -> Paths:
@@ -64,7 +64,7 @@ class Paths:
         return replace(self, mean=mean, noise=factor * self.noise)
 
     def part(self, which: slice) -> Paths:
-        """Some of the series."""
+        """Return some of the series."""
         early = None if self.early is None else self.early[which]
         return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
 

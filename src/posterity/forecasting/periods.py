@@ -21,7 +21,7 @@ CORRELATION_GAIN = 0.05
 
 
 def find_periods(panel: Panel) -> tuple[int, ...]:
-    """No period, one, or two of which the second is a multiple of the first.
+    """Find no period, one, or two of which the second is a multiple of the first.
 
     Lags at which the autocorrelation of differences, averaged over series, has a peak that is
     both significant at 95% (Bartlett) and not small.
@@ -60,7 +60,7 @@ def find_periods(panel: Panel) -> tuple[int, ...]:
 
 
 def compute_autocorrelations(panel: Panel) -> Array:
-    """Of differences, at lags 0, 1, ..., averaged over the longest series.
+    """Compute autocorrelations of differences, at lags 0, 1, ..., averaged over the longest series.
 
     What exogenous columns explain, by least squares, is taken off: sales on every tenth day do not
     make a season of ten.

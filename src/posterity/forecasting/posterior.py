@@ -74,7 +74,7 @@ class Posterior:
     def of(
         cls, triangles: Array, count: Array, prior: Prior | None = None, *, n_lags: int = 0
     ) -> Posterior:
-        """From triangles (S, p + 1, p + 1) of ``count`` (S,) rows, in units of the naive errors.
+        """Return the posterior from triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
 
         The first ``n_lags`` coefficients are those of lags. Lags that hardly moved, as of a series
         that was constant until its last row, tell nothing of theirs, which are near 0 then.

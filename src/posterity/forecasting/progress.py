@@ -116,7 +116,7 @@ def compute_progress(
     ends: Ends | None = None,
     lower_bound: float | str | None = None,
 ) -> Progress:
-    """All of these forecasts, beside what came: the ``observed`` values (S, T) of the panel.
+    """Make all of these forecasts, and compare them with ``observed`` values (S, T) of the panel.
 
     A value that is missing from the panel alone is not learned.
     ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its

@@ -82,7 +82,7 @@ def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
-    """All that is known of some series, as they are in the panel of all."""
+    """Select some series, with all their values, from the panel of all."""
     names = [names] if isinstance(names, str) else names
     if not len(names):
         raise ValueError("series is empty: name the series to forecast, or leave it out for all")

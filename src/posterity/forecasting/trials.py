@@ -90,7 +90,7 @@ class Trials:
 
     @classmethod
     def of(cls, learners: Sequence[Learner], h: int) -> Trials:
-        """Nothing predicted yet."""
+        """Return trials without any prediction."""
         return cls(np.array([learner.form.log for learner in learners]), h)
 
     def run(

@@ -38,7 +38,7 @@ class VectorForecast(StepsAhead):
     def of(
         cls, ids: tuple[Any, ...], times: NDArray[Any], paths: Array, responses: Array
     ) -> VectorForecast:
-        """From means and responses."""
+        """Return the forecast of sample paths of the means and of impulse responses."""
         sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
         marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
         return cls(ids, marginals, False, times, paths, responses)

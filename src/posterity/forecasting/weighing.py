@@ -36,7 +36,7 @@ class CommonScores:
 
     @classmethod
     def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
-        """As they have forecast the windows."""
+        """Return the scores of the forecasts of the windows."""
         return cls(_average_scores(_compute_scores(tried, usable)), spread(tried, usable))
 
 

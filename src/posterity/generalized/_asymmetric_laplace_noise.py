@@ -49,7 +49,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
 
     @property
     def scale_of_normal(self) -> float:
-        """Its scale where the noise is normal, of standard deviation 1: the mean check loss."""
+        """The scale that normal noise of standard deviation 1 gives: the mean check loss."""
         return math.exp(-0.5 * float(ndtri(self.quantile)) ** 2 - LOG_ROOT_2PI)
 
     @property
@@ -162,7 +162,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
-        """Nothing: the scale of a working likelihood is not believed in."""
+        """Return None: the scale of a working likelihood is plugged in."""
         return None
 
     def _compute_curvature(self, rows: Rows, e: Array) -> Array:

@@ -52,7 +52,7 @@ def _restore_reweighted(values: Values) -> tuple[Any, ...]:
 
 
 def _fix_prior(inner: LinearPosterior) -> LinearPosterior:
-    """With the node of a prior that is learned at rest, the one that the file has if there is."""
+    """Return the posterior with a frozen node, that of the file if it has one."""
     known: Any = inner
     if not (inner.learns_prior and known.single_node):
         return inner.with_one_node()

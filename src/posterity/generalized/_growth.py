@@ -155,7 +155,7 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
 
 
 def _widen_contrasts(new: Contrasts, old: Contrasts) -> None:
-    """Each contrast has columns of its own, which stay in order."""
+    """Widen each contrast, whose columns stay in order."""
     columns = np.eye(old.n_columns, new.n_columns)
     for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
         matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)

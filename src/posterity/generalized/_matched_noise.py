@@ -70,7 +70,7 @@ class MatchedNoise(WorkingNoise):
 
     @property
     def scale_of_normal(self) -> float:
-        """Its scale where the noise is normal, of standard deviation 1."""
+        """The scale that normal noise of standard deviation 1 gives."""
         return 1.0 / self.core_ratio
 
     def approximate_sites(self, rows: Rows, fit: Array, scale: float) -> Sites:

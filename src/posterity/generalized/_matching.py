@@ -244,7 +244,7 @@ class Matcher:
         return Round(Sites(s, weight, target), move, step, now, solution, evidence)
 
     def _compute_core_step(self, square: Array, ratio: float) -> float:
-        """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
+        """Return the log step from the scale to that of the core of relative squared errors (n,).
 
         The errors are those of each row without itself, as of rows that come one after another.
         """

@@ -72,7 +72,7 @@ class NoiseSums:
         return max(sigma * beyond * beyond, SMALLEST)
 
     def with_row(self, error: float, leverage: float, g: float) -> NoiseSums:
-        """With one row more, as :meth:`compute_terms` and :meth:`learn` have it."""
+        """Add one row, as :meth:`compute_terms` and :meth:`learn` do."""
         twin = self.copy()
         twin.count += g
         if math.isfinite(leverage):
@@ -84,7 +84,7 @@ class NoiseSums:
         return twin
 
     def without(self, error: Array, leverage: Array, weights: Array) -> NoiseSums:
-        """Less rows that had these errors and leverages when they came."""
+        """Remove rows that had these errors and leverages when they came."""
         now = OneStepScales(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
         gone = self.compute_terms(error, leverage, weights, now).sum(axis=1)
         left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))

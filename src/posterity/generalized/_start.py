@@ -35,7 +35,7 @@ class StoredRows:
     elapsed: Array
 
     def join(self, X: Array, y: Array, weights: Array, elapsed: Array) -> StoredRows:
-        """These and more."""
+        """Return these rows and more."""
         return StoredRows(
             np.concatenate([self.X, X]),
             np.concatenate([self.y, y]),
@@ -188,7 +188,7 @@ def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
 
 
 def _interpolate(one: Array, other: Array, damping: float) -> Array:
-    """From one precision to another, by ``damping`` of the way between their logarithms."""
+    """Interpolate between two precisions, by ``damping`` of the way between their logarithms."""
     usable = (one > 0.0) & (other > 0.0)
     ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
     return np.where(usable, one * ratio**damping, other)

@@ -74,7 +74,7 @@ class StudentTNoise(MatchedNoise):
 
     @property
     def information(self) -> float:
-        """Of one row about its mean, times scale^2: (df + 1) / (df + 3)."""
+        """The Fisher information of one row about its mean, times scale^2: (df + 1) / (df + 3)."""
         return (self.df + 1.0) / (self.df + 3.0)
 
     @property
@@ -106,7 +106,7 @@ class StudentTNoise(MatchedNoise):
     site = sites
 
     def scale_term(self, error: float, leverage: float) -> float:
-        """Nothing: the scale is read from the core."""
+        """Return 0: the scale is estimated from the core."""
         return 0.0
 
     def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
@@ -126,7 +126,7 @@ class StudentTNoise(MatchedNoise):
         return constant - 0.5 * (nu + 1.0) * math.log1p(off * off / nu)
 
     def scale_terms(self, error: Array, leverage: Array) -> Array:
-        """Nothing: the scale is read from the core."""
+        """Return zeros: the scale is estimated from the core."""
         return np.zeros_like(error)
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:

@@ -76,7 +76,7 @@ class Rows:
         return self.compute_fitted(solution(factor))
 
     def thin(self, most: int) -> Rows:
-        """These rows, or about so many of them, evenly spaced."""
+        """Return about ``most`` of these rows, evenly spaced."""
         step = -(-len(self.y) // most)
         X, y, weights = (
             np.ascontiguousarray(array[::step]) for array in (self.X, self.y, self.weights)
@@ -84,7 +84,7 @@ class Rows:
         return replace(self, X=X, y=y, weights=weights)
 
     def select(self, which: NDArray[np.bool_]) -> Rows:
-        """Some of these rows."""
+        """Return some of these rows."""
         if which.all():
             return self
         return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
@@ -171,7 +171,7 @@ class WorkingNoise(Protocol):
 
     @property
     def scale_of_normal(self) -> float:
-        """Its scale where the noise is normal, of standard deviation 1."""
+        """The scale that normal noise of standard deviation 1 gives."""
 
     @property
     def scale_information(self) -> float:

@@ -35,7 +35,7 @@ class GeneralizedModel(LinearEstimator):
 
     @property
     def noise_precision_(self) -> float:
-        """There is none: what is left open is in the likelihood."""
+        """Raises: the noise is part of the likelihood."""
         raise AttributeError(
             f"{type(self).__name__} has no noise_precision_: its likelihood has no Gaussian noise"
         )

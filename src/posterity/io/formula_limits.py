@@ -57,7 +57,7 @@ def _is_number(node: Any) -> bool:
 
 
 def _refuse_endless_code(code: str) -> None:
-    """Of what Python computes: powers of numbers, and bases of thousands of functions."""
+    """Refuse endless computations: huge powers, bases of thousands of functions."""
     try:
         tree = ast.parse(code.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError):

@@ -33,7 +33,7 @@ class Lag:
         return (f"{self.column}.lag{self.rows}",)
 
     def begin(self) -> None:
-        """Nothing came before."""
+        """Start without earlier rows."""
         self._past[:] = [np.full(self.rows, np.nan)]
 
     def fill(self, values: Any, out: FloatArray) -> None:

@@ -98,7 +98,7 @@ Missing = Literal["error", "skip", "mean", "level"] | Mapping[str, float] | Colu
 
 
 class Policy(Protocol):
-    """One batch after the other, in the order of the stream."""
+    """The interface of a policy, which takes the batches of a stream in order."""
 
     n_skipped: int
     n_filled: int

@@ -86,7 +86,7 @@ class Rows(NamedTuple):
     other_columns: Any = None
 
     def select(self, rows: NDArray[np.bool_] | slice) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         parts = [None if part is None else part[rows] for part in self[:4]]
         if self.other_columns is None:
             return Rows(*parts)  # type: ignore[arg-type]

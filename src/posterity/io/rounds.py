@@ -51,7 +51,7 @@ class Rounds:
         return len(self.arms)
 
     def of(self, rows: slice | NDArray[Any]) -> Rounds:
-        """Some of them."""
+        """Return some of the decisions."""
         own, every = self.propensity, self.propensities
         return Rounds(
             self.X[rows],

@@ -79,12 +79,12 @@ class TargetLabels:
 
 
 class TargetRows:
-    """No column: the number of the row, so that it is known which rows are left."""
+    """Target without a column: the number of the row, so that it is known which rows are left."""
 
     columns: tuple[str, ...] = ()
 
     def check(self, schema: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing: no column is needed."""
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """Row numbers, from 0; exact up to 2^53."""

@@ -50,8 +50,8 @@ def _nested(bounds: Array) -> Array:
 
 
 def track(
-    scores: Array, tails: Array, steps: Array, integrator: tuple[float, float], forgetting_rate: float,
-    bounds: Array, integrals: Array, scale: Array, return_predictions: bool,
+    scores: Array, tails: Array, steps: Array, integrator: tuple[float, float],
+    forgetting_rate: float, bounds: Array, integrals: Array, scale: Array, return_predictions: bool,
 ) -> Array | None:  # fmt: skip
     """Conformal PID."""
     gain, saturation = integrator

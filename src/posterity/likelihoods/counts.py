@@ -114,7 +114,7 @@ class NegativeBinomial(Likelihood):
         return Kernel(4, (self.dispersion, 0.0, 0.0))
 
     def log_density(self, y: Array, eta: Array) -> Array:
-        """With r = 1 / dispersion and e = eta - log r, of a failure's odds exp(e):
+        """Return the log density; with r = 1 / dispersion and e = eta - log r it is
 
         log Gamma(y + r) - log Gamma(r) - log y! + y log sigmoid(e) + r log sigmoid(-e).
         """

@@ -238,7 +238,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         self._take_targets()
 
     def _take_targets(self) -> None:
-        """Believe of each of several targets what is believed of one."""
+        """Give each of several targets the prior of one."""
         if hasattr(self, "n_targets_"):
             one = cast(LinearPosterior, self._posterior_or_none)
             names = getattr(self, "target_names_", None)

@@ -85,7 +85,7 @@ def feature_names(model: Any) -> list[str]:
 
 
 def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
-    """Each feature's name, and the rows before and after it changes."""
+    """Return each feature's name, and the rows before and after it changes."""
     levels = _levels(X, names)
     for column, name in enumerate(names):
         low, high = X.copy(), X.copy()
@@ -106,7 +106,7 @@ def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, A
 
 
 def _levels(X: Array, names: list[str]) -> dict[int, list[int]]:
-    """For each column that is a level of a category, as color=red, all columns of its category."""
+    """Return, for each column of a level such as color=red, all columns of its category."""
     found: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         category = _LEVEL.fullmatch(name)

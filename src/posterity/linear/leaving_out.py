@@ -1,4 +1,4 @@
-"""Each row predicted from all others, without learning any again."""
+"""Leave-one-out predictions: each row from all others, without learning any again."""
 
 from __future__ import annotations
 

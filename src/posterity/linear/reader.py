@@ -311,7 +311,7 @@ class LinearReader(LinearModel):
         return columns, 0.0 if shift is None else shift
 
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
-        """One row, as methods that take many read it."""
+        """Read one row as methods that take many do."""
         self._posterior  # noqa: B018 - not fitted comes first
         return wrap_read_rows(self, self._path.values(x))
 

@@ -317,7 +317,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         times: ArrayLike | None,
         added: ArrayLike | None = None,
     ) -> Any:
-        """As of all; a sparse matrix part by part, never dense as a whole."""
+        """Learn rows; a sparse matrix part by part, never dense as a whole."""
         X, y, sample_weight = rows
         plain = self.basis is None and self.noise == "constant" and way != "predict_then_learn"
         if not (plain and issparse(X) and len(block_starts(X)) > 1):

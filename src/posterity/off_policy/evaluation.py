@@ -30,7 +30,7 @@ from posterity.sequential import LowerBound, sequence_radius
 Array = NDArray[np.float64]
 
 # Effective rows before which no asymptotic sequence is given, and below which a note is.
-FIRST_EFFECTIVE = 30.0
+FEWEST_EFFECTIVE_ROWS = 30.0
 _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
 
@@ -252,7 +252,7 @@ class _PolicySums:
             else (np.nan, np.nan)
         )
         note = ""
-        if effective < FIRST_EFFECTIVE:
+        if effective < FEWEST_EFFECTIVE_ROWS:
             note = f"rests on {effective:.1f} effective rows"
         elif missing > 0.0:
             note = "an arm has too few rewards that differ to tell their spread"
@@ -275,7 +275,7 @@ class _PolicySums:
             below, above = (bound.value for bound in self.bounds)
             return low + (high - low) * below, high - (high - low) * above
         low, high = self.settings.reward_range or (-np.inf, np.inf)
-        if effective < FIRST_EFFECTIVE:
+        if effective < FEWEST_EFFECTIVE_ROWS:
             return low, high
         rows = self.support.rows
         radius = (

@@ -37,7 +37,7 @@ class Sums(Protocol):
     """The interface of an estimator's sums over rows."""
 
     def add(self, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         ...
 
     def estimate(self) -> EstimatorSums | None:

@@ -64,7 +64,7 @@ class SupportSums:
         self.seen = np.zeros(self.n_arms + 1, dtype=bool)
 
     def add(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         self.rows += len(rounds)
         self.mass += rows.mass
         self.unsupported += rows.unsupported
@@ -129,7 +129,7 @@ class RewardSpread:
         self.sums, self.weights = np.zeros((3, self.n_arms)), np.zeros(self.n_arms)
 
     def add(self, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         rewards = rows.rewards
         if not len(rewards):
             return

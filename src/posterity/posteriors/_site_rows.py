@@ -89,14 +89,16 @@ def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
         return parts[0]
     nothing = np.empty(0)
 
-    def all_of(values: list[Array]) -> Array:
+    def concatenate(values: list[Array]) -> Array:
         return np.concatenate([nothing, *values])
 
     sites = Sites(
-        all_of([part.sites.precision for part in parts]),
-        all_of([part.sites.target for part in parts]),
-        all_of([part.sites.log_normalizer for part in parts]),
+        concatenate([part.sites.precision for part in parts]),
+        concatenate([part.sites.target for part in parts]),
+        concatenate([part.sites.log_normalizer for part in parts]),
     )
     return LearnedSites(
-        all_of([part.mean for part in parts]), all_of([part.variance for part in parts]), sites
+        concatenate([part.mean for part in parts]),
+        concatenate([part.variance for part in parts]),
+        sites,
     )

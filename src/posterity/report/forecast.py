@@ -160,7 +160,7 @@ def _format_time(time: Any) -> str:
 
 
 def _time(time: Any) -> Any:
-    """For JSON: a number, or a time of UTC as text."""
+    """Return a time for JSON: a number, or a time of UTC as text."""
     return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
 
 

@@ -73,7 +73,7 @@ class Html(str):
 
 
 def text(value: Any) -> Html:
-    """Whatever it is, as text.
+    """Return any value as text.
 
     Examples
     --------

@@ -138,29 +138,29 @@ class _End:
 
     def __init__(self, side: float, n: int) -> None:
         self._side, self.row = side, np.zeros(n, dtype=np.int64)
-        self._two = np.full((2, n), -np.inf)
+        self._two_largest = np.full((2, n), -np.inf)
 
     def update(self, columns: FloatArray, first_row: int) -> None:
-        """More rows (p, n), column by column."""
+        """Add rows (p, n), column by column."""
         rows = (columns.argmax if self._side > 0.0 else columns.argmin)(axis=1)
         most = self._side * columns[np.arange(len(columns)), rows]
         # In a long stream most batches have nothing that is farther out.
-        for k in np.flatnonzero(most > self._two[1]):
-            if most[k] > self._two[0, k]:
+        for k in np.flatnonzero(most > self._two_largest[1]):
+            if most[k] > self._two_largest[0, k]:
                 self.row[k] = first_row + rows[k]
             others = self._side * np.delete(columns[k], rows[k])
-            ranked = np.sort([*self._two[:, k], most[k], others.max(initial=-np.inf)])
-            self._two[:, k] = ranked[:-3:-1]
+            ranked = np.sort([*self._two_largest[:, k], most[k], others.max(initial=-np.inf)])
+            self._two_largest[:, k] = ranked[:-3:-1]
 
     @property
     def values(self) -> FloatArray:
         """Farthest out (p,)."""
-        return self._side * self._two[0]
+        return self._side * self._two_largest[0]
 
     @property
     def seconds(self) -> FloatArray:
         """The next (p,)."""
-        return self._side * self._two[1]
+        return self._side * self._two_largest[1]
 
 
 def _describe_constant_features(count: int) -> str:

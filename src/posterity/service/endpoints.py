@@ -36,7 +36,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """The name of the model."""
         return self.named[0]
 
     @property
@@ -199,12 +199,12 @@ async def get_audit(call: Call) -> Any:
 
 
 async def check_health(call: Call) -> Any:
-    """That the process lives."""
+    """Check that the process lives."""
     return {"status": "alive"}
 
 
 async def check_readiness(call: Call) -> Any:
-    """That it has read its log and can write."""
+    """Check that the service has read its log and can write."""
     if not call.engine.ready:
         raise RefusedError(
             503,

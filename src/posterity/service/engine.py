@@ -303,7 +303,7 @@ class Engine:
         return answer
 
     def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
-        """Each with its id, context and arms; an error of one among many says which."""
+        """Read requests, each with id, context and arms; an error says which one is meant."""
         read: list[tuple[Any, ...]] = []
         for one in asked:
             try:

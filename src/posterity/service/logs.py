@@ -84,11 +84,11 @@ class _Pieces(io.RawIOBase):
         self._length = 0
 
     def writable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def tell(self) -> int:
-        """All that was written."""
+        """Return the number of bytes written."""
         return self._length
 
     def write(self, content: Any) -> int:

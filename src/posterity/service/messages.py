@@ -54,7 +54,7 @@ class PredictorSettings(Request):
 
 
 class Decide(Request):
-    """One context; the same id again has the same answer."""
+    """A context to decide in; the same id again has the same answer."""
 
     context: Context = []
     id: Name | None = None
@@ -63,7 +63,7 @@ class Decide(Request):
 
 
 class DecideBatch(Request):
-    """Many of them, in one transaction."""
+    """Several contexts to decide in, in one transaction."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
@@ -82,7 +82,7 @@ class Decided(Struct):
 
 
 class DecidedBatch(Struct):
-    """In the order that was asked."""
+    """Decisions in the order that was asked."""
 
     decisions: list[Decided]
 
@@ -155,13 +155,13 @@ class EventReward(Request):
 
 
 class Predict(Request):
-    """One row."""
+    """A row to predict."""
 
     x: Context
 
 
 class Row(Request):
-    """One row with its target; the same id again is not learned again."""
+    """A row with its target; the same id again is not learned again."""
 
     id: Name
     x: Context

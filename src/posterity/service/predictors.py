@@ -56,7 +56,7 @@ class Scores:
     recent: float = 0.0
 
     def add(self, entry: Record) -> None:
-        """One row more, as the log holds it; rows that nothing was known of are left out."""
+        """Add one row of the log; rows with no prediction are left out."""
         if entry["mean"] is None or entry["log_score"] is None:
             return
         error = entry["y"] - entry["mean"]
@@ -180,7 +180,7 @@ class Predictor:
         return self._describe_rows(predictive)
 
     def _predict_distribution(self, X: Array) -> Any:
-        """None where nothing was learned, or all of it was unlearned."""
+        """Predict a distribution; None where nothing was learned, or all of it was unlearned."""
         try:
             if not self.model.n_observations_ > 0.0:
                 return None

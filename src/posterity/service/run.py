@@ -118,7 +118,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def lock_folder(folder: str) -> Iterator[None]:
-    """Be the only one who uses a folder, which is made where it is not there.
+    """Lock a folder, which is made if needed, for this process alone.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def to_json(settings: Any) -> Any:
 
 
 def build_overview(engine: Engine) -> dict[str, Any]:
-    """All that a page shows, of the newest decisions and rows."""
+    """Return all that a page shows, of the newest decisions and rows."""
     state: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
         if isinstance(served, Experiment):

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens, of which only hashes are kept."""
+"""Permissions by bearer tokens, of which only hashes are kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Bucket:
 
 
 class Tokens:
-    """All tokens, in memory; what changes goes through the writer like everything else."""
+    """All tokens, in memory; changes go through the writer."""
 
     def __init__(self, known: list[Record]) -> None:
         self._buckets: dict[str, Bucket] = {}

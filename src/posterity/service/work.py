@@ -22,7 +22,7 @@ NUMERICAL = (ArithmeticError, MemoryError)
 
 @dataclass(slots=True)
 class Work:
-    """One request that writes: what it must know of the log, and what is to be done."""
+    """A request that writes: the parts of the log that it needs, and the function to run."""
 
     do: Callable[[LogEntries, Group], Any]
     decisions: tuple[Key, ...] = ()
