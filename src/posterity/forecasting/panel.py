@@ -71,7 +71,7 @@ class Panel:
         calendar: Calendar,
         names: tuple[str, ...],
     ) -> Panel:
-        """Return a panel of rows [y, columns] (n, 1 + m), of series ``which`` at steps ``index``."""
+        """Return a panel of rows [y, columns] (n, 1 + m), of series ``which``, steps ``index``."""
         ends = np.full(len(ids), np.iinfo(np.int64).min)
         np.maximum.at(ends, which, index)
         back = ends[which] - index
