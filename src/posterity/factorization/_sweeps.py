@@ -113,7 +113,7 @@ class SideRows:
         return {
             other: np.ascontiguousarray(sides.means[other][self.codes[:, other]].T)
             * self.values[:, other]
-            for other in self.met
+            for other in self.squared_products
         }
 
 
