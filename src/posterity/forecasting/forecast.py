@@ -290,7 +290,7 @@ class Forecast(StepsAhead):
         chosen = choose_steps(steps, self.horizon)
         parts = [_sum_steps(path, chosen) for path in self.paths]
         sums = Marginals(parts, self.marginals.weights)
-        reached = self._find_reached(chosen)
+        reached = self._find_censored_series(chosen)
         if reached.any():
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
@@ -311,7 +311,7 @@ class Forecast(StepsAhead):
             products[step] = some @ some.T
         return products
 
-    def _find_reached(self, steps: slice) -> NDArray[np.bool_]:
+    def _find_censored_series(self, steps: slice) -> NDArray[np.bool_]:
         """(S,) whether a lower bound has more than a negligible probability at one of the steps."""
         bound = self.marginals.bound
         if bound is None:

@@ -126,8 +126,8 @@ class DiagonalPosterior:
             shape=float(shape),
             clocks=np.zeros(1) if forgets else None,
         )
-        begun.information += begun._begun_information
-        begun.scores += begun._begun_scores
+        begun.information += begun._initial_information
+        begun.scores += begun._initial_scores
         return begun
 
     # ---- learning --------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class DiagonalPosterior:
         new = n_columns - len(self.precision)
         if new > 0:
             self.precision = np.concatenate([self.precision, np.tile(self.start, (new, 1))])
-            begun = np.full((new, MEMBERS), self._begun_information)
+            begun = np.full((new, MEMBERS), self._initial_information)
             self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
@@ -222,8 +222,8 @@ class DiagonalPosterior:
         self.precision[learned] = priors.precisions[learned, None] * np.exp(
             sd * LOG_PRECISION_NODES
         )
-        self.scores[: self.members] = self._begun_scores[: self.members]
-        self.information[learned] = information[:, None] + self._begun_information
+        self.scores[: self.members] = self._initial_scores[: self.members]
+        self.information[learned] = information[:, None] + self._initial_information
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
@@ -237,7 +237,7 @@ class DiagonalPosterior:
         mine[features] += theirs
         self.beliefs[:] = mine.ravel()
         self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
-        scores = other.scores - other._begun_scores * np.exp(other.faded)
+        scores = other.scores - other._initial_scores * np.exp(other.faded)
         self.scores[: self.members] += scores[: self.members]
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
@@ -272,8 +272,8 @@ class DiagonalPosterior:
         """Average the logs of learned precisions, each weighed by what is known of it."""
         if not self.learns:
             return
-        learned = other.information - other._begun_information
-        mine = self.information[columns] - self._begun_information + PRIOR_INFORMATION
+        learned = other.information - other._initial_information
+        mine = self.information[columns] - self._initial_information + PRIOR_INFORMATION
         theirs = learned + PRIOR_INFORMATION
         logs = mine * np.log(self.precision[columns], where=columns[:, None] > 0, out=0.0 * mine)
         logs += theirs * np.log(other.precision, where=columns[:, None] > 0, out=0.0 * mine)
@@ -342,11 +342,11 @@ class DiagonalPosterior:
         return self.learns and np.array_equal(self.start, WIDE_SCALES**-2.0)
 
     @property
-    def _begun_information(self) -> float:
+    def _initial_information(self) -> float:
         return WIDE_INFORMATION if self._begins_wide else 0.0
 
     @property
-    def _begun_scores(self) -> Array:
+    def _initial_scores(self) -> Array:
         return WIDE_SCORES if self._begins_wide else np.zeros(MEMBERS)
 
     def _compute_prior_precisions(self, features: NDArray[Any]) -> Array:
