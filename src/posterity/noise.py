@@ -41,7 +41,7 @@ class Noise(Protocol):
 
     @property
     def improper(self) -> tuple[float, float] | None:
-        """Shape and rate of what is no proper prior; None where nothing is improper."""
+        """Shape and rate of an improper prior; None for a proper one."""
 
     @property
     def unit(self) -> Noise:

@@ -42,7 +42,7 @@ def survey(asked: Questions, batch: Any) -> str | Refused:
 def score(
     task: Task, intervals: Sequence[float], begun: bytes, learned: bytes | None, batch: Any
 ) -> ValidationResult | Refused | None:
-    """Progressive scores of a partition by ``begun``; ``learned`` is what the first pass made."""
+    """Score a partition progressively from model ``begun``; ``learned`` is from the first pass."""
 
     def scores() -> ValidationResult | None:
         n_rows, result = core.score(task, begun, [batch], levels=intervals)
@@ -58,7 +58,7 @@ def score(
 
 
 def begin_after(begun: bytes, learned: bytes | None) -> bytes:
-    """Model file with which the next partition begins."""
+    """Return the model file with which the next partition begins."""
     if learned is None:
         return begun
     return files.dumps(core.continue_from(files.loads(begun), learned))

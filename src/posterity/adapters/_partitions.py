@@ -135,7 +135,7 @@ def predict_batch(
 
 
 def prediction_schema(model: Any, **asked: Any) -> Any:
-    """Arrow schema of what `predicted` tells, whatever the rows."""
+    """Return the Arrow schema of the predictions, whatever the rows."""
     import pyarrow as pa
 
     names = _get_feature_names(model)
@@ -176,7 +176,7 @@ def merge_contents(contents: Iterable[bytes]) -> bytes:
 
 
 def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
-    """Model file with which each partition begins: ``model``, and all partitions before it."""
+    """Yield the model file that each partition begins with: ``model`` and all before it."""
     # A model that knows nothing may have a basis that the task has closed.
     current = model if _has_learned(model) else files.loads(task.model)
     model_files = [files.dumps(current)]

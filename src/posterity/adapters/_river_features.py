@@ -60,7 +60,7 @@ class NamedFeatures:
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """river's estimator that goes on from one of posterity's own: the way back.
+        """Convert one of posterity's own estimators back to river's.
 
         ``model`` is copied; it has learned rows whose features have names.
 

@@ -14,7 +14,7 @@ from posterity.io.errors import TableError
 
 
 def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
-    """Model file of what the frame alone tells; None where no row is learned."""
+    """Learn all rows of the frame; return a model file, or None where no row is learned."""
     task = plan_task(model, frame, columns)
     functions = require_module("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
@@ -41,7 +41,7 @@ def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
 
 
 def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
-    """Results of the tasks, in the order of their partitions; raises what was wrong with rows."""
+    """Collect the tasks' results in the order of their partitions; raise errors of rows."""
     rows = sorted(frame.collect(), key=lambda row: row.part)
     for row in rows:
         if row.error is not None:

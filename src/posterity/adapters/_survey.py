@@ -92,7 +92,7 @@ def survey(questions: Questions, batches: Iterable[Any]) -> str:
 
 
 def together(surveys: Iterable[str]) -> Answers:
-    """Answers of all partitions; in whatever order they come, but for rounding."""
+    """Merge the answers of all partitions; their order does not matter, but for rounding."""
     found = Answers()
     labels: set[Any] = set()
     for text in surveys:

@@ -48,7 +48,7 @@ def check_member(name: str, model: Any, needed: Sequence[str] = REQUIRED_METHODS
 
 
 def select_columns(name: str, model: Any, X: Any) -> Any:
-    """``X`` with the columns that ``model`` was fitted on, if it was, in the order it knows.
+    """Return the columns of ``X`` that ``model`` was fitted on, if it was, in its order.
 
     Raises ``ValueError`` where they are not there, or can't be named.
     """
@@ -167,7 +167,7 @@ def forgets(model: Any) -> bool:
 
 
 def evidence_terms(model: Any) -> EvidenceTerms | None:
-    """Terms of a model that has begun to learn; None where it does not tell."""
+    """Return the improper terms of a fitted model's prior; None where they are unknown."""
     final = get_final_step(model)
     if hasattr(final, "_evidence_terms"):
         return final._evidence_terms
@@ -219,7 +219,7 @@ class MemberPredictions:
 
 
 def rank_known_rows(distribution: Any) -> Ranks:
-    """Ranks (n,) of a model in an ensemble: 1 where it knows something, 0 where it is flat."""
+    """Return the ranks (n,) of predictions in an ensemble: 0 where they are flat, else 1."""
     return (~distribution.is_flat()).astype(np.uint8)
 
 

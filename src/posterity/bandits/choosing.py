@@ -44,7 +44,7 @@ def choose_arms(
     seed: int,
     number: int,
 ) -> tuple[Index, Array, tuple[Any, ...]]:
-    """Places of arms (n,), or rankings (n, k); means (n, K); what tells the probabilities.
+    """Choose arms (n,), or rankings (n, k); with means (n, K), and the source of probabilities.
 
     The last is a function and its arguments, as :class:`Decisions` has them: probabilities are
     worked out when they are asked for.

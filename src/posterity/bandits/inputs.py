@@ -202,7 +202,7 @@ def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
 
 
 def as_numbers(rewards: ArrayLike) -> Array:
-    """Rewards as floats, or a ``ValueError`` that says which is none."""
+    """Convert rewards to floats; a ``ValueError`` names one that is not a number."""
     try:
         return np.asarray(rewards, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -259,7 +259,7 @@ def read_correction(
 
 
 def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Index:
-    """Places (n,) of arms; one name stands for all of ``n`` rows."""
+    """Return the places (n,) of arms; one name stands for all of ``n`` rows."""
     if n is not None and is_among(arms, known):
         return np.full(n, known[arms], dtype=np.intp)
     names = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)

@@ -1,4 +1,4 @@
-"""Models of many features: what the command makes of --structure, --hash and --interactions."""
+"""Models of many features: the options --structure, --hash and --interactions."""
 
 from __future__ import annotations
 

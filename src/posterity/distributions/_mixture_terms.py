@@ -101,7 +101,7 @@ def over_rows(
 def _terms(
     components: Sequence[LocationScale], weights: FloatArray, rows: slice, single: bool
 ) -> list[MixtureComponent]:
-    """Components of the rows; one of weight zero in all of them is left out."""
+    """Return the components of the rows, without those of weight zero in all of them."""
     columns = weights if weights.ndim == 1 else np.ascontiguousarray(weights[rows].T)
     students = any(isinstance(c, StudentT) for c in components)
     terms = []

@@ -1,4 +1,4 @@
-"""Statements about coefficients, such as "age > 0", read into weights."""
+"""Statements about coefficients, such as "age > 0", parsed into weights."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def score_columns(
 
 
 def _mask_missing(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:
-    """Zeros, and no count, where a row has no such score."""
+    """Set rows without such a score to zero, and count the others."""
     with_density = scored & np.isfinite(columns[LOG_SCORE])
     with_crps = scored & np.isfinite(columns[CRPS])
     masked = list(columns)

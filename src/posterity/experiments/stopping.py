@@ -35,7 +35,7 @@ class ArmSummaries:
 
     @cached_property
     def draws(self) -> Array:
-        """Made when they are asked for."""
+        """The joint draws, made at the first access."""
         return self.draw()
 
     @property

@@ -149,7 +149,7 @@ def compute_partial_residuals(rows: SideRows, effects: dict[int, Array], offset:
 
 
 def sum_covariances(rows: SideRows, sides: LevelWeights) -> Array:
-    """Sums over rows of x^2 Cov of the others' v, (L, k, k): what f f' has beyond its means."""
+    """Sum x^2 Cov of the others' v over rows, (L, k, k): the part of f f' beyond its means."""
     k = sides.rank
     total = np.zeros((len(rows.levels), k * k))
     for other, met in rows.squared_products.items():
@@ -159,7 +159,7 @@ def sum_covariances(rows: SideRows, sides: LevelWeights) -> Array:
 
 
 def sum_cross_covariances(rows: SideRows, sides: LevelWeights, effects: dict[int, Array]) -> Array:
-    """Sums over rows of Cov(f, what the others leave), (L, k): they share the others' errors."""
+    """Sum Cov(f, residual from the others) over rows, (L, k): they share the others' errors."""
     total = np.zeros((len(rows.levels), sides.rank))
     for other, met in rows.cross_products.items():
         covariance = sides.covariances[other]

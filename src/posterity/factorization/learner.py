@@ -37,7 +37,7 @@ TRIAL_SWEEPS = 20
 
 
 class FactorizationLearner(FactorizationReader):
-    """Learns rows of levels, whatever the kind of targets."""
+    """Base of factorization machines, which learns rows of levels for any kind of target."""
 
     rank: int | Literal["auto"]
     numeric: Sequence[str | int] | None
@@ -202,7 +202,7 @@ class FactorizationLearner(FactorizationReader):
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
 
     def _sweep_if_due(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
-        """Sweep over all rows again, or begin anew, if that is due."""
+        """Sweep over all rows again, or restart, if that is due."""
         n = len(posterior.y)
         if n >= _grow_until_restart(posterior):  # few rows had no use for factors
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights

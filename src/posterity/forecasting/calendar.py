@@ -1,4 +1,4 @@
-"""Times as numbers of steps: how far apart rows are, and what periods such a step suggests."""
+"""Times as numbers of steps: the distance of rows, and the periods of such a step."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Calendar:
 
     @property
     def periods(self) -> tuple[int, ...] | None:
-        """Seasonal periods that such a step suggests; None where it says nothing."""
+        """The seasonal periods of such a step; None where it suggests none."""
         if self.kind == "numbers":
             return None
         if self.kind == "months":

@@ -58,7 +58,7 @@ class StepDistribution:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say where what others call differently is."""
+            """Raise ``AttributeError``, with our name for one of other libraries."""
             return refuse_guess(self, name, OUR_NAMES)
 
     def __repr__(self) -> str:

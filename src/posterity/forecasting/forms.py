@@ -1,4 +1,4 @@
-"""Forms of an autoregression: what of the past is looked at, and on which scale.
+"""Forms of an autoregression: the lags it has, and the scale that it works on.
 
 With z the series or its logarithm, and d the lag whose value is taken off, ``difference``,
 

@@ -229,7 +229,7 @@ class Marginals:
         return SeriesStepMarginals(parts)
 
     def _crps(self, y: Array) -> Array:
-        """Gauss-Legendre on either side of the outcome, out to where nothing is left.
+        """Integrate by Gauss-Legendre on either side of the outcome, out to negligible tails.
 
         In u, x = median + s sinh(u), s the standard deviation of a normal as high as the median's
         density: nodes are as dense as the mass, and reach far into long tails.
@@ -373,7 +373,7 @@ def _score_mixtures(
 
 
 def compute_normal_crps(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
-    """CRPS of one normal, or lognormal: what forms are weighed by, of those nearest to forecasts.
+    """CRPS of one normal or lognormal, by which forms are weighted.
 
     In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015). Outcomes that are not
     observed have NaN.

@@ -161,7 +161,7 @@ def _sum_over_directions(ratios: Array, squares: Array, weights: Array) -> tuple
 
 
 def _make_grid(n_series: int, p: int, signal: Array | None) -> tuple[Array, Array]:
-    """Ratios (S, G) and the log of what is believed of each before the data (G,).
+    """Return ratios (S, G) and their log prior (G,).
 
     ``signal`` (S,) is how much coefficients that are as large as the noise explain; with a shared
     prior it is None.

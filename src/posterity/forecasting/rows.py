@@ -28,7 +28,7 @@ MOST_BEHIND = 500
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """z (S, T) of a panel on the scale of a form, and the same with what is missing bridged.
+    """Values z (S, T) of a panel on the scale of a form, and the same with gaps bridged.
 
     ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
     the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).

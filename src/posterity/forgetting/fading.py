@@ -1,4 +1,4 @@
-"""Strategies in which what is old counts for less, or coefficients wander."""
+"""Strategies of forgetting: old rows count for less, or coefficients follow a random walk."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Unlearn rows: those of the start exactly, others with what they say in what is known."""
+        """Unlearn rows: those of the start exactly, others by their present sites."""
         if self.state.inner.forgets:
             self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
@@ -289,7 +289,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.state.inner.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.state.inner.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:

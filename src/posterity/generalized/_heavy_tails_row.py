@@ -1,4 +1,4 @@
-"""Single rows under heavy tails, in plain numbers: what learning them in an array gives.
+"""Single rows under heavy tails, in plain numbers: the same results as learning in arrays.
 
 A compiled path of the factor predicts, weighs and learns a row. Rows after which the start is
 fitted again, or the prior chosen again, are left to the general code.

@@ -27,7 +27,7 @@ class RowPredictions:
 
 @dataclass
 class HeavyTailsState:
-    """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
+    """State: ``inner`` has learned the reweighted rows, ``tally`` the scale's statistics.
 
     ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
     ``kept`` are all rows so far, until there are enough, and ``warm_start`` is where their next fit

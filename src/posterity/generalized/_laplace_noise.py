@@ -1,4 +1,4 @@
-"""Laplace noise that is believed in, unlike the working likelihood of a quantile."""
+"""Laplace noise as a true likelihood, unlike the working likelihood of a quantile."""
 
 from __future__ import annotations
 

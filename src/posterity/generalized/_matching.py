@@ -1,4 +1,4 @@
-"""Expectation propagation for noise of an unknown scale: what rows say, matched by moments.
+"""Expectation propagation for noise of unknown scale, by matching moments of rows.
 
 Each row's likelihood stands as a Gaussian row, of a weight and a target that give the posterior of
 its own fit the right mean and variance, given all others (Minka 2001). At the fixed point the

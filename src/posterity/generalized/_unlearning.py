@@ -1,4 +1,4 @@
-"""Unlearning under heavy tails: each row's site, as it is part of what is known, is found again.
+"""Unlearning under heavy tails: each row's site, as part of the present posterior, is found again.
 
 What is known of a row's mean is cavity times site, and the site is the one that the row has in that
 cavity (the fixed point of expectation propagation, Minka 2001). So rows of a fit, whose sites
@@ -82,7 +82,7 @@ def in_order(noise: WorkingNoise, scale: float) -> Site:
 def take_out(
     inner: LinearPosterior, tally: NoiseSums, rows: StoredRows, site: Site, *, together: bool
 ) -> tuple[NoiseSums, float]:
-    """Unlearn rows from ``inner``, in place; returns what is left of the noise's sums.
+    """Unlearn rows from ``inner``, in place; return the noise's sums without them.
 
     And the slope of what the others say of the logarithm of the scale, where all were fitted.
     """

@@ -504,7 +504,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             given.check_usable()
 
     def _drop_empty(self) -> None:
-        """Groups of which nothing is left, or nothing has come, are none."""
+        """Drop the groups in which no row is left."""
         posterior = self._posterior
         filled = posterior.bank.seen > 0.0
         if not filled.all():

@@ -1,4 +1,4 @@
-"""Dates and times as hour, weekday and month: categories whose levels everyone knows."""
+"""Dates and times as hour, weekday and month: categories with fixed levels."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
 
 
 def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
-    """Days; or the parts of the calendar that differ, and days as well where time goes on."""
+    """Return encoders of days, or of the parts of the calendar that vary; both if time runs on."""
     if how.dates == "days":
         return [Days(name)]
     values = first.column(name)

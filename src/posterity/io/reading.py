@@ -25,7 +25,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """Settings that hold whatever the columns are; parameters as in :func:`open_table`.
+    """Settings that hold for any columns; parameters as in :func:`open_table`.
 
     Columns to ``keep`` come with the rows as they are in the table.
     """

@@ -84,7 +84,7 @@ class Rounds:
 
 
 def read_rewards(values: Any) -> Array:
-    """Rewards (n,) as numbers, or a :class:`TableError` that says which is none."""
+    """Return rewards (n,) as numbers; a :class:`TableError` names one that is not."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Files as Arrow record batches: what each format calls a row, and how each one breaks."""
+"""Files as Arrow record batches: names of rows, and errors, by format."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _iterate_batches(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
 
 
 def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
-    """Anything that begins an Arrow stream whenever it is asked: Polars, DuckDB, narwhals."""
+    """Read anything that starts an Arrow stream on request: Polars, DuckDB, narwhals."""
 
     def read(columns: Sequence[str]) -> Iterable[Any]:
         chosen = data.select(list(columns)) if module == "polars" else data

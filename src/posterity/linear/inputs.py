@@ -302,7 +302,7 @@ def _label(names: ArrayLike | None, column: int) -> str:
 
 
 def _name_text_column(X: Any, cause: Exception) -> None:
-    """If ``X`` could not be read because a column holds text, say which."""
+    """Raise an error that names the column of ``X`` that holds text, if one does."""
     if "could not convert" not in str(cause) and "float()" not in str(cause):
         return
     columns = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns

@@ -18,7 +18,7 @@ BLOCK = 4_000_000
 
 
 def check_matrix(X: Any) -> Any:
-    """``X`` (n, m), sparse, by rows, with duplicate entries summed; ``X`` itself is left alone.
+    """Return sparse ``X`` (n, m), by rows, duplicate entries summed; ``X`` is not changed.
 
     Raises ``ValueError`` for an index out of its range, and naming row and column of a value that
     is not finite or too large to square.

@@ -1,4 +1,4 @@
-"""Noise that depends on the features: what ``noise="linear"`` puts around the mean's posterior."""
+"""Noise that depends on the features, ``noise="linear"``, around the mean's posterior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets that come as columns: how y (n, q) is read, and what a model remembers of its columns."""
+"""Targets in several columns: reading y (n, q), and the names of its columns."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
 
 
 def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
-    """Value less what the log earned, on the rows kept apart, and its lower bound."""
+    """Return the value less the logged rewards, on the rows held out, and its lower bound."""
     sums, target = Ratio(estimate_correction), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in predict_before_learning(log, model, len(log.arms)):
         rows = ~_is_learned(rounds, True)

@@ -1,4 +1,4 @@
-"""Policies that are to be judged: what each would do in the contexts of a log."""
+"""Policies to evaluate, by their choices in the contexts of a log."""
 
 from __future__ import annotations
 

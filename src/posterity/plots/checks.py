@@ -224,7 +224,7 @@ def _thin_rows(residual: Array) -> NDArray[np.intp]:
 
 
 def _draw_running_mean(ax: Any, x: Array, residual: Array) -> None:
-    """Means over twenty groups of equal size: a bend says that the function is not straight."""
+    """Draw means over twenty groups of equal size: a bend shows that the function is not linear."""
     if len(x) < 40:
         return
     groups = np.array_split(np.argsort(x), 20)

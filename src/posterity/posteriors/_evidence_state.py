@@ -16,7 +16,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 
 @dataclass
 class EvidenceState:
-    """State: the data under a flat prior, and what the stream's prior is chosen from.
+    """State: the data under a flat prior, and the statistics that the stream's prior is chosen by.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
     nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``

@@ -39,7 +39,7 @@ def find_sites(
     variance: Array,
     weights: Array,
 ) -> Sites:
-    """Sites by the approximation of that name; in the kernel, where that knows the likelihood."""
+    """Find sites by the approximation of that name; compiled code does it for known likelihoods."""
     code = likelihood.kernel_code
     if code is not None:
         moments = approximation == "moments"

@@ -47,7 +47,7 @@ class Objective:
     def with_factors(
         cls, priors: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
     ) -> Objective:
-        """With these factors as what was known before the rows."""
+        """Return the objective with these factors as the prior of the rows."""
         roots = np.stack([factor.root for factor in priors])
         moments = np.stack([factor.moments[:, 0] for factor in priors])
         return cls(rows, basis, roots, moments, moved)

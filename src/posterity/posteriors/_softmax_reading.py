@@ -267,7 +267,7 @@ class SoftmaxReading:
         return self.contrasts.log_evidence(self.prior)
 
     def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
-        """Joint posterior of what each class has more of than the first: class by class.
+        """Joint posterior of the differences of coefficients to the first class: class by class.
 
         Without names of the ``classes`` these are numbered.
 

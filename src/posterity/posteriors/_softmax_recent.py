@@ -95,7 +95,7 @@ class RecentRows:
         return self._count_rows_until_due(1) - 1
 
     def _count_rows_until_due(self, least: int) -> int:
-        """After how many more rows, so many at least, it is time."""
+        """Count the rows, at least ``least``, after which all are to be learned again."""
         size, fresh, base = len(self.X), self.fresh, self.base.parts[0].n_effective
         known, more, most = base + size, least, max(MOST, SHARE * base)
         while size + more < SIZE and fresh + more < min(most, max(FEWEST, (known + more) // 2)):

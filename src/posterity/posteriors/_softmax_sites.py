@@ -189,7 +189,7 @@ def place_around_row(
 
 
 def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
-    """Points about what a site leaves of a covariance, and the log of the determinant left of 1.
+    """Return points for the covariance that a site leaves, and the log determinant of its share.
 
     With root root' the covariance before, root (I + root' precision root)^-1/2 is one after.
     """

@@ -294,7 +294,7 @@ class DiagonalPosterior:
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances of the first so many weights, the intercept's at 0.
+        """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """

@@ -399,7 +399,7 @@ class RegimesPosterior(MixedPosterior):
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """Predictions that k runs make of n rows, and stand-ins where a run knows nothing of a row."""
+    """Predictions of n rows by k runs, and stand-ins where a run's prediction is flat."""
 
     predictions: list[Any]
     unknown: NDArray[np.bool_]

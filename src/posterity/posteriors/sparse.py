@@ -289,7 +289,7 @@ class SparsePosterior:
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances of the first so many weights, the intercept's at 0.
+        """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """

@@ -95,7 +95,7 @@ class ColumnSummaries:
         return found + self.possible_slips(features, target)
 
     def possible_slips(self, features: Sequence[str], target: str) -> list[str]:
-        """Values that may be slips, and features that may tell the target, in words."""
+        """Describe values that may be slips, and features that may determine the target."""
         if self.n_rows < 2:
             return []
         return [*self._find_far_values(features, target), *self._find_leaks(features, target)]

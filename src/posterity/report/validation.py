@@ -272,7 +272,7 @@ def _drift(page: Page, result: ValidationResult) -> None:
 
 
 def slice_tables(result: ValidationResult, of: str = "") -> list[Html]:
-    """Errors, coverage and width in the slices of each feature that was asked for."""
+    """Return tables of errors, coverage and width in the slices of each requested feature."""
     tables = []
     for name, each in result.slices.items():
         header, rows = words.slices(each)

@@ -15,7 +15,7 @@ NEARLY_DETERMINED = 0.99
 
 
 def headline(result: ValidationResult) -> str:
-    """Say in words what the scores mean.
+    """Describe the scores in words.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def headline(result: ValidationResult) -> str:
 
 
 def judge(result: ValidationResult, level: float) -> str:
-    """Say whether the coverage at a level is what was promised, where intervals have a width."""
+    """Say whether the coverage at a level is as promised, where intervals have a width."""
     n_scored = result.n_rows - result.n_unscored
     if 2 * result.n_certain > n_scored:
         return "most predictions were certain, and their intervals are points"
@@ -53,7 +53,7 @@ def judge(result: ValidationResult, level: float) -> str:
 
 
 def judge_coverage(level: float, share: float, n_scored: int) -> str:
-    """Say whether coverage is what was promised: to one point, or to what chance explains.
+    """Say whether coverage is as promised: to one point, or within chance.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def caveats(result: ValidationResult) -> Iterator[str]:
 
 
 def skill_in_words(name: str, skill: float) -> str:
-    """Say what a skill means.
+    """Describe a skill in words.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def skill_in_words(name: str, skill: float) -> str:
 
 
 def shape_in_words(result: ValidationResult) -> str:
-    """Say what the PIT shows: too narrow, too wide, too low, too high, or about right."""
+    """Describe the shape of the PIT: too narrow, too wide, too low, too high, or about right."""
     pit = result.pit
     if pit is None or not pit.n_rows:
         return "Predictions of counts or points are judged by their intervals alone."

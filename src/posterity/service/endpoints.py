@@ -47,7 +47,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One thing that can be asked for; ``role`` "" lets everybody."""
+    """Endpoint of the API; ``role`` "" admits everybody."""
 
     method: str
     path: str

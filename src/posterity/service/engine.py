@@ -115,7 +115,7 @@ class Engine:
         self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
 
     async def stop(self) -> None:
-        """Do what waits, keep snapshots, and close."""
+        """Answer the waiting requests, keep snapshots, and close."""
         self.stops = self.closing = True
         self._wake.set()
         for task in self._tasks[1:]:

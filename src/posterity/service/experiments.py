@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class Experiment:
-    """Decides by what it has learned through an event of the log, and learns events one by one.
+    """Experiment of the service, which learns the events of the log one by one, and decides.
 
     So the model is a function of the log alone: restarted from any snapshot it is the same, byte
     by byte, for each event is learned on its own, in order.

@@ -69,7 +69,7 @@ class Scores:
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
-        """Means: root mean squared and absolute error, coverage, log score; and what is unusual.
+        """Return the scores: root mean squared and absolute error, coverage, log score, surprises.
 
         ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
         1 in a steady stream, more when errors have grown.

@@ -150,7 +150,7 @@ def _leave_to_collector() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's, which says that it listens once it does, and lets errors of its start through.
+    """Uvicorn's server, with a message once it listens, and errors of its start passed on.
 
     It ends the streams of events before it waits for all answers.
     """
@@ -224,7 +224,7 @@ def _print_line(words: str) -> None:
 
 
 def audit(folder: str, experiment: str, id: str, database: str | None = None) -> dict[str, Any]:
-    """Work a decision out anew, from the log and the snapshot before it.
+    """Compute a decision again, from the log and the snapshot before it.
 
     Raises
     ------

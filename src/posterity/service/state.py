@@ -29,7 +29,7 @@ DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 
 def describe_state(served: Served) -> dict[str, Any]:
-    """Settings and what was learned, in short."""
+    """Return settings and state, in short."""
     state: dict[str, Any] = {
         "name": served.name,
         "kind": served.kind,
@@ -94,7 +94,7 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
 
 
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
-    """Courses along time: means over stretches of as many decisions each."""
+    """Return means along time, over stretches of equal numbers of decisions."""
     stretches = _split(log)
     earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
     intervals = [_interval(rewards) for rewards in earned]
@@ -241,7 +241,7 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
 
 
 def _split(log: list[Record]) -> list[list[Record]]:
-    """Stretches of about as many entries each; those of one moment, as of a batch, are in one."""
+    """Split into stretches of about equal numbers of entries; those of one moment stay together."""
     changes = np.flatnonzero(np.diff([one["at"] for one in log])) + 1
     moments = np.append(changes, len(log))
     starts = moments[np.searchsorted(moments, [part.start for part in _parts(len(log))[1:]])]

@@ -251,7 +251,7 @@ class Store:
     def read_decisions(
         self, name: str, after: int = 0, limit: int | None = None
     ) -> Iterator[Record]:
-        """Decisions in order, each with what was learned of it, None where nothing was."""
+        """Read decisions in order, each with the reward learned, None where there is none."""
         last = (
             sql.select(event.c.total)
             .where((event.c.model == decision.c.model) & (event.c.decision_id == decision.c.id))
@@ -292,7 +292,7 @@ class Store:
         ]
 
     def read_newest(self) -> tuple[int, ...]:
-        """Numbers of the newest settings, event and row: other servers see by them what is new."""
+        """Return the newest numbers of settings, event and row, which show others the changes."""
         asked = [
             sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
         ]

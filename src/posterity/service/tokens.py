@@ -25,7 +25,7 @@ def hash_token(token: str) -> str:
 
 @dataclass
 class Bucket:
-    """Requests that are left to a token, filled up as time goes by."""
+    """Token bucket: the requests that a token may still make, refilled as time goes by."""
 
     left: float = BURST
     at: float = field(default_factory=time.monotonic)

@@ -176,7 +176,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Refused: what a row said of each feature depended on all that was known when it came.
+        """Refuse: the statistics of each row depended on the rows before it.
 
         Raises
         ------
