@@ -28,7 +28,7 @@ from posterity.forgetting import Exponential
 pa: Any = pytest.importorskip("pyarrow")
 
 from posterity.adapters import _partitions as core  # noqa: E402
-from posterity.adapters._survey import survey, together  # noqa: E402
+from posterity.adapters._survey import merge_answers, survey  # noqa: E402
 from posterity.io import ColumnMeans, TableError, learn_stream, open_table  # noqa: E402
 from posterity.io.learning import name_columns  # noqa: E402
 
@@ -440,7 +440,7 @@ def test_a_survey_adds_up_in_any_order() -> None:
     table = table_of()
     asked = core.Questions(levels=("zone",), numbers=("size",))
     parts = [survey(asked, part) for part in cut(table, [3, 100, 100])]
-    forth, back = together(parts), together(reversed(parts))
+    forth, back = merge_answers(parts), merge_answers(reversed(parts))
     assert forth.levels == back.levels
     np.testing.assert_allclose(forth.numbers["size"], back.numbers["size"], rtol=1e-13)
     assert forth.get_range("size") == back.get_range("size")

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from posterity.kernel import average_members, leading_dimension
-from posterity.posteriors.ensemble import HAS_VARIANCE, Ensemble, shares, update_probabilities
+from posterity.posteriors.ensemble import (
+    HAS_VARIANCE,
+    Ensemble,
+    compute_probabilities,
+    update_probabilities,
+)
 
 
 def some(seed: int, n: int, k: int, known: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +105,7 @@ def test_those_that_know_less_wait_and_count_as_the_worst_of_the_others() -> Non
 
 def test_point_masses_decide_as_the_prior_says() -> None:
     half = np.log([0.5, 0.25, 0.25])
-    assert shares(half, np.array([0.0, np.inf, np.inf])).tolist() == [0.0, 0.5, 0.5]
-    assert shares(half, np.full(3, -np.inf)).tolist() == [0.5, 0.25, 0.25]
+    assert compute_probabilities(half, np.array([0.0, np.inf, np.inf])).tolist() == [0.0, 0.5, 0.5]
+    assert compute_probabilities(half, np.full(3, -np.inf)).tolist() == [0.5, 0.25, 0.25]
     probability, added = update_probabilities(np.exp(half), np.array([0.0, np.inf, -1.0]))
     assert (probability.tolist(), added) == ([0.0, 1.0, 0.0], 0.0)

@@ -175,7 +175,7 @@ def merge_contents(contents: Iterable[bytes]) -> bytes:
     return files.dumps(model, notes={ROWS: rows})
 
 
-def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
+def find_start_models(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
     """Yield the model file that each partition begins with: ``model`` and all before it."""
     # A model that knows nothing may have a basis that the task has closed.
     current = model if _has_learned(model) else files.loads(task.model)
@@ -265,6 +265,7 @@ __all__ = [
     "check_model",
     "continue_from",
     "fills_with_means",
+    "find_start_models",
     "learn",
     "merge_contents",
     "plan",
@@ -272,6 +273,5 @@ __all__ = [
     "prediction_schema",
     "questions",
     "score",
-    "starts",
     "survey",
 ]

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 
 from posterity import files
 from posterity.adapters._keyed import get_key_columns
-from posterity.adapters._survey import Answers, Questions, together
+from posterity.adapters._survey import Answers, Questions, merge_answers
 from posterity.io import ColumnMeans
 from posterity.io.columns import Dates, Encoding, make_encoders, require, select_columns
 from posterity.io.encoders import Categories
@@ -183,7 +183,7 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     >>> task.names
     ('km', 'zone=b')
     """
-    asked, found = questions(model, schema, columns), together(surveys)
+    asked, found = questions(model, schema, columns), merge_answers(surveys)
     classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
     fresh, known, by = (
         clone(model),

@@ -13,7 +13,7 @@ from posterity.adapters._partitions import Columns, Task
 from posterity.io.errors import TableError
 
 
-def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
+def learn_frame(model: Any, frame: Any, columns: Columns) -> bytes | None:
     """Learn all rows of the frame; return a model file, or None where no row is learned."""
     task = plan_task(model, frame, columns)
     functions = require_module("pyspark.sql.functions", "spark")
@@ -62,4 +62,4 @@ def number_columns(frame: Any, names: Sequence[str]) -> Any:
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
 
 
-__all__ = ["collect_parts", "content_of", "map_partitions", "number_columns", "plan_task"]
+__all__ = ["collect_parts", "learn_frame", "map_partitions", "number_columns", "plan_task"]

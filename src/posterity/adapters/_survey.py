@@ -91,7 +91,7 @@ def survey(questions: Questions, batches: Iterable[Any]) -> str:
     return json.dumps(asdict(Answers(ordered, numbers, sorted(labels))))
 
 
-def together(surveys: Iterable[str]) -> Answers:
+def merge_answers(surveys: Iterable[str]) -> Answers:
     """Merge the answers of all partitions; their order does not matter, but for rounding."""
     found = Answers()
     labels: set[Any] = set()
@@ -143,4 +143,4 @@ def _check_levels(name: str, counts: Counter[str]) -> None:
         )
 
 
-__all__ = ["Answers", "Questions", "survey", "together"]
+__all__ = ["Answers", "Questions", "merge_answers", "survey"]

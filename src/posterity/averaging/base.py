@@ -19,12 +19,12 @@ from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
     EvidenceTerms,
     MemberPredictions,
-    by_evidence,
+    can_compare_evidence,
     check_member,
     check_same_columns,
     compute_evidence_before,
     copy_unfitted,
-    evidence_terms,
+    get_evidence_terms,
     get_final_step,
     rank_known_rows,
     transform_for_last,
@@ -265,7 +265,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
                 check_same_columns(name, model, self)
         given = [transform_for_last(m, rows.of(m), rows.y, first=first) for m in models]
         finals = [get_final_step(model) for model in models]
-        if first and ensemble.persistence == 1.0 and by_evidence(finals, given, rows.y):
+        if first and ensemble.persistence == 1.0 and can_compare_evidence(finals, given, rows.y):
             ensemble = replace(ensemble, by_evidence=True)
         how: dict[str, Any] = {"sample_weight": rows.weights}
         if times is not None and not ensemble.by_evidence:  # otherwise nothing is forgotten
@@ -323,7 +323,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def _evidence_terms(self) -> EvidenceTerms | None:
-        return evidence_terms(self.models_[0]) if self._ensemble.by_evidence else None
+        return get_evidence_terms(self.models_[0]) if self._ensemble.by_evidence else None
 
     @property
     def _prequential(self) -> bool:

@@ -166,7 +166,7 @@ def forgets(model: Any) -> bool:
     return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
 
 
-def evidence_terms(model: Any) -> EvidenceTerms | None:
+def get_evidence_terms(model: Any) -> EvidenceTerms | None:
     """Return the improper terms of a fitted model's prior; None where they are unknown."""
     final = get_final_step(model)
     if hasattr(final, "_evidence_terms"):
@@ -182,13 +182,13 @@ def may_be_flat(model: Any) -> bool:
 
     A flat intercept takes one observation, and noise without a proper prior one more.
     """
-    terms = evidence_terms(model)
+    terms = get_evidence_terms(model)
     if terms is None or terms.n_flat > terms.intercept:
         return True
     return bool(get_final_step(model).n_effective_ <= terms.n_flat)
 
 
-def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
+def can_compare_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
     """Return True if the log evidences, once ``rows`` are learned, will compare; tried on few."""
     if any(forgets(final) for final in finals):
         return False
@@ -200,7 +200,7 @@ def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
         tried.append(copy_unfitted(final).partial_fit(take_rows(X, some), y[some]))
     if any(forgets(final) for final in tried):
         return False
-    terms = {evidence_terms(final) for final in tried}
+    terms = {get_evidence_terms(final) for final in tried}
     return len(terms) == 1 and all(hasattr(final, "log_evidence_") for final in tried)
 
 

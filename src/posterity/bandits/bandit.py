@@ -24,15 +24,15 @@ from posterity.bandits.inputs import (
     read_reward,
     read_rewards,
 )
-from posterity.bandits.naming import policy_of
+from posterity.bandits.naming import make_policy
 from posterity.bandits.policies import (
     Policy,
     RandomizedUpperConfidenceBound,
     ThompsonSampling,
-    student_propensities,
+    compute_student_propensities,
 )
 from posterity.bandits.roster import Roster, is_among
-from posterity.bandits.sharing import Arms, Rewards, arms_sharing
+from posterity.bandits.sharing import Arms, Rewards, make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
@@ -189,7 +189,7 @@ class Bandit(BaseEstimator):
         number, names, may = self._decided, self._roster.names, self._roster.open
         place, mean, scale = arms_path.decide(X, may, how, policy.floor, self._seed, number)
         self._decided = number + 1
-        source = student_propensities, policy, arms_path.df, mean, scale, may
+        source = compute_student_propensities, policy, arms_path.df, mean, scale, may
         return Decision(number, X, names[place], place, mean, source)
 
     @hold_model_lock
@@ -229,7 +229,7 @@ class Bandit(BaseEstimator):
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
         """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
-        acting = wrap_policy(policy_of(policy, self._policy), self.ledger_, self._roster.names)
+        acting = wrap_policy(make_policy(policy, self._policy), self.ledger_, self._roster.names)
         return acting.propensities(beliefs, rng)
 
     def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
@@ -373,8 +373,8 @@ class Bandit(BaseEstimator):
         if "_arms" in self.__dict__:
             return
         roster = Roster.of(self.arms)
-        policy_of(self.policy, _DEFAULT)
-        arms = arms_sharing(self.sharing, self.model, len(roster), self.arm_features)
+        make_policy(self.policy, _DEFAULT)
+        arms = make_arms(self.sharing, self.model, len(roster), self.arm_features)
         self._roster, self._decided = roster, 0
         self._seed = int(np.random.default_rng(self.rng).integers(2**63))
         self._binary = self.model is not None and is_classifier(self.model)
@@ -389,7 +389,7 @@ class Bandit(BaseEstimator):
     @property
     def _policy(self) -> Policy | Wrapper:
         given = self.policy
-        return _DEFAULT if given is None else policy_of(given, _DEFAULT)
+        return _DEFAULT if given is None else make_policy(given, _DEFAULT)
 
     def _open_arms_path(self) -> ArmsPath | None:
         """Return the compiled path of all arms, or None where there is none."""

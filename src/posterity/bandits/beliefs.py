@@ -124,7 +124,7 @@ class StudentBeliefs:
     --------
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([1.0], [1.0])]
-    >>> beliefs_of(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
+    >>> get_beliefs(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
     array([[0.23975, 0.76025]])
     """
 
@@ -220,7 +220,7 @@ def scales_at(level: float, df: float) -> float:
     return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else 0.0
 
 
-def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
+def get_beliefs(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
     """Beliefs of distributions over n rows, one for each arm."""
     if not all(type(arm) in (Normal, StudentT) for arm in arms):
         return Beliefs(arms, allowed)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
 from posterity.bandits.decisions import draw_rankings
-from posterity.bandits.policies import student_propensities
+from posterity.bandits.policies import compute_student_propensities
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.sharing import Arms
 from posterity.kernel import ArmsPath
@@ -54,7 +54,7 @@ def choose_arms(
         places, mean, scale = arms_path.decide_rows(
             contexts, mask.view(np.uint8), how, policy.floor, seed, number
         )
-        return places, mean, (student_propensities, policy, arms_path.df, mean, scale, mask)
+        return places, mean, (compute_student_propensities, policy, arms_path.df, mean, scale, mask)
     rng = make_generator(seed, number)
     beliefs = compute_beliefs(contexts, mask, arms, arms_path, rng)
     if k is None:

@@ -90,10 +90,10 @@ class ThompsonSampling(Policy):
 
     Examples
     --------
-    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.bandits.beliefs import get_beliefs
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([9.0], [1.0])]
-    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> beliefs = get_beliefs(arms, np.ones((1, 2), dtype=bool))
     >>> ThompsonSampling().propensities(beliefs, np.random.default_rng(0)).round(6)
     array([[0.01, 0.99]])
     """
@@ -164,10 +164,10 @@ class RandomizedUpperConfidenceBound(Policy):
 
     Examples
     --------
-    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.bandits.beliefs import get_beliefs
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.5])]
-    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> beliefs = get_beliefs(arms, np.ones((1, 2), dtype=bool))
     >>> policy = RandomizedUpperConfidenceBound()
     >>> policy.propensities(beliefs, np.random.default_rng(0)).round(2)
     array([[0.32, 0.68]])
@@ -309,7 +309,7 @@ class InformationDirected(Policy):
         return beliefs.information_directed_shares(self.n_draws, rng)
 
 
-def student_propensities(
+def compute_student_propensities(
     policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
 ) -> Array:
     """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.

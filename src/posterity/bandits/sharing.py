@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, beliefs_of
+from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, get_beliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
@@ -129,7 +129,7 @@ class SeparateArms(PlainArms):
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
-        return beliefs_of([predict_rewards(model, X) for model in self.models], allowed)
+        return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
 
 
 @dataclass
@@ -199,11 +199,11 @@ class GroupedArms(PlainArms):
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         if not is_known(self.model):
-            return beliefs_of([make_flat_normals(X)] * self.count, allowed)
+            return get_beliefs([make_flat_normals(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
         means = self.model.predict_mean_distribution(rows, groups=arms)
-        return beliefs_of([means[arm :: self.count] for arm in range(self.count)], allowed)
+        return get_beliefs([means[arm :: self.count] for arm in range(self.count)], allowed)
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """See :class:`Arms`."""
@@ -276,7 +276,7 @@ class SharedArms(PlainArms):
         columns = combine_features(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
         means = predict_rewards(self.model, columns)
         if means.is_flat().any():
-            return beliefs_of([means[arm::k] for arm in range(k)], allowed)
+            return get_beliefs([means[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
         return JointBeliefs(draws, means.mean().reshape(n, k), allowed)
 
@@ -284,7 +284,7 @@ class SharedArms(PlainArms):
         return combine_features(rows.X, self.features[rows.arms])
 
 
-def arms_sharing(
+def make_arms(
     sharing: str | None, model: Any, count: int, features: ArrayLike | None
 ) -> GroupedArms | SeparateArms | SharedArms:
     """Return ``count`` arms before data, which share as much as a bandit's parameters say."""

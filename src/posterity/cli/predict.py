@@ -22,7 +22,7 @@ from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replace_atomically
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
-from posterity.io.containers import container
+from posterity.io.containers import make_container
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings
 
@@ -46,7 +46,7 @@ def run(
     opened = open_writer(output)
     kept = read_model(model, file)
     names = kept.feature_names
-    wrapped = container(None, "arrow")
+    wrapped = make_container(None, "arrow")
     with table_path(file) as path:
         policy: Any = kept.missing(missing)
         if policy in ("mean", "level"):

@@ -13,8 +13,8 @@ from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
-    evidence_terms,
     forgets,
+    get_evidence_terms,
     get_final_step,
     select_columns,
     transform_for_last,
@@ -23,7 +23,7 @@ from posterity.evaluation._batches import Batch, limit_batches
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
-from posterity.posteriors.ensemble import shares
+from posterity.posteriors.ensemble import compute_probabilities
 
 FloatArray = NDArray[np.float64]
 
@@ -138,7 +138,7 @@ def compare(
     seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
     log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)
-    weights = shares(prior, log_scores)
+    weights = compute_probabilities(prior, log_scores)
     return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
 
 
@@ -217,7 +217,7 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
             )
         if forgets(model):
             _refuse_forgetting(name)
-        terms = evidence_terms(model)
+        terms = get_evidence_terms(model)
         if terms is not None:
             kinds[name] = terms
     if len(set(kinds.values())) <= 1:

@@ -32,7 +32,7 @@ from posterity.evidence._covariance_search import DeviancePoint, search, search_
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.factor import Factor
 from posterity.factor.grouped import whiten_groups
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
@@ -130,7 +130,7 @@ def learn_prior(
         return _make_shared_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
-    with blas_threads(p * (p + 1) // 2):
+    with limit_blas_threads(p * (p + 1) // 2):
         best = _find_covariance(frame, noise, means, residual_df, tolerance).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
@@ -158,7 +158,7 @@ def with_given_precision(
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
 
-def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
+def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
     """A prior that says as much of each coefficient as one row (Kass and Wasserman 1995).
 
     Its precision is the mean square of the feature over all rows, so that no unit matters; with an

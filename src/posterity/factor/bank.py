@@ -116,7 +116,7 @@ class FactorBank:
         return copies
 
 
-def weakened_sum(prior: Factor, data: Array, weight: float) -> Array:
+def combine_prior_with_data(prior: Factor, data: Array, weight: float) -> Array:
     """The triangle of a prior and of the rows in the triangle ``data``, these times ``weight``."""
     p = prior.n_coefficients
     triangle = prior.triangle.copy()

@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dtrtrs
 from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
-from posterity.factor.parallel import partitions, run_together
+from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import check_usable
 from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
@@ -198,10 +198,10 @@ class Factor:
 
         Where many rows of many columns are well conditioned, their products say as much, sooner.
         ``threads`` limits them (1: stay on one core); the default is described in
-        :func:`posterity.factor.parallel.workers`.
+        :func:`posterity.factor.parallel.count_workers`.
         """
         ones = self.lacks_intercept_column(X, intercept)
-        parts = partitions(len(X), X.shape[1] + 1, threads)
+        parts = split_rows(len(X), X.shape[1] + 1, threads)
         triangles = [self.triangle.copy()]
         triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
 

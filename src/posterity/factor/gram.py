@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
-from posterity.factor.parallel import FEW_COLUMNS, blas_threads, partitions, run_together
+from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads, run_together, split_rows
 from posterity.kernel.columns import Columns
 
 Array = NDArray[np.float64]
@@ -47,7 +47,7 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
            [2.5, 5.5]])
     """
     first = int(intercept)
-    parts = partitions(len(X), X.shape[1] + 1)
+    parts = split_rows(len(X), X.shape[1] + 1)
     sums = [np.zeros((X.shape[1] + first, X.shape[1] + first)) for _ in parts]
 
     def add(total: Array, part: slice) -> None:
@@ -59,7 +59,7 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
                 total[0, 0] += np.sum(weights[rows])
                 total[0, 1:] += weights[rows] @ X[rows]
 
-    with blas_threads(X.shape[1]):
+    with limit_blas_threads(X.shape[1]):
         run_together(add, sums, parts)
     total = np.sum(sums, axis=0) if len(sums) > 1 else sums[0]
     if intercept:
@@ -166,7 +166,7 @@ def compute_reliable_triangle(
         return None
     if np.count_nonzero(known) > np.count_nonzero(precisions):
         return None
-    with blas_threads(min(q, FEW_COLUMNS)):
+    with limit_blas_threads(min(q, FEW_COLUMNS)):
         look = FIRST_CHUNK * q if n >= LONG_ROWS_A_COLUMN * q else n
         every = slice(None, None, max(1, n // (FIRST_CHUNK * q)))
         means = _means(X[every], Y[every], intercept)

@@ -13,7 +13,7 @@ from posterity import kernel
 from posterity.factor.factor import Factor
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked
-from posterity.factor.parallel import partitions, run_together
+from posterity.factor.parallel import run_together, split_rows
 
 Array = NDArray[np.float64]
 
@@ -182,7 +182,7 @@ class GroupBank:
                 self._arrays[0], order, X, y, weights, intercept, discount, tallies, share
             )
 
-        run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
+        run_together(learn, order.shares(len(split_rows(len(rows), self.n_coefficients))))
         self.clock += len(rows)
 
     def predict_then_learn_rows(
@@ -214,7 +214,7 @@ class GroupBank:
                 before,
             )
 
-        run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
+        run_together(learn, order.shares(len(split_rows(len(rows), self.n_coefficients))))
         self.clock += len(rows)
         return before
 

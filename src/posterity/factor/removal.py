@@ -48,7 +48,7 @@ def remove_rows(
     q = len(triangle)
     size = np.linalg.norm(triangle[:, :q], axis=0)
     held = np.flatnonzero(np.diag(triangle))
-    G = shares(triangle, rows, size)
+    G = express_in_factor(triangle, rows, size)
     if G is None:
         return None
     _, cosines, turned = np.linalg.svd(G, full_matrices=True)
@@ -59,7 +59,7 @@ def remove_rows(
     left[left < ZERO_TOLERANCE] = 0.0
     kept = left > 0.0
     rest = np.sqrt(left[kept])[:, None] * turned[kept]
-    its = None if stay is None else shares(triangle, stay, size)
+    its = None if stay is None else express_in_factor(triangle, stay, size)
     if its is not None:
         rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
     fresh = _triangulate(rest @ triangle[held, :q], n_targets, size, clean=its is None)
@@ -81,7 +81,7 @@ def remove_uncertain_rows(
     size = np.linalg.norm(triangle[:, :q], axis=0)
     root = triangle.copy()
     root[:, p] = 0.0
-    G = shares(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
+    G = express_in_factor(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
     if G is None:
         return None
     held = np.flatnonzero(np.diag(root))
@@ -108,7 +108,7 @@ def remove_uncertain_rows(
     return fresh
 
 
-def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
+def express_in_factor(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
     """Return G (n, r) with rows = G F, F the r nonzero rows; None if there is no such G."""
     q = len(triangle)
     size = np.linalg.norm(triangle[:, :q], axis=0) if size is None else size
@@ -123,7 +123,7 @@ def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | N
 def find_first_impossible(triangle: Array, rows: Array) -> int | None:
     """The first row that can't have been learned, whatever the others are; None: each can."""
     for i in range(len(rows)):
-        G = shares(triangle, rows[i : i + 1])
+        G = express_in_factor(triangle, rows[i : i + 1])
         if G is None or np.linalg.norm(G) > 1.0 + EXCESS_TOLERANCE:
             return i
     return None

@@ -15,7 +15,7 @@ from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import TrialScores
-from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
+from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, compute_weights
 
 Array = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def make_forecast(
         ([found[number]] for number in range(len(learners))),
     )
     common = common or CommonScores.of(scores, usable)
-    shares = weights(scores, usable, common.usual)
+    shares = compute_weights(scores, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
     # Each is let go as soon as its spread is another one: of many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]

@@ -31,7 +31,7 @@ from posterity.forecasting.trials import (
     get_columns_from,
     get_outcomes_from,
 )
-from posterity.forecasting.weighing import CommonScores, weights
+from posterity.forecasting.weighing import CommonScores, compute_weights
 
 Array = NDArray[np.float64]
 
@@ -220,7 +220,7 @@ def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array
             factors.append(factors[-1])
             continue
         common = CommonScores.of(scores, now)
-        shares.append(weights(scores, now, common.usual))
+        shares.append(compute_weights(scores, now, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)
 

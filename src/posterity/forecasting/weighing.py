@@ -37,10 +37,14 @@ class CommonScores:
     @classmethod
     def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
         """Return the scores of the forecasts of the windows."""
-        return cls(_average_scores(_compute_scores(tried, usable)), spread(tried, usable))
+        return cls(
+            _average_scores(_compute_scores(tried, usable)), compute_width_factor(tried, usable)
+        )
 
 
-def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
+def compute_weights(
+    tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None
+) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-3 over three windows, and to CRPS^-(3 sqrt(W / 3)) over W, if more. A form
@@ -57,7 +61,7 @@ def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None =
     return np.asarray((each / each.sum(axis=0)).T)
 
 
-def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
+def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
@@ -68,7 +72,7 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     """
     some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
     tried, usable = tried.of_series(some), usable[:, some]
-    others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
+    others = [compute_weights(tried.without(window), usable) for window in range(tried.n_windows)]
     if not others:
         return 1.0
     share = np.array(others).transpose(2, 1, 0)[:, :, :, None]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows as LabelRows
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
@@ -311,7 +311,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             learned = self._learn_two(way, LabelRows(columns, y, weights, elapsed))
         else:
-            with blas_threads((n_classes - 1) * many.n_coefficients):
+            with limit_blas_threads((n_classes - 1) * many.n_coefficients):
                 learned = getattr(many, way)(columns, y, weights, elapsed)
         if way != "predict_then_learn":
             return None
@@ -352,10 +352,12 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(Any, functions.in_units_of(getattr(self, "basis_", None), precision)),
+            precision=cast(
+                Any, functions.scale_prior_precision(getattr(self, "basis_", None), precision)
+            ),
             forgetting=self.forgetting,
             approximation=self.approximation,
-            shapes=functions.shapes(self.basis_) if self.basis is not None else None,
+            shapes=functions.get_prior_shapes(self.basis_) if self.basis is not None else None,
         )
 
     def _grow(self, met: Labels) -> None:

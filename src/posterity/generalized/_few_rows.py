@@ -87,7 +87,7 @@ def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
     return nodes
 
 
-def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
+def estimate_spread(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
     """Return the uncertainty of scale and fit, for a posterior ``inner`` under noise of this scale.
 
     At others like them, whose features come from different rows: their own fits know too much.

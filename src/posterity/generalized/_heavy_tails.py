@@ -27,7 +27,7 @@ from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, NoiseSums, OneStepScales
-from posterity.generalized._start import ModeFit, StoredRows, WarmStart, most_probable, noise_of
+from posterity.generalized._start import ModeFit, StoredRows, WarmStart, make_noise, most_probable
 from posterity.generalized._unlearning import in_order, make_matched_site, take_out, without
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
@@ -464,7 +464,7 @@ class HeavyTailedPosterior(LinearPosterior):
         elif state.kept is not None:
             state.set_mode(self._fit_mode(state.kept, state.warm_start))
         elif self.fresh.learns_prior:  # with the noise of today
-            state.inner = state.inner.with_noise(noise_of(state.tally.scale))
+            state.inner = state.inner.with_noise(make_noise(state.tally.scale))
         self._set_due()
 
     def _set_due(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._few_rows import NormalNodes, are_few, integrate, spread_of
+from posterity.generalized._few_rows import NormalNodes, are_few, estimate_spread, integrate
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
@@ -98,7 +98,7 @@ def most_probable(
     weights = (fade * kept.weights)[some]
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
     if rows.total <= rows.n_flat and known_scale is None:
-        inner = fresh.with_noise(noise_of(math.inf))
+        inner = fresh.with_noise(make_noise(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return ModeFit(inner, rows, None, 0.0)
     nodes: NormalNodes | None = None
@@ -140,7 +140,7 @@ def most_probable(
         spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
     else:
         inner.use_prior_precision(precision)
-        spread = spread_of(nodes, inner.central(), rows, mode.scale)
+        spread = estimate_spread(nodes, inner.central(), rows, mode.scale)
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
     if warm_start is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
@@ -162,7 +162,7 @@ def _learn_sites(
     fresh: LinearPosterior, kept: StoredRows, some: NDArray[np.bool_], mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
-    inner = fresh.with_noise(noise_of(mode.scale))
+    inner = fresh.with_noise(make_noise(mode.scale))
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
     inner.append(kept.X, target, weight, kept.elapsed)
@@ -218,6 +218,6 @@ def _move(one: SearchStart, other: SearchStart) -> float:
     return max(moved, abs(other.scale / one.scale - 1.0))
 
 
-def noise_of(scale: float) -> KnownNoise:
+def make_noise(scale: float) -> KnownNoise:
     """The noise whose standard deviation is this scale; 1 where nothing is known of it."""
     return KnownNoise(min(max(scale**-2.0, 1e-290), 1e290) if math.isfinite(scale) else 1.0)

@@ -313,7 +313,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.in_units_of(basis, precision)
+            precision = functions.scale_prior_precision(basis, precision)
             prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):
@@ -322,7 +322,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 "learned: give prior_precision by name too, or leave the intercept out"
             )
         mean = GaussianPrior(given_mean, 0.0)
-        shapes = None if basis is None else functions.shapes(basis)
+        shapes = None if basis is None else functions.get_prior_shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )

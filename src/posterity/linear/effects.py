@@ -168,12 +168,12 @@ def _describe_effect(effect: Any, level: float) -> tuple[float, float, float, fl
     return mean, sd, float(ends[0]), float(ends[1]), float(effect.sf(0.0))
 
 
-def share_explained(means: Array, variances: ArrayLike) -> Array:
+def compute_explained_share(means: Array, variances: ArrayLike) -> Array:
     """R^2 of each draw (size,): of expected targets (size, n), and the mean noise variance.
 
     Examples
     --------
-    >>> share_explained(np.array([[1.0, 3.0]]), [3.0])
+    >>> compute_explained_share(np.array([[1.0, 3.0]]), [3.0])
     array([0.25])
     """
     explained = means.var(axis=1)

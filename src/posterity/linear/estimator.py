@@ -232,7 +232,9 @@ class LinearEstimator(LinearReader):
             fresh._begin_as(other)
             return self._take_over(fresh.merge(other))
         check_same_features(self, other)
-        if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
+        if not functions.have_same_columns(
+            getattr(self, "basis_", None), getattr(other, "basis_", None)
+        ):
             raise ValueError(
                 "the models differ in their basis: give both the same basis and domain (by "
                 "default the domain is that of the first batch)"

@@ -112,18 +112,18 @@ def names(basis: Basis, features: ArrayLike | None, count: int) -> list[str]:
     return [f"function {number}" for number in range(count)]
 
 
-def shapes(basis: Basis) -> Array | None:
+def get_prior_shapes(basis: Basis) -> Array | None:
     """(L, m) prior precisions that the basis brings, if it does."""
     if not hasattr(basis, "prior_precisions"):
         return None
     return np.asarray(basis.prior_precisions(), dtype=np.float64)
 
 
-def in_units_of(
+def scale_prior_precision(
     basis: Basis | None, precision: ArrayLike | str | evidence.Strategy
 ) -> ArrayLike | str | evidence.Strategy:
     """The prior precision: one number multiplies those that the basis brings."""
-    offered = None if basis is None else shapes(basis)
+    offered = None if basis is None else get_prior_shapes(basis)
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
         return precision
     if len(offered) == 1 and (offered == 1.0).all():
@@ -136,7 +136,7 @@ def in_units_of(
     return offered[0] * float(precision)  # type: ignore[arg-type]
 
 
-def same(one: Basis | None, other: Basis | None) -> bool:
+def have_same_columns(one: Basis | None, other: Basis | None) -> bool:
     """Return True if two bases make the same columns, whichever batches they were fitted to."""
     if one is None or other is None:
         return one is other
@@ -145,7 +145,7 @@ def same(one: Basis | None, other: Basis | None) -> bool:
     if isinstance(one, ByColumn) and isinstance(other, ByColumn):
         mine, theirs = one.blocks_, other.blocks_
         return [at for at, _ in mine] == [at for at, _ in theirs] and all(
-            same(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
+            have_same_columns(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
         )
     if hasattr(one, "domain_"):
         return _same(one.get_params(), other.get_params()) and _agree_on_domains(one, other)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.linear.base import LinearModel
-from posterity.linear.effects import average_effects, share_explained
+from posterity.linear.effects import average_effects, compute_explained_share
 from posterity.linear.inputs import read_points
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.targets import target_row
@@ -245,7 +245,7 @@ class LinearReader(LinearModel):
         (True, (1000,))
         """
         rng = np.random.default_rng(rng)
-        return share_explained(*self._means_and_variances(X, size, rng, **how))
+        return compute_explained_share(*self._means_and_variances(X, size, rng, **how))
 
     # ---- inner -----------------------------------------------------------------------------------
 

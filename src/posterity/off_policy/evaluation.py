@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import by_folds, predict_before_learning, without_model
+from posterity.off_policy.expectations import (
+    iterate_without_model,
+    predict_before_learning,
+    predict_by_folds,
+)
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
@@ -169,12 +173,12 @@ def _predict_rewards(
     log: Log, methods: Sequence[str], model: Any, folds: int | None
 ) -> Iterator[tuple[Rounds, Array | None]]:
     if WITHOUT_MODEL.issuperset(methods):
-        return without_model(log)
+        return iterate_without_model(log)
     if folds is None:
         return predict_before_learning(log, model, len(log.arms))
     if folds < 2:
         raise ValueError(f"folds is {folds}: it must be at least 2, or None for one pass")
-    return by_folds(log, model, len(log.arms), folds)
+    return predict_by_folds(log, model, len(log.arms), folds)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from scipy import stats
 
 from posterity.bandits import Bandit, Greedy
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import predict_before_learning, shuffled
+from posterity.off_policy.expectations import assign_folds, predict_before_learning
 from posterity.off_policy.log import Log
 from posterity.off_policy.sums import Ratio, estimate_correction
 from posterity.off_policy.targets import target_of
@@ -160,7 +160,7 @@ _WAYS: dict[str, Callable[[Log, Any, bool], Iterator[_Learned]]] = {
 
 
 def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
-    return (shuffled(rounds, _PARTS) > 0) | (not guarded)
+    return (assign_folds(rounds, _PARTS) > 0) | (not guarded)
 
 
 def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:

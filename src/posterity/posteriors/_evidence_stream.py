@@ -20,7 +20,7 @@ from posterity.evidence.columns import FeatureScales
 from posterity.evidence.members import use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
@@ -66,7 +66,7 @@ class Chooser:
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.for_stream
         rows = state.rows_for_prior(turn)
-        with blas_threads(len(self.mean)):
+        with limit_blas_threads(len(self.mean)):
             choice = strategy.choose(
                 rows,
                 self.noise,

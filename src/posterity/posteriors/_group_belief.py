@@ -12,7 +12,7 @@ from posterity.evidence.shared import (
     SharedPrior,
     learn_prior,
     make_given_prior,
-    unit_information,
+    make_unit_information_prior,
     with_given_precision,
 )
 from posterity.factor import Factor
@@ -55,7 +55,9 @@ class GroupBelief:
         """The prior that the groups share."""
         if self.unit:
             return with_given_precision(
-                sample, unit_information(sample, self.mean, intercept=intercept), self.free
+                sample,
+                make_unit_information_prior(sample, self.mean, intercept=intercept),
+                self.free,
             )
         if self.precision is None:
             return learn_prior(

@@ -24,8 +24,8 @@ from posterity.posteriors._site_mode import (
     Curvature,
     Fitted,
     choose_stride,
+    find_mode,
     find_near_mode,
-    mode,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -219,7 +219,7 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, from where smooth noise leads.
-    fitted = mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
+    fitted = find_mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
     if model.at_mode:
         return fitted
     moments = propagate_expectations(before, likelihood, rows, fitted.sites, intercept, near)

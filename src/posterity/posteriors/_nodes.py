@@ -15,7 +15,7 @@ from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
 from posterity.kernel import predict_by_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
-from posterity.posteriors.ensemble import shares
+from posterity.posteriors.ensemble import compute_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -53,7 +53,7 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return shares(self.log_weights)
+        return compute_probabilities(self.log_weights)
 
     @cached_property
     def coefficients(self) -> Array:

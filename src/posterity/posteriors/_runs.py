@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor, OneStepPredictions
-from posterity.factor.bank import FactorBank, weakened_sum
+from posterity.factor.bank import FactorBank, combine_prior_with_data
 from posterity.kernel import RunsKernel
 from posterity.noise import Noise
 from posterity.posteriors._row_evidence import (
@@ -169,7 +169,7 @@ class RunPrior:
         spread = float(targets @ targets) / count if count > 0.0 else 0.0
         if not (0.0 < variance < math.inf and spread > 0.0):
             return None
-        triangle = weakened_sum(self.prior, data, min(variance / spread, 1.0) / count)
+        triangle = combine_prior_with_data(self.prior, data, min(variance / spread, 1.0) / count)
         if not triangle.diagonal()[:p].all():
             return None
         # By construction what a run starts from fits itself: only the noise is informative.

@@ -68,7 +68,7 @@ def choose_stride(n_rows: int, n_coefficients: int) -> int:
     return next((share for share in SHARES if n_rows // share >= fewest), 1)
 
 
-def mode(
+def find_mode(
     before: Factor,
     likelihood: Likelihood,
     rows: SiteRows,

@@ -68,7 +68,7 @@ class Ensemble:
     @property
     def weights(self) -> Array:
         """Weights (k,) for the next row, where all of them know as much."""
-        return shares(self.log_prior, self.persistence * self.scores)
+        return compute_probabilities(self.log_prior, self.persistence * self.scores)
 
     def given(self, evidences: Array) -> Ensemble:
         """The same hypotheses, of these log evidences (k,) now."""
@@ -81,7 +81,7 @@ class Ensemble:
         ``scores`` (k,) or (n, k) stand for the present ones.
         """
         scores = self.persistence * self.scores if scores is None else scores
-        return shares(self.log_prior + self._mask_lower_ranks(ranks), scores)
+        return compute_probabilities(self.log_prior + self._mask_lower_ranks(ranks), scores)
 
     def update(
         self, densities: Array, ranks: Ranks, sample_weight: Array | None = None
@@ -122,7 +122,7 @@ class Ensemble:
         return np.where(known == known.max(axis=-1, keepdims=True), 0.0, -math.inf)
 
 
-def shares(log_prior: Array, scores: Array | float = 0.0) -> Array:
+def compute_probabilities(log_prior: Array, scores: Array | float = 0.0) -> Array:
     """Posterior probabilities (..., k): proportional to exp(log_prior + scores).
 
     Hypotheses of infinite score share all of it as their priors say; if every score is -inf, so do
@@ -130,7 +130,7 @@ def shares(log_prior: Array, scores: Array | float = 0.0) -> Array:
 
     Examples
     --------
-    >>> shares(np.log([0.5, 0.5]), np.array([0.0, np.log(3.0)]))
+    >>> compute_probabilities(np.log([0.5, 0.5]), np.array([0.0, np.log(3.0)]))
     array([0.25, 0.75])
     """
     scores = np.where(np.isnan(scores), -math.inf, scores)
@@ -159,7 +159,7 @@ def update_probabilities(probability: Array, densities: Array) -> tuple[Array, f
     score += densities
     best = float(score.max())
     if not math.isfinite(best):
-        return shares(np.log(probability), densities), 0.0
+        return compute_probabilities(np.log(probability), densities), 0.0
     score -= best
     likelihood = np.exp(score, out=score)
     total = float(likelihood.sum())

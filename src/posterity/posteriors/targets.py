@@ -139,7 +139,7 @@ class TargetsPosterior:
             rows = X[part], y[part], some, elapsed[part]
             each = enumerate(after._separate(stream=True))
             predictions.append(
-                side_by_side(
+                stack_targets(
                     [
                         one.predict_then_learn(
                             rows[0], np.ascontiguousarray(rows[1][:, j : j + 1]), *rows[2:]
@@ -189,7 +189,7 @@ class TargetsPosterior:
     def predictive(self, X: Array) -> JointPrediction:
         """Joint distribution of the targets of new observations at the rows of ``X``."""
         if self.wide.learns_prior:
-            marginals = side_by_side([one.predictive(X) for one in self.each])
+            marginals = stack_targets([one.predictive(X) for one in self.each])
         else:
             mean, leverage = self.factor.predict(X, intercept=self.intercept)
             leverage = np.repeat(leverage[:, None], self.n_targets, axis=1)
@@ -358,7 +358,7 @@ class TargetsPosterior:
         return self.wide.noise_coefficients()
 
 
-def side_by_side(predictions: Sequence[Any]) -> Distribution:
+def stack_targets(predictions: Sequence[Any]) -> Distribution:
     """Predictions (n,) of each target as one (n, q); Normal among Student-t has infinite df."""
     loc = np.column_stack([one.loc for one in predictions])
     scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in predictions])
