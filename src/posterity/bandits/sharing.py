@@ -16,7 +16,7 @@ from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.linear import BayesianLinearRegression
-from posterity.transaction import branch_of
+from posterity.transaction import make_branch
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -98,7 +98,7 @@ class SeparateArms(PlainArms):
 
     def branch(self) -> SeparateArms:
         """See :class:`Arms`."""
-        return SeparateArms(self.prototype, [branch_of(model) for model in self.models])
+        return SeparateArms(self.prototype, [make_branch(model) for model in self.models])
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -152,7 +152,7 @@ class GroupedArms(PlainArms):
         """See :class:`Arms`."""
         if self.arms_path is not None:
             self.arms_path.close()  # what others learn meanwhile waits until the branch has learned
-        return GroupedArms(branch_of(self.model), self.count)
+        return GroupedArms(make_branch(self.model), self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -230,7 +230,7 @@ class SharedArms(PlainArms):
 
     def branch(self) -> SharedArms:
         """See :class:`Arms`."""
-        return SharedArms(branch_of(self.model), self.features, self.count)
+        return SharedArms(make_branch(self.model), self.features, self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""

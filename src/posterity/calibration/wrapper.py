@@ -33,7 +33,7 @@ from posterity.linear.inputs import (
     refuse_unusable,
 )
 from posterity.linear.named import wrap_read_rows
-from posterity.transaction import atomic, branch_of
+from posterity.transaction import atomic, make_branch
 
 Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
@@ -307,7 +307,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         branch = type(self).__new__(type(self))
         branch.__dict__ = dict(self.__dict__)
         if self._state is not None:
-            branch._state, branch.model_ = copy.deepcopy(self._state), branch_of(self.model_)
+            branch._state, branch.model_ = copy.deepcopy(self._state), make_branch(self.model_)
         return branch
 
     def _take_over(self, new: Self) -> Self:

@@ -190,7 +190,7 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        panel = self._fitted_panel.then(read_following_rows(self._fitted_panel, y, X))
+        panel = self._fitted_panel.append(read_following_rows(self._fitted_panel, y, X))
         check_enough(panel)
         return self._copy_from(panel)
 
@@ -228,10 +228,10 @@ class Forecaster(BaseEstimator):
             )
         row = read_next_row(self._panel, self._recent, series, y, x)
         if self._panel.single and series is None:
-            return self._copy_from(self._panel.then(row))
-        recent = row if self._recent is None else self._recent.then(row)
+            return self._copy_from(self._panel.append(row))
+        recent = row if self._recent is None else self._recent.append(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
-            return self._copy_from(self._panel.then(recent))
+            return self._copy_from(self._panel.append(recent))
         self._recent = recent
         return self
 
@@ -241,7 +241,7 @@ class Forecaster(BaseEstimator):
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar:
             theirs = _align_to_calendar(theirs, mine)
-        return self._copy_from(mine.then(theirs))
+        return self._copy_from(mine.append(theirs))
 
     # ---- forecasting -----------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ class Forecaster(BaseEstimator):
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
             fitted = self._fitted_panel
-            whole = fitted.then(read_following_rows(fitted, y, X))
+            whole = fitted.append(read_following_rows(fitted, y, X))
             first = fitted.length
             advanced = set((whole.ends - _find_ends(fitted, whole)).tolist())
             if advanced != {whole.length - first}:
@@ -439,7 +439,7 @@ class Forecaster(BaseEstimator):
     def _fitted_panel(self) -> Panel:
         """The panel that was learned."""
         learned = self._learned
-        return learned if self._recent is None else learned.then(self._recent)
+        return learned if self._recent is None else learned.append(self._recent)
 
     def _find_periods(self, panel: Panel) -> tuple[int, ...]:
         if self.seasonality is not None:

@@ -131,7 +131,7 @@ class Panel:
             columns=np.pad(self.columns[:, cut:], (*more, (0, 0)), constant_values=np.nan),
         )
 
-    def then(self, other: Panel) -> Panel:
+    def append(self, other: Panel) -> Panel:
         """Append what came later of these series, or of new ones.
 
         Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.

@@ -91,7 +91,7 @@ def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> P
         return some
     late = np.array([k for k, name in enumerate(recent.ids) if name in some.ids], dtype=np.int64)
     if len(late):
-        some = some.then(recent.part(late))
+        some = some.append(recent.part(late))
     before = panel.part(np.array([find_number(panel, name) for name in recent.ids])).lengths
     return some.pad_to_length(max(panel.length, int((before + recent.lengths).max())))
 

@@ -122,7 +122,7 @@ class VectorAutoregression(BaseEstimator):
         """Learn later rows of all signals: what comes of it is what `fit` makes of all."""
         if self._panel is None:
             return self.fit(y)
-        return self._copy_from(self._panel.then(read_following_rows(self._panel, y, None)))
+        return self._copy_from(self._panel.append(read_following_rows(self._panel, y, None)))
 
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""

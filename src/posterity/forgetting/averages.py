@@ -91,7 +91,7 @@ class Adaptive:
         """Return a posterior that forgets in this way, from one without data."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
         kind: type[AveragedPosterior] = AveragedPosterior
-        members = [posterior.single() for _ in discounts]
+        members = [posterior.copy_for_average() for _ in discounts]
         if isinstance(posterior.noise, LearnedNoise):
             kind = AdaptivePosterior
             members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]

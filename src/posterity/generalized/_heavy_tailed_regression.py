@@ -42,7 +42,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
-        inner = super()._before_data().single()
+        inner = super()._before_data().copy_for_average()
         return self._kind.wrap(inner, self._working_noise(), scale)
 
     takes_targets: ClassVar[bool] = False

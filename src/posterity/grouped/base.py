@@ -36,7 +36,7 @@ from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import hold_model_lock, lock_of
+from posterity.transaction import hold_model_lock, get_lock
 
 Array = NDArray[np.float64]
 
@@ -330,7 +330,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
         Not on a copy, as other models do: there may be a million groups. Threads take turns.
         """
-        with lock_of(self):
+        with get_lock(self):
             if self._posterior_or_none is None:
                 yield  # what learns first learns in a fresh model
                 return

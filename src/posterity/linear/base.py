@@ -27,7 +27,7 @@ from posterity.posteriors import (
     TargetsPosterior,
 )
 from posterity.priors import GaussianPrior
-from posterity.transaction import lock_of
+from posterity.transaction import get_lock
 
 Array = NDArray[np.float64]
 # What is given of a prior: for all columns, for each, or by name.
@@ -285,7 +285,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _open_row_path(self) -> RowPath:
         names = getattr(self, "feature_names_in_", None)
-        with lock_of(self):  # a path of what is known now, and no second one beside it
+        with get_lock(self):  # a path of what is known now, and no second one beside it
             if "_row_path" not in self.__dict__:
                 self._row_path = self._new_row_path(names)
             return self._row_path
@@ -298,7 +298,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
-        with lock_of(self):
+        with get_lock(self):
             self.__dict__[name] = bound = getattr(self._open_row_path(), method)
         return bound
 

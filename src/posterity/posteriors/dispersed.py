@@ -59,9 +59,9 @@ class DispersedPosterior(LinearPosterior):
         self.counts.copy_from(other.counts)
         self.spread.copy_from(other.spread)
 
-    def for_mode_search(self) -> Self:
+    def with_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together."""
-        return replace(self, counts=self.counts.for_mode_search())
+        return replace(self, counts=self.counts.with_mode_search())
 
     @property
     def dispersion(self) -> float:

@@ -128,7 +128,7 @@ class EvidencePosterior(LinearPosterior):
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
         self.stream.use_prior_precision(precision)
 
-    def single(self) -> LinearPosterior:
+    def copy_for_average(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=use_single_node(self.strategy))
 

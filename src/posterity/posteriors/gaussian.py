@@ -81,7 +81,7 @@ class LinearPosterior:
         """The same, to learn rows whose sites are found one after another."""
         return self
 
-    def single(self) -> LinearPosterior:
+    def copy_for_average(self) -> LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
@@ -115,11 +115,11 @@ class LinearPosterior:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
 
-    def for_mode_search(self) -> LinearPosterior:
+    def with_mode_search(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self
 
-    def near_the_mean(self) -> LinearPosterior:
+    def with_moment_matching(self) -> LinearPosterior:
         """The same, to match the moments of few rows that come together, where that can be done."""
         return self
 

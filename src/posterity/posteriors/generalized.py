@@ -142,11 +142,11 @@ class GeneralizedPosterior(LinearPosterior):
         self.inner.copy_from(other.inner)
         self.statistics.copy_from(other.statistics)
 
-    def single(self) -> Self:
+    def copy_for_average(self) -> Self:
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
-    def for_mode_search(self) -> Self:
+    def with_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self if self.forgets else replace(self, approximation="laplace")
 
@@ -154,7 +154,7 @@ class GeneralizedPosterior(LinearPosterior):
         """The same under these parameters of its likelihood; in memory that both share."""
         return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
 
-    def near_the_mean(self) -> Self:
+    def with_moment_matching(self) -> Self:
         """The same, to match the moments of rows that come together, where that can be done."""
         return self if self.forgets else replace(self, approximation="either")
 
@@ -499,7 +499,7 @@ class GeneralizedPosterior(LinearPosterior):
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(SiteStatistics())
-        way = self.near_the_mean() if self.approximation == "moments" else self
+        way = self.with_moment_matching() if self.approximation == "moments" else self
         if start.closed:
             way._close(rows)
         way._together(rows)

@@ -93,7 +93,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             statistics=self.statistics.copy(),
         )
 
-    def single(self) -> Self:
+    def copy_for_average(self) -> Self:
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 

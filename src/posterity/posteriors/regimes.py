@@ -171,7 +171,7 @@ class RegimesPosterior(MixedPosterior):
     def wrap(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
         """Begin from a posterior that has not seen any rows."""
         make: Any = cls  # whose fields are not its parent's
-        fresh = fresh.single()
+        fresh = fresh.copy_for_average()
         posterior: Self = make(fresh, strategy, Regimes.before_data(fresh))
         return posterior
 

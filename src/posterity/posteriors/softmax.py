@@ -71,7 +71,7 @@ class SoftmaxPosterior(SoftmaxReading):
         twin.contrasts = self.contrasts.with_change(change)
         return twin
 
-    def single(self) -> SoftmaxPosterior:
+    def copy_for_average(self) -> SoftmaxPosterior:
         """A copy to be one of many that are averaged: of one node."""
         twin = self.copy()
         twin.strategy = self.strategy and use_single_node(self.strategy)
