@@ -64,4 +64,4 @@ def make_branch(model: Any) -> Any:
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["atomic", "make_branch", "hold_model_lock", "get_lock"]
+__all__ = ["atomic", "get_lock", "hold_model_lock", "make_branch"]

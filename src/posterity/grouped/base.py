@@ -36,7 +36,7 @@ from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import hold_model_lock, get_lock
+from posterity.transaction import get_lock, hold_model_lock
 
 Array = NDArray[np.float64]
 
