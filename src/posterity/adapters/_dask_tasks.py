@@ -99,7 +99,7 @@ def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
 
 
 def get_batch(batch: Any) -> Any:
-    """Return the batch; further arguments of a task are ignored."""
+    """Return the batch itself."""
     return batch
 
 
