@@ -21,16 +21,16 @@ from posterity.posteriors._sparse_search import Columns
 Array = NDArray[np.float64]
 
 MOST_SWEEPS, BLOCKS = 30, 16
-# Entries of rows, beyond which one pass has to do.
+# With more entries than this, rows are visited in one pass only.
 MOST_ENTRIES = 2_000_000
-# How much of a step is made, at first and at least, and the change of a mean, in standard
-# deviations, and of a log precision that is none.
+# Step size, at first and at least, and the tolerance: change of a mean, in standard deviations, and
+# of a log precision.
 STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
-# The same of Gaussian rows, whose means are exact where messages settle.
+# The tolerance for Gaussian rows, whose means are exact once messages converge.
 EXACT_TOLERANCE = 1e-10
-# The change after which, in the end, what one pass has found is better.
+# If the last change is larger than this, the result of a single pass is better.
 DIVERGED_CHANGE, FAR_DIVERGED_CHANGE = 0.3, 1e6
-# The log of a column's precision, relative to its values, is believed to be Normal about 0.
+# Prior of the log of a column's precision, relative to its values: Normal about 0.
 LOG_PRECISION_SD = 1.5
 NEWTON_STEPS, LONGEST_STEP = 4, 1.0
 

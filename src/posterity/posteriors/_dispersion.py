@@ -28,8 +28,8 @@ GRID = 200
 LOWEST_RELATIVE_LOG = 25.0  # nats below the maximum: values further below are ignored
 MOST_REFINEMENTS = 12
 MOST_STEPS, TOLERANCE = 60, 1e-3
-# Stretches of rows between which the dispersion in force stays: an eighth of those before.
-UPDATES_A_DOUBLING = 8
+# The dispersion is updated each time the rows have grown by an eighth.
+GROWTH_DIVISOR = 8
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Dispersion:
     def set_to_posterior_mean(self) -> None:
         """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
-        self.due = self.rows + max(1.0, self.rows // UPDATES_A_DOUBLING)
+        self.due = self.rows + max(1.0, self.rows // GROWTH_DIVISOR)
 
     def learn(
         self, y: Array, weights: Array | None, mean: Array, variance: Array, *, after: bool

@@ -33,15 +33,16 @@ Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
 MOST_ROUNDS = 50
-# Changes of the prior, against it, and against all that is known, which is what moves the mode.
+# Tolerance of the prior's change, relative to the prior; and the share of the total precision
+# below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
-# The change that another round would bring, as far as the last ones tell: of the answer, of where
-# its search begins, and of what some of the rows choose.
+# Tolerances of the expected change in another round, extrapolated from the last ones: of the
+# result, of its starting values, and of a fit to some of the rows.
 TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
-# Change of sites that is small beside one of the prior.
+# Tolerance of sites, relative to the prior's change.
 SITE_TO_PRIOR_TOLERANCE = 1e-3
-# Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
-# the other nothing says how large coefficients are.
+# Information per coefficient, and sd of eta under the prior: below the first and above the second
+# the rows do not identify the scale of coefficients.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
@@ -96,7 +97,7 @@ def fit_sites_together(
     begun = WarmStart(inner.central().factor)
     share = choose_stride(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
-        # Some of the rows, each for several, find prior and mode nearly, at little cost.
+        # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
@@ -166,7 +167,7 @@ def _alternate_prior_and_mode(
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
     for _ in range(MOST_ROUNDS):
-        # While the prior still moves, sites need not settle further than it does.
+        # While the prior still moves, sites need no more precision than it has.
         near = min(
             max(SITE_TO_PRIOR_TOLERANCE * begun.change, SITE_TOLERANCE), SITE_TO_PRIOR_TOLERANCE
         )
@@ -218,7 +219,7 @@ def _fit_under_prior(
         moments = propagate_expectations(before, likelihood, rows, begun.sites, intercept, near)
         if moments.converged:
             return moments
-    # A kink has no curvature: moments are matched there, from where smooth noise leads.
+    # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
     fitted = find_mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
     if model.at_mode:
         return fitted

@@ -15,7 +15,7 @@ from posterity.posteriors._nodes import concatenate_rows
 
 Array = NDArray[np.float64]
 
-# Standard deviations: an error further out counts as one that is so far out.
+# Scores are clipped at this many standard deviations.
 LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 

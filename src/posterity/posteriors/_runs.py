@@ -40,7 +40,7 @@ RESTART_CHANGE = 0.02
 NEGLIGIBLE_SHARE = 0.25
 # Rows between two checks of this.
 ROWS_BETWEEN_LOOKS = 8
-# When there are too many, so many more go as well.
+# When there are too many runs, this share more of them is dropped as well.
 EXTRA_DROPPED_SHARE = 0.25
 
 
@@ -172,7 +172,7 @@ class RunPrior:
         triangle = combine_prior_with_data(self.prior, data, min(variance / spread, 1.0) / count)
         if not triangle.diagonal()[:p].all():
             return None
-        # By construction what a run starts from fits itself: only the noise is informative.
+        # A run's starting point fits itself by construction: only the noise is informative.
         if self.has_proper_noise:
             triangle[p, p] = 0.0
             return Start(triangle, 0.0, count, variance)
@@ -209,7 +209,7 @@ class Runs:
         empty = np.zeros(capacity)
         runs = cls(bank, np.zeros(capacity, np.int64), empty, empty.copy(), empty.copy(), [None])
         runs.probability[0] = 1.0
-        # A flat direction takes an observation to become known.
+        # Each flat direction takes an observation to be determined.
         runs.residual_df[0] = prior.rank - prior.n_coefficients
         return runs
 

@@ -15,7 +15,7 @@ from posterity.posteriors._runs import Change, RunPrior, Runs, Start
 
 Array = NDArray[np.float64]
 
-# Of what is larger the squares, times those of what is known, might not be finite.
+# Products of the squares of larger values might overflow.
 LARGEST = 1e140
 
 
@@ -61,7 +61,7 @@ class RunsPath:
         if not (weight >= 0.0 and math.isfinite(weight)):
             raise ValueError(f"weight is {weight}: it must be finite and not negative")
         values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
-        # Whatever can't be learned is refused by the other way, which says why.
+        # Rows that can't be learned are left to the general code, which says why.
         if values.shape != self._row[0].shape:
             raise ValueError(
                 f"x has {values.shape[1]} features, but the rows learned have "

@@ -24,16 +24,16 @@ Array = NDArray[np.float64]
 MOST_STEPS = 100
 MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does
 HALVINGS = 60
-# A search begins with every 16th or 4th row, where those are at least so many for each coefficient.
+# A search starts on every 16th or 4th row, if these are at least this many for each coefficient.
 SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
-# Newton decrement squared, twice what the log posterior can still gain, in nats: the mode is then
-# within 1e-9 posterior standard deviations of where the last step came from.
+# Newton decrement squared, twice the log posterior's remaining gain in nats: the mode is then
+# within 1e-9 posterior standard deviations of the point before the last step.
 DECREMENT_TOLERANCE = 1e-18
-# Of the gradient: an observation's precision where its curvature vanishes. The step is damped a
-# little there, and the mode, where gradients balance, stays.
+# An observation's precision, relative to its gradient, where its curvature vanishes. It damps the
+# step a little there, and does not move the mode.
 LEAST_CURVATURE = 1e-8
-# Eta that moved by no more since a curvature was found has nearly the same; and what a step with
-# it must at least bring the squared decrement down to, or it is found anew.
+# A curvature is used again while eta has moved by no more than this, and while a step reduces the
+# squared decrement to this share; otherwise it is computed again.
 SAME_CURVATURE_MOVE, SMALLEST_DECREMENT_GAIN = 2.0, 0.1
 CONVERGED_CHANGE = 0.1
 
@@ -160,8 +160,8 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         usable = w, eta
         here, last = eta, decrement
         w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
-        # What a sum of rounded terms can tell is the limit where there are very many. Towards a
-        # maximum at infinity little is gained, but eta goes on by about 1 a step.
+        # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
+        # the gain is small, but eta still moves by about 1 a step.
         change = float(np.abs(eta - here).max(initial=0.0))
         if decrement <= max(problem.close, 1e-16 * abs(value)) and change < CONVERGED_CHANGE:
             return w, eta, True
@@ -183,7 +183,7 @@ class _Problem:
             intercept,
         )
         self.known = likelihood.kernel_code
-        # A gradient by differences is right to that many digits only.
+        # A gradient by finite differences has no more digits than this.
         self.close = max(DECREMENT_TOLERANCE, likelihood.closeness)
         self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at

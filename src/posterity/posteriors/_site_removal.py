@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
 TOLERANCE = 1e-12
-# How well sites of rows that were fitted together are known, and of those that came one by one.
+# Relative errors of recomputed sites: of rows fitted together, and of rows learned one by one.
 TOGETHER_TOLERANCE, STREAM_TOLERANCE = 1e-5, 1e-3
-# Of the variance of eta: what a site leaves of it.
+# Smallest share of eta's variance that a site leaves.
 LEAST_LEFT = 1e-9
 
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from posterity.factor.rows import SiteRows
 from posterity.posteriors.gaussian import explain_never_learned
 
-# Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
-# fit them again would take long.
+# Rows that are kept: at least this many, and this many a coefficient; none in models with more
+# coefficients, as fitting these again would take long.
 ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
-# More are kept while the mean variance of their linear predictors is above this, as of rare labels,
-# of which sixty rows say little. But never more than so many rows, and so many numbers.
+# More are kept while the mean variance of their linear predictors is above this, as with rare
+# labels, where sixty rows say little; but never more rows, or more values, than these.
 LARGEST_MEAN_VARIANCE, MOST_ROWS, MOST_VALUES = 0.3, 4096, 2**17
 
 

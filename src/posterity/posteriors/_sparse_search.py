@@ -19,18 +19,19 @@ from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 
 Array = NDArray[np.float64]
 
-# Log of a learned precision, on values of mean square 1, and how far one step of it may go.
+# Limits of the log of a learned precision, on values of mean square 1, and of one step of it.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
-# Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
+# Tolerances of the evidence's gain, in nats, by one more step of precisions; and the most steps.
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
 # The change of sites, in posterior standard deviations, that ends a search.
 TOLERANCE = 1e-5
-# The change of sites that shows, in the end, that accelerated steps went astray; and short steps.
+# If the last change of sites is larger than this, accelerated steps have diverged; the size and
+# number of the damped steps that are then made.
 DIVERGED_CHANGE, DAMPING, MOST_DAMPED_STEPS = 0.1, 0.3, 400
-# How far a step goes that is not accelerated: all rows move at once. Less where steps grow.
+# Size of a step that is not accelerated, as all rows move at once; it shrinks where steps grow.
 FIRST_STEP_SIZE, STEP_SIZE_DECAY, SMALLEST_STEP_SIZE = 0.8, 0.7, 0.05
-# Earlier steps that accelerate the next, and how much longer than the last one may be. No log goes
-# back: it goes at least, and at most, these shares of its own step.
+# Number of earlier steps that accelerate the next, and the largest ratio of two steps' lengths. A
+# log moves by at least, and at most, these shares of its own step, and never backwards.
 ANDERSON_MEMORY, GROWTH_LIMIT = 6, 3.0
 LEAST_SHARE, LARGEST_SHARE = 0.5, 5.0
 

@@ -17,7 +17,7 @@ from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
 
-# What one more step of Newton's may gain in log density, and the most steps.
+# Tolerance of the gain in log density by one more Newton step, and the most steps.
 NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 

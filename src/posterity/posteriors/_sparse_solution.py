@@ -12,7 +12,7 @@ from posterity.factor.sparse_cholesky import SparseCholesky
 
 Array = NDArray[np.float64]
 
-# Rows whose variances are found at once.
+# Rows whose variances are computed at once.
 BLOCK = 256
 
 

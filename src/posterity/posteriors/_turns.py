@@ -19,10 +19,11 @@ from posterity.factor import Factor
 Array = NDArray[np.float64]
 ConstantFeatures = tuple[NDArray[np.intp], Array]
 
-# Choosing costs about 30 p^3: where rows are forgotten, so many lie between two turns in the end.
+# Choosing a prior costs about 30 p^3: with forgetting, this many rows lie between two choices in
+# the long run.
 LONGEST_STRETCH = 4096
 ROWS_A_COEFFICIENT = 64
-# Of a constant feature: a value further away, relative to it, is another value.
+# A value of a constant feature differs from it if it is further away, relative to it, than this.
 RELATIVE_TOLERANCE = 1e-9
 FIRST_CHUNK = 64
 

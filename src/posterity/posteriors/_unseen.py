@@ -25,9 +25,9 @@ from posterity.posteriors._turns import ConstantFeatures, have_moved
 
 Array = NDArray[np.float64]
 
-# Of two values, or of the size of a move: alike, but for rounding.
+# Two values, or sizes of moves, that differ by less, relatively, are equal but for rounding.
 RELATIVE_ROUNDING = 1e-6
-# Where there is nothing to go by: a move of more noise sds than this, squared, is not believed.
+# Largest squared effect, in noise variances, where other features give no estimate.
 LARGEST_EFFECT = 1e4
 
 

@@ -69,7 +69,7 @@ class RunHistory:
         self.first = np.zeros((n_rows, most), dtype=np.int64)
         self.probability = np.zeros((n_rows, most))
         shape = (n_rows if with_predictions else 0, most)
-        # Padding predicts something harmless: it has probability 0.
+        # Padding has probability 0, so its predictions only have to be finite.
         self.error, self.leverage = np.zeros(shape), np.zeros(shape)
         self.residual_df, self.residual = np.ones(shape), np.ones(shape)
 
@@ -354,7 +354,7 @@ class ChangepointPosterior(LinearPosterior):
         hazard = float(self.strategy.hazards(np.ones(1))[0])
         if runs.seen > 0.0:
             with np.errstate(all="ignore"):
-                # Asked of a copy: what the next row would start from is not settled by a read.
+                # Of a copy: a read must not change what the next row starts from.
                 start = replace(runs).start(self._beginning)
         if start is None:
             return weights.copy(), bank, residual_df.copy()

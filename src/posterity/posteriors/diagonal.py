@@ -23,19 +23,19 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 NUMBERS_A_FEATURE = 2 * MEMBERS  # numbers a feature: precisions and shifts
-# Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
+# Starting prior standard deviations of weights on features of mean square 1, one a hypothesis.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
-# Fewer rows than these are not revisited where they tell of a noise.
+# Fewer rows than these are not revisited where the noise is learned.
 FEW_ROWS = 8
-# What a scale is known to before any row, in rows that tell of it fully.
+# Weight of a scale's prior, in rows.
 PRIOR_INFORMATION = 0.5
-# The same of labels and counts, which tell little of a scale. Their scales begin in a wider range,
-# and move more slowly, as if so much had been learned of them; log weights of the hypotheses.
+# The same for labels and counts, which contain little information on a scale: scales start in a
+# wider range, with a larger weight of their prior; and log weights of the hypotheses.
 WIDE_SCALES = np.array([0.25, 0.9, 2.0, 4.0])
 WIDE_INFORMATION = 10.0
 WIDE_SCORES = np.array([-1.0, 0.0, -2.0, -8.0])
-# Hypotheses of all scales together once rows were revisited, in standard deviations of the log of a
-# precision: with these weights of mean 0 and variance 1.
+# Hypotheses on all scales together once rows were revisited, in standard deviations of a log
+# precision: with these weights they have mean 0 and variance 1.
 LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 
 
@@ -106,7 +106,7 @@ class DiagonalPosterior:
         members = MEMBERS if learns else 1
         kernel = likelihood.kernel_code
         assert kernel is not None
-        # An intercept is flat where one row can tell of it by itself.
+        # An intercept is flat where a single row determines it.
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
         shape, rate = noise or (-1.0, 0.0)
         begun = cls(

@@ -226,7 +226,7 @@ class DispersedPosterior(LinearPosterior):
         start = self
         share = choose_stride(len(rows), self.counts.n_coefficients)
         if share > 1:
-            # Some of the rows, each for several, find the dispersion nearly, at little cost.
+            # Some of the rows, with larger weights, find the dispersion approximately.
             start = self._together(way, rows.thin(share), self.dispersion)
         self.copy_from(self._together(way, rows, start.dispersion))
 

@@ -29,9 +29,9 @@ from posterity.distributions.location_scale import LocationScale
 Array = NDArray[np.float64]
 Ranks = NDArray[np.uint8]
 
-# A density further out says no more than this; keeps a point mass from deciding for ever.
+# Log densities are clipped at this: a point mass must not decide for ever.
 LARGEST_LOG_DENSITY = 1e4
-# Ranks of a hypothesis at a row, from 0, where it knows nothing: it has a scale; a variance, too.
+# Ranks of a prediction: 0 if it is flat, then if it has a scale, then if it has a variance, too.
 HAS_SCALE, HAS_VARIANCE = 1, 2
 
 

@@ -35,9 +35,9 @@ from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 
-# The share of a pinning precision that tells of one: weights of rows may have grown since.
+# A precision above this share of a pinning one counts as such: weights may have grown since.
 PINNED_SHARE = 0.02
-# Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
+# Number of triangles in memory at once under a learned prior: data, nodes, and intermediates.
 TRIANGLES = 14
 
 
@@ -49,9 +49,9 @@ class EvidencePosterior(LinearPosterior):
     mean: Array
     shapes: Array | None
     state: EvidenceState = field(repr=False)
-    # Whether the stream has one node, whatever is read: sites are found under one prior.
+    # True if the stream has a single node, whatever is read: sites are found under one prior.
     single_node: bool = False
-    # Whether that node is read as well, and chosen anew when someone else says so.
+    # True if that node is also read, and its prior is chosen again on request only.
     prior_is_frozen: bool = False
 
     @classmethod

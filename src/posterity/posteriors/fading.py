@@ -23,15 +23,15 @@ Array = NDArray[np.float64]
 class Fading(Protocol):
     """One way for a factor to learn rows and forget: the strategies of posterity.forgetting."""
 
-    # Whether the factor still tells the evidence of its rows.
+    # True if the evidence of the rows can be computed from the factor.
     has_evidence: ClassVar[bool]
-    # Whether all it does is to multiply the weight of what is old, and whether it spares the prior.
+    # True if it only discounts old rows; and if it spares the prior.
     only_discounts: ClassVar[bool]
     keeps_prior: ClassVar[bool]
-    # Whether only the directions of a row fade before it.
+    # True if only the directions of a row fade before it.
     by_direction: ClassVar[bool]
 
-    # Whether it has a path that learns single rows.
+    # True if compiled code learns single rows.
     has_fast_learn_one: ClassVar[bool]
 
     def learn(
@@ -135,7 +135,7 @@ class FadingPosterior(LinearPosterior):
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
         rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
-        # A strategy may have a faster way when nobody asks for predictions.
+        # A strategy may be faster where no predictions are needed.
         learn = getattr(self.strategy, "absorb", self.strategy.learn)
         learn(self.factor, self.prior, rows, elapsed)
 

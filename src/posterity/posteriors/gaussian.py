@@ -27,7 +27,7 @@ from posterity.safety import check_model_memory
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
-# Below this cosine a removal has lost more than half of the digits of some direction.
+# A removal with a smaller cosine has lost more than half of the digits in some direction.
 SMALL_COSINE = 1e-6
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
@@ -182,7 +182,7 @@ class LinearPosterior:
         """Learn row after row; returns what was known of each before it."""
         return self.factor.learn(X, y, weights, intercept=self.intercept)
 
-    # Whether rows count for less as they age.
+    # True if rows count for less as they age.
     forgets: ClassVar[bool] = False
 
     def pass_time(self, X: Array, elapsed: float) -> None:
@@ -230,18 +230,17 @@ class LinearPosterior:
         """True if the evidence of all rows can be computed from the state."""
         return True
 
-    # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
-    # read them.
+    # True if its compiled path learns single rows, one unit of time apart; and if it predicts them.
     has_fast_learn_one: ClassVar[bool] = True
     has_fast_predict_one: ClassVar[bool] = True
-    # Whether its factor is all that it knows, but for other parts.
+    # True if the factor is its only statistic, but for other parts.
     is_one_factor: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
 
-    # Whether an average can learn it row by row: all it does is to fade towards its prior.
+    # True if it only fades towards its prior, so that an average can learn it row by row.
     fades_to_prior: ClassVar[bool] = False
 
     def as_member(self) -> FadingMember:
@@ -365,9 +364,9 @@ class LinearPosterior:
 
     # ---- as the posterior of site rows ---------------------------------------------------------
 
-    # Whether the prior is chosen by the rows.
+    # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
-    # Whether the units of features are learned from rows, and not read from the factor.
+    # True if the units of features are learned from rows, and not read from the factor.
     learns_scales: ClassVar[bool] = False
 
     @property
@@ -492,7 +491,7 @@ class LinearPosterior:
         """The noise precision: as given, or the posterior mean."""
         return self.noise.precision(self.residual_df, self.residual)
 
-    # What only some can tell is refused by the others, in the words of their users.
+    # Attributes that only some kinds have: the others refuse them, in the user's words.
 
     @property
     def change_probability(self) -> Array:

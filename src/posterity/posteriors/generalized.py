@@ -511,7 +511,7 @@ class GeneralizedPosterior(LinearPosterior):
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if type(inner) is LinearPosterior and inner.factor.rank == inner.n_coefficients:
-            # What was predicted adds up to the evidence: a sum for every row is saved.
+            # Predictive densities add up to the evidence: that saves a sum for every row.
             log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
         else:

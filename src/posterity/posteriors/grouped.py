@@ -45,9 +45,9 @@ from posterity.posteriors._group_turns import (
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
-# The shared prior is learned from so many groups at most, drawn evenly.
+# The shared prior is learned from at most this many groups, drawn evenly; and its tolerance.
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
-# The prior of a stream, which is learned so often, need not be this exact.
+# The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 
 

@@ -23,16 +23,16 @@ from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistic
 
 Array = NDArray[np.float64]
 
-# Mean and noise of rows that come together, each given the other: rounds, and what is settled.
+# Mean and noise of rows that come together are fitted in turns: most rounds, and the tolerance.
 MOST_ROUNDS = 30
 TOLERANCE = 1e-3
-# A stream goes on with the log variance it has until this part more rows have come.
-UPDATES_A_DOUBLING = 16
+# A stream's log variance is updated each time the rows have grown by one in this many.
+GROWTH_DIVISOR = 16
 LONGEST_STRETCH = 64
-# Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
-# above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
-LOWEST_LOG_PRECISION, HIGHEST_LOG_PRECISION = 20.0, 0.5
-# The first rows of a stream are kept until the mean variance of their log precisions is so small.
+# Limits of log precisions: this far below the average row's, and this multiple of the log of the
+# rows above it. A row with too high a precision would dominate the noise's estimate.
+LARGEST_LOG_DROP, LOG_RISE_A_LOG_ROW = 20.0, 0.5
+# The first rows of a stream are kept until the mean variance of their log precisions is below this.
 LARGEST_MEAN_VARIANCE = 0.02
 
 
@@ -342,8 +342,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
         mean = np.where(open_, 0.0, mean) + statistics.at_level
-        highest = statistics.level + HIGHEST_LOG_PRECISION * math.log1p(statistics.clock[0])
-        return np.clip(mean, -LOWEST_LOG_PRECISION, highest), added
+        highest = statistics.level + LOG_RISE_A_LOG_ROW * math.log1p(statistics.clock[0])
+        return np.clip(mean, -LARGEST_LOG_DROP, highest), added
 
     def _scale_rows(self, X: Array, log_precision: Array) -> Array:
         """The rows in units of their noise, the intercept's column in front."""
@@ -507,7 +507,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = rows // UPDATES_A_DOUBLING
+        some = rows // GROWTH_DIVISOR
         if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
         statistics.clock[1] = rows + max(some, 1)

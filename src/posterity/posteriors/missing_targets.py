@@ -50,7 +50,7 @@ from posterity.posteriors.targets import TargetsPosterior
 
 Array = NDArray[np.float64]
 
-# Rounds of filling in, and the change, relative to the largest number, after which they end.
+# Most rounds of filling in, and the tolerance of the change relative to the largest number.
 MOST_ROUNDS, SMALLEST_CHANGE = 20, 1e-6
 
 
@@ -128,7 +128,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             seen = factor.seen + float(both[:, 0].sum())
             factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
             factor.set_triangle(factor.triangle, factor.count, seen)
-        # A row that others learn has no weight here: all that it does is take its time.
+        # A row that other links learn has no weight here: only its time passes.
         TargetsPosterior.append(
             self, X, np.where(whole[:, None], y, 0.0), np.where(whole, given, 0.0), elapsed
         )

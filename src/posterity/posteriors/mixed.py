@@ -29,7 +29,7 @@ class MixedPosterior(LinearPosterior):
     members, so that there is nothing of its own to keep.
     """
 
-    # What a posterior holds besides: that of the first member.
+    # Other parts of a posterior: those of the first member.
     belief: ClassVar[Any] = property(lambda self: self.first.belief)  # type: ignore[misc]
     noise: ClassVar[Any] = property(lambda self: self.first.noise)  # type: ignore[misc]
     intercept: ClassVar[Any] = property(lambda self: self.first.intercept)  # type: ignore[misc]
@@ -78,7 +78,7 @@ class MixedPosterior(LinearPosterior):
         """Learn rows in order."""
         self.predict_then_learn(X, y, weights, elapsed, offsets)
 
-    # Rows that come together are learned in order, too: weights follow from predictions.
+    # Rows that come together are learned in order: weights depend on predictions.
     fit = absorb = append
 
     # ---- reading -------------------------------------------------------------------------------

@@ -29,11 +29,11 @@ from posterity.posteriors.mixed import MixedPosterior, as_arguments
 
 Array = NDArray[np.float64]
 
-# Each regime learns so many rows in one call; then those that have become negligible are dropped.
+# Each regime learns this many rows in one call; then negligible regimes are dropped.
 BLOCK_ROWS = 16
-# Rows whose mean and spread are known well enough to stand for what a regime does not know yet.
+# Targets whose mean and variance are good enough to replace a regime's flat prediction.
 ENOUGH_ROWS = 3.0
-# A prediction of so many times the variance of the targets says next to nothing.
+# A prediction whose variance is this many times that of the targets is vague.
 VAGUE_VARIANCE_RATIO = 100.0
 LEAST_RATE = 1e-9
 
@@ -256,7 +256,7 @@ class RegimesPosterior(MixedPosterior):
         begins = [0] * k + starts
         predictions = []
         for member, begin in zip(members, begins, strict=True):
-            # Before its first row a run learns nothing: rows of weight zero are no rows.
+            # A run learns nothing before its first row, where rows have weight zero.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
             predictions.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
         seen = RunPredictions.of(predictions, targets)

@@ -28,9 +28,9 @@ from posterity.safety import check_memory
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-# What is known of a column of labels or counts before any row, in weights of 1.
+# Weight of the prior of a column's scale, for labels or counts, in weights of 1.
 KNOWN_WEIGHTS = 1.0
-# Of sums from which rows were subtracted.
+# Relative rounding of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
 
 

@@ -62,7 +62,7 @@ class TargetsPosterior:
     names: tuple[str, ...] | None = None
     views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
 
-    # Whether rows may lack some of the targets.
+    # True if rows may lack some of the targets.
     lacks_targets: ClassVar[bool] = False
 
     @classmethod

@@ -227,7 +227,7 @@ class WindowPosterior(LinearPosterior):
         )
         leave = self.strategy.first_kept(times, weights, start)
         before = slide(self.factor, self.prior, rows, start, leave)
-        # Copies: what has left must not stay in memory behind a view. Times stay near 0.
+        # Copies: a view would keep expired rows in memory. Times stay near 0.
         last = slice(int(leave[-1]), None)
         kept.X, kept.y = rows.X[last].copy(), rows.y[last].copy()
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
