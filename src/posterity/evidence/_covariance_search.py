@@ -15,17 +15,17 @@ Array = NDArray[np.float64]
 # A deviance that is worse than any.
 WORSE_THAN_ANY = 1e6
 
-# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
+# Number of starting variances, from a tenth of one row's information to the variance of y.
 STARTS = 4
-# Slopes at which the search by slopes starts again from its best point, in new units.
+# Slopes at which the quasi-Newton search restarts from its best point, in new units.
 ROUGH_SLOPES = (3.0, 0.3)
-# Steps of Fisher scoring at most, and the longest logarithm in one.
+# Most steps of Fisher scoring, and the largest change of a logarithm in one.
 MOST_STEPS, LONGEST_STEP = 30, 1.5
-# Fisher scoring is slow where a step is longer than this part of the last one. The point is near
-# the best where no logarithm changes by more than this.
+# Fisher scoring is slow if a step is longer than this share of the last one; a point is near the
+# optimum if no logarithm changes by more than this.
 SLOW_STEP_RATIO, NEAR_OPTIMUM = 0.5, 0.3
-# Columns up to which the curvature of each pair of entries is computed, and the least tolerance of
-# more columns.
+# Most columns for which the curvature of each pair of entries is computed, and the smallest
+# tolerance with more columns.
 FEW_COLUMNS, WIDE_TOLERANCE = 32, 0.01
 
 

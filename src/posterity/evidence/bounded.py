@@ -23,9 +23,9 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 STEPS = 60
-# A feature's size is its root mean square, or this part of its reach squared where that is more.
+# A feature's mean square is at least the square of its largest deviation, divided by this.
 REACH_DIVISOR = 30.0
-# Logs of the scales of log odds that are looked at.
+# Grid of log scales of log odds.
 LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
 
 

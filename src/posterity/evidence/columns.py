@@ -12,13 +12,13 @@ from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
-# A centred column below this part of its size is what rounding left of a constant.
+# A centred column smaller than this, relative to the column, is a constant but for rounding.
 CONSTANT = 1e-12
 # A pinned coefficient's precision, against the column's sum of squares. The leverage of a row of
 # the feature's size is then below 1e-12, and the rounding in a constant's column (1e-24 of its
 # sum of squares) moves the coefficient by 1e-36 of itself.
 PINNING_PRECISION = 1e12
-# The same where a feature was 0 in every row, so that there is no size to go by.
+# The same where a feature was 0 in every row, so that it has no scale.
 PINNING_PRECISION_AT_ZERO = 1e60
 SMALLEST, LARGEST = 1e-300, 1e300
 

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 # kappa is looked for on a grid of log(kappa / (q + 1)). At the lower
 # end correlations are believed to ten digits, at the upper one no more than a million rows' are.
 LOWEST, HIGHEST, STEP = -25.0, 14.0, 0.3
-# So many matrices at a time.
+# Matrices in a block.
 BLOCK = 64
 
 

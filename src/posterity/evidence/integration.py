@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-12  # weights, against the largest
 UNINFORMED_SHARE = 1e-3  # what the data know of a direction
 
-# How much is lost by a single node: of the integrals for each shape, and the shapes' probabilities.
+# Error of a single node, given the integrals for each shape and the shapes' probabilities.
 Measure = Callable[["list[_Integral]", Array], float]
 
 

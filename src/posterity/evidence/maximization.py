@@ -18,8 +18,8 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Array = NDArray[np.float64]
 ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
 
-# Log ratios searched, against the largest squared singular value. Below, the prior is less than
-# what rounding leaves of the data; above, shrinking is complete to nine digits.
+# Range of log ratios, relative to the largest squared singular value. Below it the prior is smaller
+# than the rounding of the data; above it shrinkage is complete to nine digits.
 LOWEST, HIGHEST, STEP = -75.0, 20.0, 0.5
 FLAT_SLOPE = 1e-10  # slopes of the log evidence that may be rounding
 MOST_STEPS = 60

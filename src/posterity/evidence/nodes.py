@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dstev
 
 Array = NDArray[np.float64]
 
-# What varies less than this is constant.
+# Values that vary less than this are constant.
 CONSTANT_TOLERANCE = 1e-7
 
 

@@ -25,7 +25,7 @@ from posterity.noise import LearnedNoise, Noise
 Array = NDArray[np.float64]
 
 WALKERS = 32
-# Nodes cost p^2 each to learn a row by, and p^3 to make: fewer where there are very many features.
+# A node costs p^2 a row, and p^3 to make: with very many features there are fewer.
 MOST_WORK = 2e9
 FEWEST_NODES = 4
 

@@ -24,15 +24,15 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Background: log of the signal variance that all features bring together, over the noise's. Slab:
-# the log of what one strong feature brings.
+# Background: log of the signal variance of all features together, over the noise's. Slab: the log
+# of that of one strong feature.
 BACKGROUNDS = np.linspace(-14.0, 16.1, 44)
 SLABS = np.linspace(-9.8, 16.1, 38)
 # Each is the odds of a share of variance r ~ Beta(1/2, 1/2): a half-Cauchy on the sd.
 EXPONENT = 0.5
-# The least residual sum of squares, against the target's, that is more than rounding.
+# Smallest residual sum of squares, relative to the target's, beyond rounding.
 SMALLEST_RESIDUAL = 1e-9
-# Singular values below this part of the largest are what rounding left of repeated rows.
+# Singular values below this share of the largest are rounding, as of repeated rows.
 ROUNDING = 1e-13
 
 
@@ -188,10 +188,10 @@ class Evidence:
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        # As many features as there are different rows explain any target: that tells nothing.
+        # As many features as distinct rows fit any target: that is no evidence.
         most = m if rank == m < residual_df else max(min(int(residual_df + 1e-6), rank) - 1, 1)
         sizes = np.arange(most + 2)
-        # The share of strong features is uniform: every size is as probable as another.
+        # The prior of the share of strong features is uniform: all set sizes are equally probable.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
         log_sizes[most + 1] = -np.inf
         twice_rate = 2.0 * noise.rate if isinstance(noise, LearnedNoise) else 0.0
@@ -273,7 +273,7 @@ class Evidence:
         covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
-        # Not by what the members explain: of an almost perfect fit that would leave no digits.
+        # Not by the members' explained squares: an almost perfect fit would leave no digits.
         left = self.projections - (mean[:, None, :] @ self.directions.T[members])[:, 0]
         energy = np.sum(self.left[sets.background] * np.square(left), axis=1)
         energy += precisions * np.square(mean).sum(axis=1) + self.full_energy

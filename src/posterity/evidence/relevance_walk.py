@@ -33,8 +33,7 @@ Indices = NDArray[np.intp]
 
 SEED = 20030103
 LONGEST_START = 12
-# Rounds before walkers in regions of little probability give way, and after; a few features need
-# fewer.
+# Rounds before walkers in improbable regions are resampled, and after; few features need fewer.
 ROUNDS_BEFORE, ROUNDS_AFTER = 12, 6
 # Steps on the grids of background and slab.
 STRIDES = np.array([1, 1, 2, 3, 5, 8])

@@ -37,19 +37,19 @@ from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
 
-# So few groups each get a prior from the other groups, not from all.
+# With at most this many groups, each gets a prior from the other groups.
 FEW_GROUPS = 16
-# Noise of which nothing is seen is taken for this part of the variance of y.
+# Noise variance where the rows show none, relative to the variance of y.
 LEAST_NOISE = 1e-20
-# Groups that the prior of D may be worth, for each coefficient, the most strict first.
+# Strengths of the prior of D, in groups per coefficient, the strongest first.
 STRENGTHS = (64.0, 8.0, 1.0)
-# The tolerance at which they are compared.
+# The tolerance at which these strengths are compared.
 ROUGH = 0.03
-# Most by which the logarithm of a variance over groups is raised where it is uncertain.
+# Largest increase of the log of an uncertain variance over groups.
 MOST_SPREAD = 1.0
-# A feature whose variance is less than this part of its mean square has not varied.
+# A feature with a variance below this share of its mean square is constant.
 CONSTANT = 1e-20
-# Variance that all coefficients together explain under `unit_information`, in units of the noise's.
+# Largest signal variance under a unit-information prior, in units of the noise variance.
 _MOST_SIGNAL = 10.0
 
 
@@ -471,7 +471,7 @@ def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Fac
     prior = Factor(len(frame.independent))
     prior.append(rows, np.ascontiguousarray(both.moments[f:]))
     prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
-    # By construction it fits itself: what rounding left is not data.
+    # It fits itself by construction: the residual is rounding, not data.
     prior.residual_root[...] = 0.0
     return prior.triangle
 

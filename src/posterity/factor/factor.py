@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 SMALLEST = 1e-140  # squares of smaller values vanish
 
 
-# A smallest cosine below this: rounding may have decided what is left of a direction.
+# If the smallest cosine is below this, rounding may dominate what is left of a direction.
 DOUBTFUL_COSINE = 1e-3
 
 
@@ -427,5 +427,5 @@ def _total(weights: Array | None, n: int) -> float:
 
 
 def _solve(root: Array, right: Array) -> Array:
-    # LAPACK itself: what stands before it in SciPy takes many times as long for few columns.
+    # LAPACK directly: for few columns SciPy's checks take many times as long.
     return np.asarray(dtrtrs(root, right)[0])

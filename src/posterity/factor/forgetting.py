@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 Names = Sequence[str] | None
 RowPredictions = tuple[Array, Array, Array]
 
-# Data that fade by more than this between two rows leave no digit of theirs beside the prior.
+# With a smaller discount between two rows, old data leave no digit beside the prior.
 SMALLEST_DISCOUNT = 1e-12
-# Rows at a time that are learned at once: sums of logarithms of more would lose digits.
+# Rows learned at once: sums of the logarithms of more discounts would lose digits.
 BLOCK_ROWS = 1024
 
 
@@ -57,7 +57,7 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
     first = 0
     while first < len(rows):
-        # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
+        # If more faded at once, the old data would lose digits beside the new rows.
         age = -np.cumsum(np.log(discounts[first : first + BLOCK_ROWS]))
         size = max(int(np.searchsorted(age, -math.log(SMALLEST_DISCOUNT))), 1)
         part, faded = slice(first, first + size), float(age[size - 1])

@@ -20,15 +20,15 @@ Array = NDArray[np.float64]
 
 # Rows multiplied together: their scaled copy stays in the cache.
 BLOCK = 1024
-# Share of a column's square that those before it may leave: less, and too few digits are right.
+# Smallest share of a column's square that earlier columns may leave: less has too few digits.
 DEPENDENT_SHARE = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
 CONDITION, ROUGH_CONDITION = 3e3, 3e7
-# Columns beyond which products are faster than panels of rows, rows a column from which on they
-# are, and those by which it is decided whether to go on where there are many more. So many, from
-# all of them, also tell the means.
+# Products are faster than panels of rows with more columns than the first, and with more rows a
+# column than the second. With many more rows (the last), the first few of them (the third) decide
+# whether to continue. As many, from all rows, also give the means.
 MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG_ROWS_A_COLUMN = 40, 2, 4, 16
-# Squares of columns that say too little, or too much, of their digits.
+# Range of squares of columns that keep their digits.
 LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
 # Root (p, p), moments (p, 1) and residual (1, 1) of a factor of rows.

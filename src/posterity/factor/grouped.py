@@ -17,7 +17,7 @@ from posterity.factor.parallel import run_together, split_rows
 
 Array = NDArray[np.float64]
 
-# Shares of what is known of a direction: beyond rounding, and no more than rounding.
+# Shares of a direction's information: beyond rounding, and no more than rounding.
 FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
 
 
@@ -56,7 +56,7 @@ class GroupBank:
     def __init__(self, n_coefficients: int) -> None:
         q = n_coefficients + 1
         self.n_coefficients = n_coefficients  # p, intercept included
-        # Replaced together, never one by one: what shares their memory looks whether they are new.
+        # Replaced together, never one by one: paths that share their memory check for new arrays.
         self._arrays: list[NDArray[Any]]
         self._arrays = [
             np.zeros((0, q * (q + 1) // 2)),

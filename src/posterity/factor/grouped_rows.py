@@ -17,7 +17,7 @@ from posterity.factor.usable import LARGEST, check_usable
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
-# A triangle takes about as long as so many rows of its width.
+# A triangle takes about as long as this many rows of its width.
 ROWS_A_TRIANGLE = 4
 
 

@@ -73,7 +73,7 @@ def run_in_parallel(
         for turn in turns:
             task(turn)
         return
-    # No lock: one that an interrupt leaves behind would be waited for in vain.
+    # No lock: an interrupt could leave it locked for ever.
     waiting = deque(turns)
 
     def work(_: int) -> None:

@@ -13,13 +13,13 @@ from posterity import kernel
 
 Array = NDArray[np.float64]
 
-# More of a direction than there is, by this share of it, was never learned; less than this is
-# nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
+# Rows with more of a direction than there is, by this share, were never learned; a share below the
+# second is zero. Both are far beyond rounding, unless features are collinear to ten digits.
 EXCESS_TOLERANCE = 1e-6
 ZERO_TOLERANCE = 1e-10
-# Of rows that say nearly what they said: where so little of a direction is left, the mean moves by
-# so many of its standard deviations at most; and what is left of a column, relative to its length,
-# that is nothing.
+# For rows that are nearly those learned: where less than this share of a direction is left, the
+# mean moves by at most this many of its standard deviations; and columns below this share of their
+# length are zero.
 SMALL_SHARE, MOST_MOVED = 0.1, 3.0
 LEAST_COLUMN = 1e-4
 
@@ -94,7 +94,7 @@ def remove_uncertain_rows(
     left = np.sqrt((1.0 - cosine) * (1.0 + cosine))
     rest = turned[kept] @ triangle[held, :q]
     moments = rest[:, p].copy()
-    # How far the mean goes, in standard deviations of what is left.
+    # The mean's move, in standard deviations of what is left.
     moved = cosine * (cosine * moments - target[kept]) / left
     rest *= left[:, None]
     bounded = np.zeros_like(left, dtype=bool) if exact else np.square(left) < SMALL_SHARE

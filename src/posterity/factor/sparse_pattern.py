@@ -23,12 +23,12 @@ Places = NDArray[np.intp]
 # Columns of the factor, and the rows below them.
 Block = tuple[Numbers, Numbers]
 
-# A front takes one column more if that stores fewer zeros than this, or than this share.
+# A front takes another column if that stores fewer zeros than this, or than this share.
 FEW_ZEROS = 256
 ZERO_SHARE = 0.3
-# A front of so many rows becomes part of its parent where its columns' share of the elimination,
-# which counts as their number times the parent's size squared, is less than this times the rows
-# squared: these would be copied.
+# A front of this many rows is merged into its parent if the cost of eliminating its columns there,
+# their number times the parent's size squared, is less than this times the rows squared, which
+# would be copied.
 MANY_ROWS, COPYING = 64, 200
 # Rows of a leaf that is eliminated together with others of its kind.
 MOST_ROWS = 16
