@@ -36,7 +36,7 @@ from posterity.posteriors.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
-# What is learned, and replaced in one step.
+# Attributes that are learned, and replaced in one step.
 LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
@@ -49,7 +49,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     models_: list[Any]
     n_features_in_: int
-    # None until something was learned: the class attribute stands in for a fresh model's.
+    # None before any row: a fresh model has only the class attribute.
     _ensemble_or_none: Ensemble | None = None
 
     def __sklearn_tags__(self) -> Tags:

@@ -16,7 +16,7 @@ from posterity.posteriors.ensemble import Ranks
 
 Array = NDArray[np.float64]
 
-# Rows that a basis is tried on.
+# Rows that a basis is tested on.
 TRIAL_ROWS = 100
 REQUIRED_METHODS = ("partial_fit", "predict_then_learn", "predict_distribution")
 
@@ -194,7 +194,7 @@ def can_compare_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -
         return False
     tried = []
     for final, X in zip(finals, rows, strict=True):
-        # One row; but it could not place the functions of a basis.
+        # One row, but more for a basis, whose domain needs them.
         plain = getattr(final, "basis", None) is None
         some = slice(1) if plain else slice(None, None, max(len(y) // TRIAL_ROWS, 1))
         tried.append(copy_unfitted(final).partial_fit(take_rows(X, some), y[some]))

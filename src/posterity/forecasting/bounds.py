@@ -19,13 +19,13 @@ from scipy.special import ndtr
 Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
-# A series is often at its bound where this share of its values is.
+# A series is often at its bound if at least this share of its values is.
 FREQUENT_SHARE = 0.05
 # Means of forecasts, in standard deviations above the bound. Above the first the bound does not
 # matter. Between the third and the second the censored mean is the second. At the third that is the
 # mean of the forecast's own normal when it is censored, and below nothing is moved.
 UNCENSORED_MEAN, SMALLEST_CENSORED_MEAN, LOWEST_MEAN = 5.0, 0.2, -0.4929
-# The table by which normals are found.
+# The table by which the normals with given censored moments are found.
 LOWEST, POINTS = -4.0, 4096
 ONE = np.array(1.0)
 

@@ -16,15 +16,15 @@ Index = NDArray[np.int64]
 Kind = Literal["numbers", "seconds", "months", "business days"]
 
 DAY = 86_400
-# Shortest distance, in days, that is taken for a month: February has 28.
+# Shortest month in days, that of February.
 MONTH = 28
-# The first and the last working day of a month, holidays included, are so many days from its ends.
+# The first and the last working day of a month, with holidays, lie this many days from its ends.
 NEAR_END = 5
 # Periods of a series by the seconds, or months, of its step.
 PERIODS_BY_MONTHS = {1: (12,), 3: (4,)}
 # Units that seconds are written in, the longest that divides them.
 UNITS = (("weeks", 7 * DAY), ("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-# Distances that are looked at to find the step.
+# Most distances that are used to find the step.
 MOST_DISTANCES = 100_000
 
 

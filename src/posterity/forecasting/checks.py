@@ -13,11 +13,11 @@ from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 
-# A series needs so many observed values.
+# Fewest observed values of a series.
 FEWEST_VALUES = 4
-# Rows that a series must have given to a form for its forecasts to count.
+# Fewest rows that a form needs of a series for its forecasts to count.
 FEWEST_ROWS = 3
-# Series that a warning names.
+# Most series that a warning names.
 MOST_NAMED = 3
 
 

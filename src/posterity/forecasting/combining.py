@@ -51,7 +51,7 @@ def make_forecast(
     common = common or CommonScores.of(scores, usable)
     shares = compute_weights(scores, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    # Each is let go as soon as its spread is another one: of many series they are large.
+    # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))

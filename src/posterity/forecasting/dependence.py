@@ -13,9 +13,9 @@ from posterity.forecasting.rows import compute_residuals
 
 Array = NDArray[np.float64]
 
-# Residuals that correlations come from: the last ones, so many of each series.
+# Most residuals of each series, the last ones, that correlations are computed from.
 MOST_RESIDUALS = 500
-# Residuals at fewer times tell nothing of correlations.
+# Correlations are 0 with residuals at fewer times.
 FEWEST_TIMES = 4
 
 

@@ -19,7 +19,7 @@ from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 
 Array = NDArray[np.float64]
 
-# Numbers in the paths that are made at once.
+# Values in the paths that are simulated at once.
 BLOCK = 3_000_000
 # The number of trial for a forecast that is not one.
 NO_TRIAL = -1

@@ -21,15 +21,15 @@ from posterity.forecasting.paths import Paths
 
 Array = NDArray[np.float64]
 
-# Numbers in the covariances that are made at once.
+# Values in the covariances that are computed at once.
 BLOCK = 4_000_000
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
 SMALLEST_DENSITY = 1e-300
-# Steps that a forecast shows of itself.
+# Steps in the repr of a forecast.
 SHOWN = 3
-# What is used instead of names of pandas, statsmodels and others.
+# Our names for those of pandas, statsmodels and others.
 OUR_NAMES = {
     "sum": "total(steps)",
     "sample": "rvs(size), which has sample paths",
@@ -324,7 +324,7 @@ class Forecast(StepsAhead):
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
         assert self.marginals.bound is not None
         drawn = draw_sums(self, steps)[:, :, None]
-        # The mean of a sum is the sum of means: exactly, not only within what draws are apart.
+        # The mean of a sum is exactly the sum of means, without the error of draws.
         count = len(range(self.horizon)[steps])
         bound = np.where(reached, count * self.marginals.bound, -np.inf)
         least = np.where(reached, bound, 0.0)[:, None]
@@ -385,7 +385,7 @@ def _sum_steps(path: Paths, steps: slice) -> Component:
     if not path.log:
         weights = np.zeros(path.mean.shape[2])
         weights[steps] = 1.0
-        # What a shock at a step adds to all of those chosen from then on.
+        # The effects of a shock at a step, summed over the chosen steps from then on.
         root = np.stack(
             [
                 path.responses[:, :, : len(weights) - shock] @ weights[shock:]

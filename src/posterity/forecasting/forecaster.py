@@ -40,7 +40,7 @@ from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
-# Numbers that a forecast keeps of each form, series, draw and step.
+# Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
 
 
@@ -123,7 +123,7 @@ class Forecaster(BaseEstimator):
     True
     """
 
-    # What was learned, and of several series the rows that came one by one since.
+    # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
 

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Half-lives after which the weights of an exponential mean are cut off.
+# Length of an exponential mean, in half-lives.
 REACH = 5
-# Lags of a form without seasons; the longest dense stretch of lags that is looked at.
+# Lags of a form without seasons, and most consecutive lags of any form.
 N_LAGS, MOST_DENSE_LAGS = 13, 200
-# Values that are enough to tell a drift in them from chance.
+# Fewest values in which a drift can be distinguished from chance.
 DRIFT_ROWS = 12
-# Rows after the first period that are enough to see it return.
+# Fewest rows after the first period of a seasonal form.
 FEWEST_SEASONAL_ROWS = 3
-# A prior over series is learned for at most so many coefficients, from at least so many series.
+# A prior over series is learned for at most this many coefficients, from at least this many series,
 MOST_SHARED, FEWEST_SERIES = 60, 8
 # and where a series has fewer rows than this for each.
 FEW_ROWS = 20

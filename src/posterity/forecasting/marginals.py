@@ -21,15 +21,15 @@ from posterity.forecasting.bounds import (
 
 Array = NDArray[np.float64]
 
-# Of the logarithm of a value: beyond, a mean is not a number any more.
+# Limits of the mean and sd of a value's logarithm: beyond them the mean overflows.
 LARGEST_LOG, LARGEST_SD = 600.0, 6.0
-# Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
+# Values in a block; most steps of the search for a quantile, and its tolerance.
 BLOCK, STEPS, QUANTILE_TOLERANCE = 2_000_000, 60, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
 NODES = 16
-# Beyond quantiles with about this probability nothing is left, roughly.
+# Probability of each tail that integrals leave out, roughly.
 TAIL_PROBABILITY = 3e-5
-# Inverses of standard deviations that are zero.
+# Inverse of a standard deviation of zero.
 POINT_MASS_PRECISION = 1e300
 
 
@@ -248,7 +248,7 @@ class Marginals:
         unit = np.clip(unit, 1e-6 * (high - low) + 1e-300, high - low + 1e-300)
         least = np.broadcast_to(self._least, shape).reshape(-1)
         low, high = np.maximum(low, least), np.maximum(high, least)
-        # What is between the outcome and the mass counts whole.
+        # Between the outcome and the point mass the integrand is 1.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         ends = np.stack([low, np.clip(y, low, high), high])
         first, middle, last = np.arcsinh((ends - median) / unit)

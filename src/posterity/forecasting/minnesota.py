@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 # Prior standard deviations of own first lags, and of others' as a share of that.
 OWN = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 OTHERS = (0.02, 0.1, 0.25, 0.5, 1.0)
-# Rows of unit errors that the first signal's noise is worth before any row.
+# Weight of the prior of the first signal's noise, in rows of unit errors.
 NOISE_ROWS = 2.0
 
 

@@ -18,12 +18,12 @@ from posterity.forecasting.rows import carry_forward
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Values before that are enough to tell, and one that is left out for so many.
+# Fewest values before an outlier, and values for each outlier that may be left out.
 FEWEST_VALUES, VALUES_AN_OUTLIER = 20, 100
 # Root mean squares of the steps before that the step to an outlier is beyond, and ranges of the
 # values before that it is outside of.
 LARGEST_STEPS, LARGEST_RANGES = 20.0, 1.0
-# Series that come so near to having one are looked at value by value.
+# A series is checked value by value if one reaches this share of the limits.
 CANDIDATE_SHARE = 0.99
 
 

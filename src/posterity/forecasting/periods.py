@@ -10,13 +10,13 @@ from posterity.forecasting.rows import carry_forward
 
 Array = NDArray[np.float64]
 
-# So many series, the longest, are looked at, and no period is longer than LONGEST.
+# Most series that are used, the longest ones; and the longest period.
 MOST_SERIES, LONGEST = 200, 400
-# A period shows in three of it at least, and in autocorrelations that are not small.
+# Fewest cycles of a period in a series, and the smallest autocorrelation at it.
 FEWEST_CYCLES, SMALLEST_AUTOCORRELATION = 3, 0.2
-# The shortest lag whose correlation is at least this part of the largest is the period.
+# The period is the shortest lag with at least this share of the largest correlation.
 PEAK_SHARE = 0.8
-# A longer period must say so much more than the shorter one.
+# A longer period must have a correlation larger by this than the shorter one.
 CORRELATION_GAIN = 0.05
 
 

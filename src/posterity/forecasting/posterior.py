@@ -23,16 +23,16 @@ from posterity.evidence.hyperprior import make_log_ratio_grid
 
 Array = NDArray[np.float64]
 
-# Of log(ratio / signal): beyond, signals of the tenth of a millionth of the noise, or as much more.
+# Limit of log(ratio / signal): signals of 1e-7 of the noise variance, or 1e7 times it.
 FARTHEST = 16.0
 # Points of the grid for a shared prior, and the sd of the log ratio there: of the closeness of a
 # series to what the others say, which is known but for a factor of e^2 or so.
 SHARED_POINTS, SHARED_SPREAD = 25, 2.0
-# Before any row the noise is worth so many, of the size of the naive forecast's errors.
+# Weight of the noise's prior, in rows with errors of the naive forecast's size.
 NOISE_ROWS = 2.0
-# Root mean square of a lag, in units of the naive errors, below which it has hardly moved.
+# A lag with a smaller root mean square, in units of the naive errors, has hardly moved.
 SMALLEST_MOVE = 0.01
-# Shares whose product is far from underflow.
+# Number of shares whose product is far from underflow.
 TOGETHER = 8
 
 
@@ -114,7 +114,7 @@ class Posterior:
         node = np.minimum(node, self.weights.shape[1] - 1)
         ratios = np.take_along_axis(self.ratios, node, axis=1)
         rates = 0.5 * np.take_along_axis(self.residuals, node, axis=1)
-        # Few series have a number of rows of their own, and the function is dear.
+        # The function is slow, and many series have the same number of rows.
         rows, which = np.unique(self.rows, return_inverse=True)
         precisions = gammaincinv(0.5 * rows[:, None], points[None, :, 1])[which]
         noise = np.sqrt(rates / precisions)

@@ -35,9 +35,9 @@ from posterity.forecasting.weighing import CommonScores, compute_weights
 
 Array = NDArray[np.float64]
 
-# Forms are weighed anew when so much more has come, and a horizon at least.
+# Weights of forms are updated when the series have grown by this share, and by a horizon.
 GROWTH = 0.1
-# Numbers in the paths of the forecasts that are made together.
+# Values in the paths of the forecasts that are made together.
 BLOCK = 1_000_000
 
 Ends = Callable[[int, Array], tuple[Array, Array]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.forecasting import reading
 from posterity.forecasting.panel import Panel, convert_to_values
 
-# Series that a message names.
+# Most series that a message names.
 NAMED = 5
 
 
@@ -76,7 +76,7 @@ def read_next_row(
 def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
     """Exogenous columns of one row, in the order of their names."""
     if isinstance(x, Mapping):
-        # Columns that are not known are one too many.
+        # Without known columns, any column is one too many.
         x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
     return np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
 

@@ -16,9 +16,9 @@ from posterity.forecasting.paths import Paths
 
 Array = NDArray[np.float64]
 
-# Windows that forms are weighed on, the last of each series; more where there are few series.
+# Windows that forms are scored on, the last of each series; most windows, with few series.
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
-# Draws in a window, where there are many series.
+# Draws in a window with many series.
 FEW_DRAWS = 8
 
 
@@ -112,7 +112,7 @@ class Trials:
                 own = levels[learner.form]
                 learner.learn_until(own, origin)
                 waiting.append(learner.find_origin(own, get_columns_from(panel, origin, self.h)))
-                # Of few series all windows are forecast together, as if they were more series.
+                # With few series all windows are forecast together, as if they were more series.
                 if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
                     start = ForecastOrigin.stack(waiting)
                     found = join_paths(learner.draw_paths_from(start, size, window))

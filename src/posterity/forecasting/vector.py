@@ -21,7 +21,7 @@ from posterity.forecasting.vector_gaps import complete_levels, compute_responses
 
 Array = NDArray[np.float64]
 
-# "auto" takes so many lags at most, and leaves so many rows for each lag of all signals.
+# "auto" takes at most this many lags, and needs this many rows for each lag of all signals.
 MOST_LAGS, ROWS_FOR_LAG = 8, 5
 # A draw whose largest root is beyond 1 + this / h explodes within the horizon.
 EXPLOSIVE = 2.0

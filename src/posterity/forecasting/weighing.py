@@ -13,13 +13,13 @@ from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
 
-# Weights are CRPS to minus this power, and a larger one where more windows say it more precisely.
+# Weights are CRPS to minus this power; the power grows with the number of windows.
 POWER, USUAL_WINDOWS = 3.0, 3
-# Logarithms whose sd at the horizon is beyond this say nothing that the values do not say better.
+# Forms in logarithms are left out if their sd at the horizon is larger than this.
 WIDEST_LOG = 1.0
-# Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
+# Grid of factors of the width, and the prior sd of their logarithm.
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
-# Of the variance within forms at least so much is left to begin with.
+# Smallest share of the variance within forms.
 LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
 

@@ -18,7 +18,7 @@ from posterity.posteriors.regimes import RegimesPosterior
 
 Array = NDArray[np.float64]
 
-# A forecaster's form remembers so many rows for each coefficient, and for the noise, at least.
+# Shortest memory of a forecaster's form, in rows for each coefficient, and for the noise.
 SHORTEST = 3
 
 

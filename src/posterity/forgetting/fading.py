@@ -340,5 +340,5 @@ class RandomWalk:
         return random_walk_path(factor, self._each(factor), intercept, names)
 
     def _each(self, factor: Factor) -> Array:
-        # Contrasts of many classes are so many times the coefficients of one.
+        # With K classes there are K - 1 times the coefficients of one contrast.
         return np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)

@@ -10,7 +10,7 @@ Array = NDArray[np.float64]
 
 ROOT_HALF = float(np.sqrt(0.5))
 ROOT_2_OVER_PI = float(np.sqrt(2.0 / np.pi))
-# From here on the series of a normal's tail are exact to eleven digits, and nothing cancels.
+# From here on the series of a normal's tail is exact to eleven digits, without cancellation.
 SERIES_START = 50.0
 
 

@@ -12,13 +12,13 @@ from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
 
-# Variance given to eta where nothing is known of it: on the scale of log odds and log rates that
+# Variance of eta where its cavity is flat: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
 VAGUE_VARIANCE = 100.0
 FORMER_NAMES = {"observed": "distribution", "expected": "mean", "eta_of": "link_function"}
-# Of eta, for differences: rounding and what five points leave out are then about as small.
+# Step of eta for finite differences: rounding and truncation error are then about equal.
 STEP = 1e-2
-# Where the eta of a mean is looked for, and how often that is halved.
+# Range of the search for the eta of a mean, and the number of bisections.
 FARTHEST, HALVINGS = 700.0, 64
 
 
@@ -61,9 +61,9 @@ class Likelihood:
     (1.0, array([0.5]))
     """
 
-    # Whether eta is where the target lies, but for noise: one observation then tells of it.
+    # True if the target is eta plus noise: one observation then determines eta.
     is_noise: ClassVar[bool] = False
-    # Whether the log density has a kink, and so no curvature to go by: moments only.
+    # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
 
     @property

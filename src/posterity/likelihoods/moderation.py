@@ -67,7 +67,7 @@ def log_expected_logistic(mean: Array, variance: Array) -> Array:
             place = moved / np.sqrt(slope**-2.0 + variance)
         total += share * ndtr(np.where(np.isinf(variance), 0.0, place))
     with np.errstate(divide="ignore", under="ignore"):
-        # So far out that all terms vanish, the widest of them is what is left.
+        # Far out all terms vanish but the widest.
         widest = log_ndtr(moved / np.sqrt(SLOPES[-1] ** -2.0 + variance))
         return np.where(total > 0.0, np.log(total), widest) + lead
 

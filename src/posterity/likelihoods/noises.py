@@ -154,7 +154,7 @@ class StudentT(Likelihood):
         off = y - mean
         squared = self.df * self.scale**2
         pull = weights * variance * (self.df + 1.0)
-        # Begin at both ends, where the target or the mean is; between them lie all roots.
+        # Start at both ends, the target and the mean: all roots lie between them.
         candidates = np.stack([np.zeros(len(off)), off])
         for _ in range(100):
             # Fixed point of the scale mixture's weight, which climbs at every step.

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 113)[:, None]
 SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
-# What the score's ensemble takes: fewer nodes, and quantiles of each.
+# The ensemble of the score: fewer nodes, and quantiles at each.
 SCORE_NODES, SCORE_SHARES = NODES[8:-8:4], SHARES[8:-8:4] / SHARES[8:-8:4].sum()
 LEVELS, LEVEL_SHARES = (
     0.5 * (part + shift)
@@ -63,7 +63,7 @@ class Predictive(RowDistribution):
     """
 
     __slots__ = ("eta_mean", "eta_variance", "likelihood")
-    # How far targets are apart, at least.
+    # Smallest distance of two targets.
     _unit: ClassVar[float] = 0.0
 
     def __init__(
@@ -99,7 +99,7 @@ class Predictive(RowDistribution):
     def _var(self) -> Array:
         def spread(_: Array, mean: Array, std: Array) -> Array:
             observed = self.likelihood.distribution(mean + std * NODES)
-            # Where there is no mean, there is no variance, either.
+            # Without a mean there is no variance, either.
             both = observed.var(), observed.mean()
             within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
             between = np.square(centre - np.sum(SHARES * centre, axis=0))

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 # Of what was known before: a site may not have less precision, or its target would be too far off
 # for the site to move the mode where it belongs. The variance is right to as many digits.
 LEAST_SHARE = 1e-8
-# How far beyond the target a site of noise may lie, in errors.
+# Largest distance of a site beyond the target, in errors.
 FURTHEST = 10.0
 LARGEST_CURVATURE = 1e9
 
@@ -75,7 +75,7 @@ def laplace_sites(
     slope, curvature = likelihood.derivatives(y, mode)
     with np.errstate(over="ignore", invalid="ignore"):
         pull = (mode - cavity.mean) / cavity.variance
-        # At the mode both are the same; of the slope that of a huge weight keeps fewer digits.
+        # At the mode both are the same; the slope of a huge weight has fewer digits.
         pull = np.where(cavity.variance > 0.0, pull, weights * slope)
         curvature = np.minimum(weights * curvature, 1e300)
         least = np.where(weights > 0.0, LEAST_SHARE / np.maximum(cavity.variance, 1e-300), 0.0)
@@ -214,11 +214,11 @@ def _integrate_moments(
         top = terms.max(axis=0)
         share = np.exp(terms - top)
         total = share.sum(axis=0)
-        # In units of the width: digits are kept however small that is.
+        # In units of the width, so that no digits are lost if that is small.
         centre = (share * nodes).sum(axis=0) / total
         spread = (share * (nodes - centre) ** 2).sum(axis=0) / total
         log_normalizer = top + np.log(total) + 0.5 * np.log(shrunk)
-        # So large a log density keeps too few digits; the posterior is then as good as Gaussian.
+        # Such a large log density has too few digits; the posterior is then nearly Gaussian.
         pull = (mode - mean) / np.maximum(variance, 1e-300)
         height = weights * likelihood.log_density(y, mode) - 0.5 * (mode - mean) * pull
         sharp = ~(np.abs(height) < LARGEST_CURVATURE)
