@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 NODES = np.linspace(-4.6, 4.6, 121)
 SINH, LOG_COSH = np.sinh(NODES), np.log(np.cosh(NODES))
 STEP = NODES[1] - NODES[0]
-# Where a count tells much of its log rate, tails are no slower than a Gamma's of that shape.
+# A count with more information on its log rate has no slower tails than a Gamma of that shape.
 UNIFORM = np.linspace(-8.5, 8.5, 43)
 UNIFORM_STEP = UNIFORM[1] - UNIFORM[0]
 INFORMATIVE_COUNT = 32.0
@@ -231,7 +231,7 @@ def _compute_cdf(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> 
 
 def _cdf_at_known_rate(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
     """P(count <= y) at known rates."""
-    # So little dispersion changes no digit of a probability.
+    # A dispersion this small changes no digit of a probability.
     poisson = np.broadcast_to(a * (1.0 + rate) < 1e-12, rate.shape)
     if poisson.all():
         return gammaincc(y + 1.0, rate)

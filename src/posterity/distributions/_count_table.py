@@ -21,21 +21,21 @@ FloatArray = NDArray[np.float64]
 
 N_TABULATED = 64
 COUNTS = np.arange(N_TABULATED, dtype=np.float64)
-# How many of the first counts are asked for, where none beyond has any probability.
+# Numbers of first counts that are tabulated, where none beyond has any probability.
 SIZES = (12, 16, 24, 32, 48, N_TABULATED)
 REACH = 8.0
 BLOCK_ROWS = 128
-# Nodes of eta, by the trapezoidal rule around what is believed of it: as many as it takes.
+# Numbers of nodes of the trapezoidal rule over eta's distribution: as many as needed.
 RULES = (24, 40, 64, 112, 200)
-# Numbers at a time that stay in the cache.
+# Values in a block that stays in the cache.
 CACHED = 20_000
 NEWTON_STEPS = 12
 MOST_DOUBLINGS = 1100
-# The table's own error, and more.
+# An upper bound of the table's error.
 TABLE_ERROR = 1e-7
-# Variances of the log rate, and logs of counts, that no table reaches.
+# Larger variances of the log rate, and logs of counts, have no table.
 LARGEST_LOG_VARIANCE, LARGEST_LOG = 400.0, 600.0
-# Counts whose terms at shared nodes cancel too many digits.
+# Larger counts lose too many digits by cancellation at shared nodes.
 LARGEST_SHARED_COUNT = 1e7
 
 
@@ -94,7 +94,7 @@ class Table:
         n = len(rows.mean)
         self.scale = np.sqrt(np.maximum(rows.dispersion + rows.variance, 1e-12))
         middle = self._transform_to_unit_scale(np.exp(np.minimum(rows.mean, 700.0)))
-        # What is dispersed as a Gamma goes further down than a normal.
+        # A Gamma's dispersion reaches further down than a normal.
         down = REACH + 7.0 * rows.dispersion / np.square(self.scale)
         first = np.floor(self._count(np.maximum(middle - down, 0.0)))
         last = np.ceil(np.minimum(self._count(middle + REACH), _bound_largest_count(rows))) + 20.0
@@ -149,7 +149,7 @@ class Table:
 
         def slope(values: FloatArray) -> FloatArray:
             inner = values[:, :-1] @ DERIVATIVES / rate
-            # At the start: what the polynomial through the places says there.
+            # The polynomial through the places, at the start.
             return np.column_stack([inner, _between(inner, np.full(n, -1.0))])
 
         falls = slope(mass)

@@ -38,7 +38,7 @@ from posterity.distributions._standard_t import _spread as spread_of
 
 _FIRST_POINTS = 16
 _DOUBLINGS = 5
-# When doubling the points changes the integral by so little, the doubled rule is off by less.
+# If doubling the points changes the integral by less, the doubled rule's error is smaller still.
 _AGREEMENT = 5e-7
 _NEGLIGIBLE = 1e-7
 _PAIR_POINTS = 256

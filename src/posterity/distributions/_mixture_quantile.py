@@ -37,7 +37,7 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 _LAST_STEP = 2e-5
 _FREE_STEPS = 5
 _BRACKETED_STEPS = 300
-# From here on the expansion tells the distribution function to about 1e-6: enough to begin with.
+# From here on the expansion has an error of about 1e-6: enough for starting values.
 _ROUGH_DF = 8.0
 
 
@@ -146,7 +146,7 @@ def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> t
 
 def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Find quantiles between the components' least and greatest; a step beyond is halved."""
-    # Less than a hundredth of a degree of freedom has quantiles beyond all numbers.
+    # With less than a hundredth of a degree of freedom quantiles overflow.
     low, high = np.clip(_bound_by_components(p, terms), -1e300, 1e300)
     x = low + 0.5 * (high - low)
     settled = np.zeros(x.shape, dtype=bool)
@@ -157,7 +157,7 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) ->
         middle = _bisect(low, high, terms)
         proposal = x + score.step
         inside = (proposal >= low) & (proposal <= high)
-        # A bracket of a few units in the last place is as near as floating point gets.
+        # Floating point can't narrow a bracket of a few units in the last place.
         closed = high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))
         x = np.where(settled, x, np.where(inside, proposal, middle))
         settled |= closed | (inside & (score.bend < _LAST_STEP))

@@ -84,7 +84,7 @@ def expand_tail(
     spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE_DF_EXPANSION
 ) -> FloatArray:
     """P(Z > |z|) by the expansion alone."""
-    # Beyond this there is no tail left, but polynomials of infinity.
+    # Beyond this the tail is 0, and the polynomials would overflow.
     spread = np.minimum(spread, 2000.0)
     return _standard_t._cdf_series(expansion, spread, df, np.asarray(-1.0))
 

@@ -13,7 +13,7 @@ from posterity.distributions._mixture_weights import check_weights, draw_compone
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.row_distribution import RowDistribution
 
-# Quantiles are halved until they are this near, relative to where they lie.
+# Brackets of quantiles are bisected to this width, relative to the quantile.
 TOLERANCE = 1e-13
 MOST_HALVINGS = 200
 # Probabilities that the score is integrated over, on either side of the target's own.
@@ -43,7 +43,7 @@ class AnyMixture(RowDistribution):
     """
 
     __slots__ = ("components", "weights")
-    # How far targets are apart, at least, and what tells their density.
+    # The smallest distance of targets, and the name of their density's method.
     _unit: ClassVar[float] = 0.0
     _density: ClassVar[str] = "logpdf"
     _KNOWS_NOTHING = "a component knows nothing about it yet"
@@ -188,7 +188,7 @@ def quantile_score(predictive: RowDistribution, y: FloatArray) -> FloatArray:
     """
     y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), predictive.shape))
     below, above = predictive.cdf(y), predictive.sf(y)
-    # By the square of the tail's share nodes lie densely where quantiles run away.
+    # With the square of the tail's share, nodes are dense where quantiles grow fast.
     nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
     with np.errstate(invalid="ignore"):
         short = np.square(below) * np.abs(y - predictive.ppf(below * np.square(nodes)))

@@ -17,7 +17,7 @@ from posterity.distributions.row_distribution import RowDistribution
 
 Index = int | slice | Sequence[int] | np.ndarray
 
-# A longer list of coefficients is cut short in a repr.
+# Most coefficients in a repr.
 SHOWN = 6
 
 

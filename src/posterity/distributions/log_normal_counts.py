@@ -15,7 +15,7 @@ from posterity.distributions.row_distribution import RowDistribution
 
 LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
-# beyond any that were ever seen, and says nothing.
+# beyond any that were ever observed, and is not a useful number.
 LARGEST_LOG_SD = 10.0
 
 

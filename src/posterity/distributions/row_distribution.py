@@ -11,7 +11,7 @@ from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.guesses import refuse_guess
 
-# What one may look for, and what there is.
+# Names in other libraries, and ours.
 OUR_NAMES = {
     "hdi": "interval(level), which is central",
     "quantile": "ppf(0.9)",
@@ -29,7 +29,7 @@ class RowDistribution:
 
     __slots__ = ()
 
-    # Why a flat row can't be drawn from.
+    # The reason why a flat row can't be drawn from.
     _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there

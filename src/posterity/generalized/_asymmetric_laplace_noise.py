@@ -28,11 +28,11 @@ from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
-# A row far from the kink has a pull but no weight: it gets this share of the mean curvature.
+# A row far from the kink has a gradient but no curvature: it gets this share of the mean curvature.
 LEAST_SHARE = 0.02
-# Relative variance of eta beyond which it is as good as infinite.
+# A larger relative variance of eta counts as infinite.
 OPEN = 1e6
-# Of the errors, in units of the scale, where most rows are met.
+# Smallest error, in units of the scale, where most rows are fitted exactly.
 LEAST_SPREAD = 0.1
 Z_95 = 1.959963984540054
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -44,7 +44,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     """Noise of which quantile ``quantile`` is 0; its scale b is the mean check loss."""
 
     quantile: float = 0.5
-    # The scale is read from the spread.
+    # The scale is estimated from the spread.
     core_ratio: ClassVar[float | None] = None
 
     @property

@@ -43,7 +43,7 @@ class Classifier(GeneralizedModel):
     """
 
     classes_: Labels
-    # Of two classes: whether the posterior is of the log odds of the first, because it came late.
+    # With two classes, True if the posterior is of the first one's log odds, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
     _fast_predict_one: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]

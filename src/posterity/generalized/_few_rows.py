@@ -23,11 +23,11 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# Fewer rows than so many for each coefficient are few; and so many are needed beyond the flat ones.
+# Rows a coefficient below which rows are few; and fewest rows beyond the flat directions.
 ROWS_A_COEFFICIENT, LEAST_ROWS = 4, 4
-# Where targets, and errors, are cut off, in their standard deviations; and how often.
+# Limits at which targets, and errors, are clipped, in standard deviations; and the rounds.
 FAR, OUTLYING, ROUNDS = 5.0, 3.0, 3
-# A t of fewer degrees of freedom has no variance to be matched.
+# Student's t with fewer degrees of freedom has no variance to match.
 LEAST_SHARE = 0.5
 
 

@@ -117,7 +117,7 @@ def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
         mine.scales.count = theirs.scales.count
         mine.scales.mean = _pad(theirs.scales.mean, n_more)
         mine.scales.squares = _pad(theirs.scales.squares, n_more)
-    # The nodes of the stream, which know nothing of the new features, are chosen anew.
+    # The nodes of the stream do not have the new features: they are chosen again.
     new.stream.begin_anew()
 
 
@@ -149,7 +149,7 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     if old.strategy is not None:
         new.prior = new.prior.scaled(old.prior.scale)
     if old.intercept:
-        # Its belief is about the center that it was about.
+        # The intercept's prior keeps its center.
         new.prior.root[..., 0, :] = _pad(old.prior.root.reshape(-1, p, p)[0, 0], wider - p)
     new.next_prior_update = old.next_prior_update
 

@@ -31,7 +31,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    # The noise's own scale in units of the one inside.
+    # The noise's scale in units of the inner posterior's.
     _scale_unit = 1.0
 
     def _working_noise(self) -> WorkingNoise:

@@ -20,11 +20,11 @@ from posterity.generalized._working_noise import Rows, solution
 
 Array = NDArray[np.float64]
 MOST_STEPS = 60
-# Duality gap, relative to the loss.
+# Tolerances of the duality gap, relative to the loss.
 GAP_TOLERANCE, ROUGH_GAP_TOLERANCE = 1e-13, 1e-4
-# A step that leaves more of the gap than this leads nowhere; so many of them may still turn.
+# A step that leaves a larger share of the gap is stalled; the search ends after more stalled steps.
 STALLED_RATIO, MOST_STALLED_STEPS = 0.99, 4
-# How far a step may go of the way to the boundary.
+# Largest share of the way to the boundary in one step.
 BOUNDARY_SHARE = 0.9995
 
 

@@ -17,7 +17,7 @@ from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 
 Array = NDArray[np.float64]
-# Of a row that is met exactly the weight would be infinite.
+# Smallest error: a row that is fitted exactly would have infinite weight.
 LEAST_ERROR = 0.3
 
 

@@ -123,6 +123,6 @@ def _take_moments(prior: ContrastPrior, root: Array, count: float) -> None:
         prior.center = root[0] / first
         prior.squares = np.square(root[1:]).sum(axis=0) * count / first**2
     elif not prior.intercept and count > 0.0:
-        # Of site rows: only their proportions count.
+        # Only the proportions of site rows count.
         prior.squares = np.square(root).sum(axis=0)
     prior.count = count

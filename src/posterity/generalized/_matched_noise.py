@@ -38,17 +38,17 @@ from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# So many rows say where to begin.
+# Rows from which starting values are found.
 START_ROWS = 2_000
 # Scales beyond which a row may be a gross error: Student-t noise of 4 degrees of freedom goes
 # there once in 10^9 rows. The logarithm of its size is anything within such a range.
 GROSS, LOG_RANGE = 300.0, 100.0
 MOST_LOOKS = 4
-# Where the prior is learned it moves on after so many; a rough search after the second.
+# Rounds after which a learned prior is updated; and those of a rough search.
 FEW_ROUNDS, SOME_ROUNDS = 3, 15
 # With fewer rows the mode that is found depends on the start.
 ROWS_A_COEFFICIENT = 10
-# A narrower noise than this share of what was known is tried, too.
+# A second start has narrower noise, by this factor.
 NARROWER = 0.5
 
 
@@ -164,7 +164,7 @@ class MatchedNoise(WorkingNoise):
         fit, starts = self._find_starts(rows, prior, known, last)
         gross: list[LocalMode] = []
         if known is None:
-            # Many gross errors lead least absolute deviations astray, but not the targets' median.
+            # Many gross errors mislead least absolute deviations, but not the targets' median.
             for seen_from in (fit, np.full(len(rows.y), rows.median(rows.y))):
                 gross += self._fit_without_outliers(rows, prior, seen_from, last)
         all_ = np.ones(len(rows.y), dtype=bool)

@@ -27,12 +27,12 @@ from posterity.likelihoods import Likelihood
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
-# How little fits move in their standard deviations, when it is the answer, and when it is not.
+# Tolerances of the fits' moves in their standard deviations: of a result, and of a rough search.
 TOLERANCE, ROUGH_TOLERANCE = 1e-8, 1e-3
-# How much of each step is made, at first and at least; all of it where a row has so many others for
-# each coefficient, as it hardly answers itself then.
+# Size of a step, at first and at least; it is 1 if there are this many rows for
+# each coefficient, as a row then hardly affects its own fit.
 FIRST_STEP_SIZE, SMALLEST_STEP_SIZE = 0.8, 0.02
-# A move so much smaller than the last lets steps grow again.
+# Steps grow again if a move is smaller than this share of the last one.
 STEADY_RATIO = 0.7
 ROWS_A_COEFFICIENT = 50
 # The scale moves by no more than a factor of e in a round.
@@ -40,7 +40,7 @@ LONGEST_STEP = 1.0
 # A step so short follows the chord of the last two (the secant method), and is so much longer at
 # most; where a row has so many others for each coefficient, as fits otherwise follow more slowly.
 CHORD_STEP, LARGEST_STEP_RATIO, CHORD_ROWS = 0.1, 4.0, 10
-# Fits whose scales and means, in standard deviations, are so near are on the same mode.
+# Fits whose scales and means, in standard deviations, differ by less belong to the same mode.
 SAME_SCALE, SAME_FIT = 0.03, 0.1
 # Scales that are tried, so many standard deviations of its logarithm apart. Of many rows three do,
 # where these are as far apart as a row's information tells.
@@ -125,9 +125,9 @@ class Matcher:
     rows: Rows
     prior: Factor
     likelihood: Likelihood
-    # What a row tells of the logarithm of the scale.
+    # Fisher information of a row on the logarithm of the scale.
     information: float
-    # Scales it stays between.
+    # Limits of the scale.
     least: float
     most: float
     # Standard deviation of the noise's core over its scale, where the scale follows the core of

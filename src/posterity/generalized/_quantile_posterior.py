@@ -21,7 +21,7 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-# First rows of a stream that are kept, at the most.
+# Most first rows of a stream that are kept.
 MOST_START_ROWS = 4096
 
 

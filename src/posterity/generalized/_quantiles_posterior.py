@@ -232,7 +232,7 @@ class QuantilesPath:
             found = [path.steps(x, float(y), float(weight)) for path in paths]
             if not all(found):
                 return False
-            # Nothing of what was found is kept before all have learned.
+            # Results are stored only after all quantiles have learned.
             learns = chain.from_iterable(steps[:-1] for steps in found)
             return run_all([*learns, *(steps[-1] for steps in found)])
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 MOST_ROUNDS = 100
 TOLERANCE = 1e-7
-# Of a fit that others will follow soon.
+# Rounds and tolerance of a fit that others will follow soon.
 FEW_ROUNDS, ROUGH_TOLERANCE = 3, 1e-2
 SMALLEST_DAMPING = 1e-3
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
@@ -124,7 +124,7 @@ def most_probable(
         mode = noise.mode(rows, prior, known_scale, last)
         inner = _learn_sites(fresh, kept, some, mode)
         move = _move(mode, last)
-        # Where mode and prior answer each other too strongly, the prior only leans.
+        # If mode and prior affect each other too strongly, the prior's steps are damped.
         damping = (
             max(0.5 * damping, SMALLEST_DAMPING) if move > last_move else min(1.1 * damping, 1.0)
         )
@@ -176,7 +176,7 @@ def _begin(
     size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
     prior = fresh.prior
     if fresh.learns_prior:
-        # As much as one row says.
+        # As much information as one row has.
         squares = rows.weights @ np.square(rows.X) / rows.total
         prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, SearchStart(known_scale or size, None)

@@ -28,11 +28,11 @@ from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
 Number = TypeVar("Number", float, Array)
-# Of what a weight says when leverage takes part: it settles in a few rounds.
+# Rounds in which weights with leverage converge.
 WEIGHT_ROUNDS = 6
-# Where sums of the noise with Normal(0, h) are found, the others between them: h / (1 + h).
+# Grid of h / (1 + h) on which sums of the noise and Normal(0, h) are tabulated.
 PLACES = np.linspace(0.0, 1.0, 257)
-# Of log precisions.
+# Smallest variance of log precisions.
 LEAST_VARIANCE = 1e-6
 
 

@@ -64,7 +64,7 @@ class GeneralizedModel(LinearEstimator):
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
 
-    # Whether the first rows of a stream are kept, to be fitted together again.
+    # True if the first rows of a stream are kept, to be fitted together again.
     _keeps_start: ClassVar[bool] = True
 
     def _check_approximation(self) -> None:

@@ -177,7 +177,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         refuse_unusable(self, X, targets)
         line, scale = self._eta_distribution(wrap_read_rows(self, X), None), self.noise_scale_
-        # Where nothing is known of the line, a row is taken as it is.
+        # While the line is undetermined, a row has its full weight.
         known = np.isfinite(line.ppf(0.25)) & np.isfinite(scale)
         weights = np.zeros(len(X))
         for probability, share in zip(ndtr(NODES), NODE_SHARES, strict=True):

@@ -30,7 +30,7 @@ from posterity.priors import GaussianPrior
 from posterity.transaction import get_lock
 
 Array = NDArray[np.float64]
-# What is given of a prior: for all columns, for each, or by name.
+# Ways to give a prior: for all columns, for each, or by name.
 Means = ArrayLike | Mapping[str, float]
 Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
 Priors = Mapping[str, Normal] | None
@@ -58,7 +58,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     _learned_names = ("_posterior_or_none", "_now", "basis_", "n_targets_", "target_names_")
 
-    # Whether y may have several columns; where it came as columns, how many, and their names.
+    # True if y may have several columns; their number and names, where y came as columns.
     takes_targets: ClassVar[bool] = False
     n_targets_: int
     target_names_: NDArray[np.object_]

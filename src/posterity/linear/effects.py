@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
 _LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
-# Expected targets held at once.
+# Most expected targets in memory at once.
 _DRAWN_AT_ONCE = 2_000_000
 
 

@@ -26,7 +26,7 @@ def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = No
     """
     _check_finite(model, X)
     names = getattr(model, "feature_names_in_", None)
-    # A row to be predicted before any was learned has no target, and says nothing of scales.
+    # A row that is predicted before any was learned has no target, and gives no scales.
     y = np.zeros(len(X)) if y is None else y
     if isinstance(basis, str) and basis == "auto":
         basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
@@ -180,6 +180,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _check_finite(model: BaseEstimator, X: Array) -> None:
-    # A sum is not finite when a term isn't; only then is it worth looking where.
+    # A sum is not finite if a term isn't; only then are the terms checked.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)

@@ -74,7 +74,7 @@ def read_points(model: BaseEstimator, X: Any) -> Array:
             "pandas.DataFrame([x])"
         )
     X = _read_features(model, X, reset=False)
-    # A sum is not finite when a term isn't; only then is it worth looking where.
+    # A sum is not finite if a term isn't; only then are the terms checked.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)
     return X
@@ -115,7 +115,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
     array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)
-    # In the order of memory it comes in: the kernel reads columns as well as rows.
+    # The order of memory is kept: the kernel reads columns as well as rows.
     whole = array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
     return array if whole else np.ascontiguousarray(array)
 
@@ -126,7 +126,7 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
         return False
     if reset:
         model.n_features_in_ = X.shape[1]
-    # Another number is left to the words of scikit-learn.
+    # scikit-learn's own message tells of another number.
     return bool(X.shape[1] == model.n_features_in_)
 
 

@@ -12,7 +12,7 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# A row of a larger leverage is the only one that tells of some direction.
+# A row with a larger leverage is the only one with information on some direction.
 LARGEST_LEVERAGE = 1.0 - 1e-12
 
 
@@ -32,7 +32,7 @@ def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     predictives = [_predict_with(part, X, y[:, 0]) for part in parts]
     if len(predictives) == 1:
         return predictives[0]
-    # How probable a node is without the row: its likelihood is divided out.
+    # The probability of a node without the row, whose likelihood is divided out.
     logs = np.log(weights) - np.stack([one.logpdf(y[:, 0]) for one in predictives], axis=1)
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return Mixture.of(predictives, shares / shares.sum(axis=1, keepdims=True))

@@ -11,9 +11,9 @@ from scipy import sparse
 from posterity.factor.usable import LARGEST
 from posterity.safety import check_memory
 
-# Beyond, a triangle of a dense model is no longer small.
+# Most columns with which a dense model's triangle is small.
 MOST_COLUMNS = 2_000
-# Numbers of a part that is made dense: 32 MB.
+# Values of a part that is made dense: 32 MB.
 BLOCK = 4_000_000
 
 

@@ -249,9 +249,9 @@ class LinearReader(LinearModel):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    # Whether the expected target is the linear predictor itself.
+    # True if the expected target is the linear predictor itself.
     _expects_eta: ClassVar[bool] = True
-    # What several numbers for one row are called in a table.
+    # Column names of several values for one row in a table.
     _label_of_outputs: ClassVar[str] = "target"
 
     def _outputs(self) -> list[str]:

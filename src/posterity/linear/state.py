@@ -24,7 +24,7 @@ SHARED = ("_row_path", "_fast_learn_one", "_fast_predict_one")
 
 
 LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"
-# What one may look for, and what there is.
+# Names in other libraries, and ours.
 OUR_NAMES = {
     "aic": "log_evidence_, in which the prior is integrated over",
     "alpha_": "noise_precision_",
@@ -73,12 +73,12 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     noise_precision: float | None
     noise_prior: tuple[float, float]
 
-    # What other libraries call it, and what it is called here.
+    # Names in other libraries, and ours.
     _our_names: ClassVar[Mapping[str, str]] = OUR_NAMES
-    # What was learned, beside features and what shares memory with it.
+    # The attributes that were learned, beside features and those that share memory with them.
     _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none",)
 
-    # The class attribute stands in for a fresh model's.
+    # A fresh model has only the class attribute.
     _posterior_or_none: Posterior | None = None
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there
