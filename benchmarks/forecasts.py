@@ -121,7 +121,7 @@ def indices(y: Array, m: int) -> Array:
 
 
 def seasonal(y: Array, m: int) -> bool:
-    """Whether the autocorrelation at a season is significant at 90%."""
+    """Return True if the autocorrelation at a season is significant at 90%."""
     if m <= 1 or len(y) < 3 * m:
         return False
     off = y - y.mean()

@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def sets() -> dict[str, Made]:
-    """What is made of each competition's series."""
+    """Prepare each competition's series for the forecasters."""
     months, weeks, hours = (
         [np.concatenate(pair) for pair in zip(*forecasts.read(name), strict=True)]
         for name in ("M3 monthly", "M4 weekly", "M4 hourly")

@@ -1,4 +1,4 @@
-"""How many durable decisions a second a service makes, and what each costs.
+"""Durable decisions a second of a service, and the cost of each.
 
     python benchmarks/serve.py [--connections 64] [--seconds 5] [--batch 100] [--mlflow PYTHON]
 

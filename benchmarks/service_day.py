@@ -73,7 +73,7 @@ class Day:
         await asyncio.gather(*works)
 
     async def keep(self) -> None:
-        """What the clock brings, and what a page and Prometheus ask for."""
+        """Run what is due by the clock, and answer a page and Prometheus."""
         upkeep = self.engine.upkeep
         await upkeep.expire("e")
         await upkeep.erase("e")

@@ -16,7 +16,7 @@ Task = Callable[[], object]
 
 @dataclass(frozen=True)
 class Run:
-    """How long to measure: `rounds` of every task, on `scale` times the full number of rows.
+    """Length of a measurement: `rounds` of every task, on `scale` times the full number of rows.
 
     Whole processes take seconds to start, and get `process_rounds`.
     """
@@ -75,7 +75,7 @@ def alternate(tasks: Mapping[str, Task], rounds: int, pause: float = 0.0) -> dic
 def rounds_of(
     measures: Mapping[str, Callable[[], float]], rounds: int, pause: float = 0.0
 ) -> dict[str, list[float]]:
-    """What each measure returned in each round."""
+    """Results of each measure in each round."""
     names = list(measures)
     values: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):
@@ -104,7 +104,7 @@ def _timed(task: Task) -> Callable[[], float]:
 
 
 class Bystanders:
-    """How much of the machine other programs took while this one measured (Linux; else None)."""
+    """Share of the machine that other programs took during a measurement (Linux; else None)."""
 
     def __init__(self) -> None:
         self._start = self._now()

@@ -1,1 +1,1 @@
-"""What intervals hold, by simulation: ``python -m guarantees`` writes the page."""
+"""Coverage of intervals by simulation: ``python -m guarantees`` writes the page."""

@@ -11,7 +11,7 @@ from posterity.bandits import Bandit, Greedy, InverseGap, Policy
 
 
 def values_held(rng: np.random.Generator, *, policy: Policy, n: int = 60) -> tuple[int, int]:
-    """Whether an interval of inverse propensities holds what the uniform policy earns."""
+    """Count if an interval by inverse propensities holds the uniform policy's value."""
     W, X = rng.normal(size=(3, 2)), rng.normal(size=(n, 2))
     bandit = Bandit(arms=[0, 1, 2], policy=policy, rng=rng)
     bandit.learn(np.eye(2)[[0, 1, 0, 1, 0, 1]], [0, 0, 1, 1, 2, 2], np.zeros(6))

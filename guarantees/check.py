@@ -15,7 +15,7 @@ Simulation = Callable[[np.random.Generator], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Check:
-    """What is simulated, and the share of truths that the intervals must hold.
+    """A simulation, and the share of truths that its intervals must hold.
 
     ``simulate`` is a function of a module, or a ``functools.partial`` of one, so that it can be
     sent to another process.
@@ -40,7 +40,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether the share is inside the bounds, but for three standard errors."""
+        """True if the share is inside the bounds, up to three standard errors."""
         slack = 3.0 * self.error
         return self.check.lowest - slack <= self.held <= self.check.highest + slack
 

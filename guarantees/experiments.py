@@ -22,7 +22,7 @@ def _none(X: Array, count: int) -> Array:
 def effects(
     rng: np.random.Generator, *, rewards: str, arms: int, rows: int, shares: tuple[float, ...] = ()
 ) -> tuple[int, int]:
-    """Whether no effect of arms that are alike was ever outside its interval (an A/A test)."""
+    """Count if no effect of equal arms was ever outside its interval (an A/A test)."""
     allocation = dict(enumerate(shares)) or None
     test = Experiment(range(arms), partial(_none, count=arms), allocation=allocation)
     for _ in range(100):
@@ -56,7 +56,7 @@ def adaptive(rng: np.random.Generator) -> tuple[int, int]:
 
 
 def values(rng: np.random.Generator, *, exact: bool) -> tuple[int, int]:
-    """Whether the value of an arm of 10% was inside at each of 20 looks at a log that grows."""
+    """Count if the value of an arm of 10% was inside at each of 20 looks at a growing log."""
     arms = (rng.random(4000) < 0.1).astype(int)
     rewards = 1.0 * (rng.random(4000) < 0.3)
     every = np.tile([0.9, 0.1], (4000, 1))

@@ -16,7 +16,7 @@ Array = np.ndarray
 
 
 def drawn(rng: np.random.Generator, n: int, q: int) -> tuple[JointPrediction, Array]:
-    """What is predicted of 10 rows by n others, and what came; one cause is common to all."""
+    """Predict 10 rows from n others, and return the targets too; one cause is common to all."""
     X = rng.normal(size=(n + POINTS, 3))
     common = rng.normal(size=(n + POINTS, 1)) * rng.normal(size=q)
     y = X @ rng.normal(size=(3, q)) + common + 0.5 * rng.normal(size=(n + POINTS, q))

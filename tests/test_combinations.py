@@ -202,7 +202,11 @@ def whole(make: Make, data: Data) -> None:
         known = copy.deepcopy(getattr(one, "_posterior", None))
         if type(one) is BayesianLinearRegression:
             many = known.predict_mean_ahead(one._columns(X[:1]))[0]
-        elif type(one) is BayesianPoissonRegression and one._predicts_lean and known.learns_prior:
+        elif (
+            type(one) is BayesianPoissonRegression
+            and one._has_fast_predict_one
+            and known.learns_prior
+        ):
             predictive = known.learn_in_order(
                 one._columns(X[:1]), np.ones((1, 1)), None, np.zeros(1)
             )

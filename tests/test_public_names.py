@@ -97,6 +97,6 @@ def test_former_names_of_methods() -> None:
     with pytest.warns(FutureWarning, match=r"Factor.commit is called set_triangle now"):
         other.commit(factor.triangle, factor.count, factor.seen)
     assert other.count == factor.count
-    means = posterity.io.ColumnMeans()
+    means = import_module("posterity.io").ColumnMeans()
     with pytest.warns(FutureWarning, match=r"ColumnMeans.tallies is called get_sums now"):
         assert means.tallies() == means.get_sums()

@@ -33,15 +33,15 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Noise(Protocol):
-    """What a model asks of its noise; ``residual_df`` is n - d, the rows left for the noise."""
+    """The interface of a model's noise; ``residual_df`` is n - d, the rows left for the noise."""
 
     @property
     def prior_unit(self) -> float:
-        """What a precision in the user's units is multiplied by to be relative to the noise's."""
+        """The factor from a precision in the user's units to one relative to the noise's."""
 
     @property
     def improper(self) -> tuple[float, float] | None:
-        """Shape and rate of what is no proper prior; None where nothing is improper."""
+        """Shape and rate of an improper prior; None for a proper one."""
 
     @property
     def unit(self) -> Noise:
@@ -98,7 +98,7 @@ class KnownNoise:
 
     @property
     def improper(self) -> None:
-        """Nothing of it is."""
+        """None: the prior of known noise is proper."""
         return None
 
     @property
@@ -185,7 +185,7 @@ class LearnedNoise:
 
     @property
     def parameters(self) -> tuple[float, float, float]:
-        """No known precision; shape and rate."""
+        """(0, shape, rate): no known precision."""
         return 0.0, self.shape, self.rate
 
     def precision(self, residual_df: float, residual: float) -> float:

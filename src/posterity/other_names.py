@@ -13,7 +13,7 @@ NAMES = {"random_state": "rng", "seed": "rng", "n_draws": "size", "n_samples": "
 
 
 def find_former_name(module: str, name: str, former: Mapping[str, str]) -> str:
-    """What a name of a module is called now, with a warning: for its ``__getattr__``.
+    """Return the present name for a former one of a module and warn: for its ``__getattr__``.
 
     Raises ``AttributeError`` for a name that it never had.
 

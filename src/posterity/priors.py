@@ -1,4 +1,4 @@
-"""What is believed of the coefficients before any data: a Gaussian, as rows of a factor."""
+"""The prior of the coefficients: a Gaussian, as rows of a factor."""
 
 from __future__ import annotations
 

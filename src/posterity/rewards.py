@@ -16,7 +16,7 @@ Index = NDArray[np.intp]
 
 
 class RewardModel(Protocol):
-    """What is expected of each arm."""
+    """The interface of a model of each arm's expected reward."""
 
     learns: bool  # whether rows change what is expected
 
@@ -69,7 +69,7 @@ class SeparateRewards:
         self._has_rewards = np.zeros(n_arms, dtype=bool)
 
     def predict(self, X: Array) -> Array:
-        """See :class:`RewardModel`; an arm that never came has what all others have on average."""
+        """See :class:`RewardModel`; an arm without rows has the average of all others."""
         expected = np.zeros((len(X), len(self._models)))
         for arm in np.flatnonzero(self._has_rewards):
             means = self._models[arm].predict_mean_distribution(_add_constant_column(X))
@@ -109,7 +109,7 @@ class GivenRewards:
         return expected
 
     def learn(self, X: Array, arms: Index, rewards: Array) -> None:
-        """Nothing is learned."""
+        """Do nothing."""
 
 
 def reward_model(model: Any, n_arms: int) -> RewardModel:
@@ -136,7 +136,7 @@ def reward_model(model: Any, n_arms: int) -> RewardModel:
 
 
 def _add_constant_column(X: Array) -> Array:
-    """Contexts of which nothing is known get one column that says nothing."""
+    """Replace contexts without features by a constant column."""
     return X if X.shape[1] else np.zeros((len(X), 1))
 
 

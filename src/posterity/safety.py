@@ -1,4 +1,4 @@
-"""What input from elsewhere must not do: fill the memory, or write to a terminal what it likes."""
+"""Protection against hostile input: too much memory, and control characters on a terminal."""
 
 from __future__ import annotations
 

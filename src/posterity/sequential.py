@@ -18,7 +18,7 @@ _LARGEST_BET = 0.5
 def sequence_radius(
     variance: ArrayLike, rows: ArrayLike, level: float, planned_rows: float | None = None
 ) -> Array:
-    r"""How far a sum of errors strays from 0, at all times together, with probability ``level``.
+    r"""Return a bound on the sum of errors, valid at all times together with probability ``level``.
 
     With :math:`V` the sum of squared errors of :math:`n` rows, :math:`t = n / n_0` and
     :math:`\alpha` one minus the level, it strays no farther than :math:`s \sqrt{V / t}`, where
@@ -96,7 +96,7 @@ class LowerBound:
     _sum: float = field(default=0.5, repr=False)  # of x, with half a row before the first
     _squares: float = field(default=0.25, repr=False)  # of x - guess
     _bets: float = field(default=0.0, repr=False)
-    _won: float = field(default=0.0, repr=False)
+    _log_capital: float = field(default=0.0, repr=False)
 
     def learn(self, x: Array) -> None:
         """Rows (n,), in the order in which they came."""
@@ -108,13 +108,13 @@ class LowerBound:
         squares = self._squares + np.concatenate([[0.0], np.cumsum(error)])
         bets = np.sqrt(-2.0 * np.log(self.alpha) / (squares[:-1] / place * place * np.log1p(place)))
         bets = np.minimum(bets, _LARGEST_BET)
-        won = self._won + np.cumsum(bets * x + (np.log1p(-bets) + bets) * error)
+        log_capital = self._log_capital + np.cumsum(bets * x + (np.log1p(-bets) + bets) * error)
         staked = self._bets + np.cumsum(bets)
-        best = float(np.max((won + np.log(self.alpha)) / staked))
+        best = float(np.max((log_capital + np.log(self.alpha)) / staked))
         self.value = min(max(self.value, best), 1.0)
         self._rows += len(x)
         self._sum, self._squares = float(sums[-1]), float(squares[-1])
-        self._bets, self._won = float(staked[-1]), float(won[-1])
+        self._bets, self._log_capital = float(staked[-1]), float(log_capital[-1])
 
 
 __all__ = ["LowerBound", "sequence_radius"]

@@ -21,7 +21,7 @@ _LOCKS: dict[ref[Any], Any] = {}
 _BRANCH = "_is_branch"
 
 
-def lock_of(model: object) -> Any:
+def get_lock(model: object) -> Any:
     """The lock that a thread holds while it changes a model."""
     known = _LOCKS.get(ref(model))
     if known is not None:
@@ -30,14 +30,14 @@ def lock_of(model: object) -> Any:
     return _LOCKS.setdefault(ref(model, _LOCKS.pop), RLock())
 
 
-def all_or_nothing(method: Method) -> Method:
+def atomic(method: Method) -> Method:
     """Have a method that learns do it on a branch; what one such method calls is part of it."""
 
     @wraps(method)
     def whole(self: Any, *arguments: Any, **keywords: Any) -> Any:
         if _BRANCH in self.__dict__:
             return method(self, *arguments, **keywords)
-        with lock_of(self):
+        with get_lock(self):
             branch = self._branch()
             branch.__dict__[_BRANCH] = True
             answer = method(branch, *arguments, **keywords)
@@ -53,15 +53,15 @@ def hold_model_lock(method: Method) -> Method:
 
     @wraps(method)
     def alone(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        with lock_of(self):
+        with get_lock(self):
             return method(self, *arguments, **keywords)
 
     return cast(Method, alone)
 
 
-def branch_of(model: Any) -> Any:
+def make_branch(model: Any) -> Any:
     """A branch of any model: its own way to make one, or a deep copy."""
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["all_or_nothing", "branch_of", "hold_model_lock", "lock_of"]
+__all__ = ["atomic", "get_lock", "hold_model_lock", "make_branch"]

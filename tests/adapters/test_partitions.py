@@ -28,7 +28,7 @@ from posterity.forgetting import Exponential
 pa: Any = pytest.importorskip("pyarrow")
 
 from posterity.adapters import _partitions as core  # noqa: E402
-from posterity.adapters._survey import survey, together  # noqa: E402
+from posterity.adapters._survey import merge_answers, survey  # noqa: E402
 from posterity.io import ColumnMeans, TableError, learn_stream, open_table  # noqa: E402
 from posterity.io.learning import name_columns  # noqa: E402
 
@@ -295,7 +295,7 @@ def test_scores_of_groups_are_those_of_one_machine() -> None:
     model = GroupedRegression(by="shop", prior_mean=0.0, prior_precision=1.0)
     parts = cut(table, [90, 200])
     task = planned(model, table, parts)
-    begun = core.starts(model, task, [core.learn(task, part) for part in parts])
+    begun = core.find_start_models(model, task, [core.learn(task, part) for part in parts])
     predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     X, y = table.drop_columns(["y"]), table["y"].to_numpy()
     whole = progressive_validation(model, X, y)
@@ -367,7 +367,7 @@ def test_scores_of_partitions_are_those_of_one_machine(borders: list[int]) -> No
     table, model = table_of(), MODELS["given"]
     parts = cut(table, borders)
     task = planned(model, table, parts, weight="weight")
-    begun = core.starts(model, task, [core.learn(task, part) for part in parts])
+    begun = core.find_start_models(model, task, [core.learn(task, part) for part in parts])
     predictive = [core.score(task, *pair, levels=(0.5,)) for pair in zip(begun, parts, strict=True)]
     assert [rows for rows, _ in predictive] == [sum(map(len, part)) for part in parts]
     apart = merged_results([result for _, result in predictive if result is not None])
@@ -386,7 +386,7 @@ def test_scores_are_near_those_of_one_machine_where_the_prior_is_learned() -> No
     table, model = table_of(), MODELS["learned"]
     parts = cut(table, [100, 200, 300])
     task = planned(model, table, parts)
-    begun = core.starts(model, task, [core.learn(task, part) for part in parts])
+    begun = core.find_start_models(model, task, [core.learn(task, part) for part in parts])
     predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     stream = open_table(table, "y")
     rows = ((name_columns(X, stream.feature_names), y) for X, y in stream)
@@ -440,7 +440,7 @@ def test_a_survey_adds_up_in_any_order() -> None:
     table = table_of()
     asked = core.Questions(levels=("zone",), numbers=("size",))
     parts = [survey(asked, part) for part in cut(table, [3, 100, 100])]
-    forth, back = together(parts), together(reversed(parts))
+    forth, back = merge_answers(parts), merge_answers(reversed(parts))
     assert forth.levels == back.levels
     np.testing.assert_allclose(forth.numbers["size"], back.numbers["size"], rtol=1e-13)
     assert forth.get_range("size") == back.get_range("size")

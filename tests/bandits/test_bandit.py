@@ -311,7 +311,7 @@ def test_the_lean_way_believes_what_the_model_does(kind: str) -> None:
     rng = np.random.default_rng(0)
     for _ in range(40):
         x = rng.normal(size=2)
-        lean = bandit._open_lean_path()
+        lean = bandit._open_arms_path()
         assert lean is not None
         _, mean, scale = lean.decide(x, np.ones(3, dtype=np.uint8), (0, 1.0), 0.0, 0, 0)
         predictive = bandit._arms.beliefs(x[None], np.ones((1, 3), dtype=bool), rng)

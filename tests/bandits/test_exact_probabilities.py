@@ -22,7 +22,7 @@ from posterity.bandits import (
     TopTwo,
     UpperConfidenceBound,
 )
-from posterity.bandits.beliefs import Beliefs, StudentBeliefs, beliefs_of
+from posterity.bandits.beliefs import Beliefs, StudentBeliefs, get_beliefs
 from posterity.bandits.probability_best import shares_by_draws
 from posterity.distributions import Mixture, Normal, StudentT
 
@@ -93,7 +93,7 @@ def test_chances_are_those_of_the_twin(k: int, df: float) -> None:
 def test_which_beliefs_are_student() -> None:
     both = np.ones((2, 2), dtype=bool)
     normal, student = Normal([0.0, 1.0], 1.0), StudentT(5.0, 0.5, [1.0, 2.0])
-    beliefs = beliefs_of([normal, student], both)
+    beliefs = get_beliefs([normal, student], both)
     assert isinstance(beliefs, StudentBeliefs)
     plain = Beliefs(
         [Normal([0.0, 1.0], [1.0, 1.0]), StudentT([5.0, 5.0], [0.5, 0.5], [1.0, 2.0])], both
@@ -105,7 +105,7 @@ def test_which_beliefs_are_student() -> None:
     draws = beliefs.scale_deviations(0.5).sample(20_000, RNG(0))
     np.testing.assert_allclose(draws.std(axis=0), 0.5 * beliefs.std, rtol=0.05)
     mixture = Mixture([normal, student], [0.5, 0.5])
-    assert isinstance(beliefs_of([normal, mixture], both), Beliefs)
+    assert isinstance(get_beliefs([normal, mixture], both), Beliefs)
 
 
 # ---- what the best arm would tell ----------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
     new = np.array([0.1, 0.2, 1.0])
     decision = bandit.decide(new)
     np.testing.assert_allclose(decision.propensities, 1.0 / 11.0)
-    lean = bandit._open_lean_path()
+    lean = bandit._open_arms_path()
     assert lean is not None
     for x in (X[0], new):
         _, mean, scale = lean.decide(x, np.ones(11, dtype=np.uint8), (1, 0.0), 0.0, 0, 0)

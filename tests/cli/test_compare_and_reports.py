@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from posterity import BayesianLinearRegression
 from posterity.basis import HilbertSpaceGP, Polynomial, Spline
 from posterity.cli.commands import posterity
-from posterity.cli.models import build, parse
+from posterity.cli.models import build_model, parse
 from posterity.evaluation import compare_predictions
 from posterity.forgetting import Adaptive, Window
 
@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_words_make_models() -> None:
-    made = [build(words) for words in parse("auto,flat,prior:2+spline:5,hsgp+adaptive")]
+    made = [build_model(words) for words in parse("auto,flat,prior:2+spline:5,hsgp+adaptive")]
     assert made[0].get_params() == BayesianLinearRegression(prior_precision="auto").get_params()
     assert made[1].prior_precision == 0.0
     assert (made[2].prior_precision, made[2].basis.n_knots) == (2.0, 5)
@@ -45,10 +45,10 @@ def test_words_make_models() -> None:
     assert isinstance(made[3].basis, HilbertSpaceGP)
     assert made[3].basis.additive
     assert isinstance(made[3].forgetting, Adaptive)
-    (_, window) = (build(words) for words in parse("polynomial:2,ard+window:50"))
+    (_, window) = (build_model(words) for words in parse("polynomial:2,ard+window:50"))
     assert isinstance(window.forgetting, Window)
     assert window.forgetting.size == 50
-    assert isinstance(build(parse("polynomial:2,auto")[0]).basis, Polynomial)
+    assert isinstance(build_model(parse("polynomial:2,auto")[0]).basis, Polynomial)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from posterity import BayesianLinearRegression
 from posterity.cli.commands import posterity
-from posterity.cli.log_target import Unlogged
+from posterity.cli.log_target import DistributionOfExp
 from posterity.distributions import Normal, Transformed
 
 HOURS = pd.date_range("2024-01-01", periods=1500, freq="h")
@@ -269,5 +269,5 @@ class TestLogTarget:
 
         base, y = Normal([0.5, 1.0, 2.0], [0.2, 0.5, 1.0]), np.array([1.0, 3.0, 20.0])
         by_integral = Transformed(base, np.exp, np.log).crps(y)
-        np.testing.assert_allclose(Unlogged(base).crps(y), by_integral, rtol=2e-3)
-        assert np.isnan(Unlogged(Normal([0.0], [3.0])).crps(y[:1])).all()
+        np.testing.assert_allclose(DistributionOfExp(base).crps(y), by_integral, rtol=2e-3)
+        assert np.isnan(DistributionOfExp(Normal([0.0], [3.0])).crps(y[:1])).all()

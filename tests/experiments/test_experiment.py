@@ -172,7 +172,7 @@ def test_sample_ratio_is_the_bayes_factor_of_a_multinomial() -> None:
         test.add(arms[part], np.broadcast_to(shares, (len(arms[part]), 3)))
     prior, counts = 100.0 * shares, np.bincount(arms)
     factor = gammaln(100.0) - gammaln(500.0) + np.sum(gammaln(prior + counts) - gammaln(prior))
-    assert test.won == pytest.approx(factor - np.sum(counts * np.log(shares)), abs=1e-9)
+    assert test.log_wealth == pytest.approx(factor - np.sum(counts * np.log(shares)), abs=1e-9)
 
 
 def test_a_wrong_ratio_is_found_and_a_right_one_is_not() -> None:

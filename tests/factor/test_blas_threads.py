@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from posterity.factor.parallel import FEW_COLUMNS, blas_threads
+from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 
@@ -30,9 +30,9 @@ def threads() -> list[int]:
 
 def test_one_thread_inside_and_all_of_them_after() -> None:
     before = threads()
-    with blas_threads(200):
+    with limit_blas_threads(200):
         assert set(threads()) <= {1}
-        with blas_threads(100):
+        with limit_blas_threads(100):
             assert set(threads()) <= {1}
         assert set(threads()) <= {1}
     assert threads() == before
@@ -40,7 +40,7 @@ def test_one_thread_inside_and_all_of_them_after() -> None:
 
 def test_an_error_inside_restores_them() -> None:
     before = threads()
-    with pytest.raises(ZeroDivisionError), blas_threads(200):
+    with pytest.raises(ZeroDivisionError), limit_blas_threads(200):
         1 / 0  # noqa: B018
     assert threads() == before
 
@@ -48,10 +48,10 @@ def test_an_error_inside_restores_them() -> None:
 def test_large_work_has_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "2")
     before = threads()
-    with blas_threads(FEW_COLUMNS + 1):
+    with limit_blas_threads(FEW_COLUMNS + 1):
         assert threads() == before
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "1")
-    with blas_threads(FEW_COLUMNS + 1):
+    with limit_blas_threads(FEW_COLUMNS + 1):
         assert set(threads()) <= {1}
     assert threads() == before
 
@@ -60,7 +60,7 @@ def test_several_threads_at_once_restore_them() -> None:
     before = threads()
 
     def work(_: int) -> None:
-        with blas_threads(64):
+        with limit_blas_threads(64):
             np.linalg.svd(np.eye(64))
 
     with ThreadPoolExecutor(4) as pool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posterity.factor import Factor, NotInFactorError
-from posterity.factor.parallel import partitions, workers
+from posterity.factor.parallel import count_workers, split_rows
 from posterity.factor.usable import check_usable
 
 
@@ -185,13 +185,13 @@ def test_large_blocks_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) 
     alone.append(X, Y, threads=1)
     together.append(X, Y, threads=4)
     assert same(together, alone)
-    assert len(partitions(60_000, 13, 4)) == 4
-    assert len(partitions(1_000, 13, 4)) == 1
+    assert len(split_rows(60_000, 13, 4)) == 4
+    assert len(split_rows(1_000, 13, 4)) == 1
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "1")
-    assert workers() == 1
+    assert count_workers() == 1
     monkeypatch.setenv("POSTERITY_NUM_THREADS", "two")
     with pytest.raises(ValueError, match="POSTERITY_NUM_THREADS is 'two'"):
-        workers()
+        count_workers()
 
 
 def test_the_lock_is_released_while_rows_are_learned() -> None:

@@ -84,7 +84,7 @@ def ahead(model: Any, X: Any) -> Any:
         return known.predict_mean_ahead(linear._columns(X))[0]
     counts = isinstance(model, BayesianPoissonRegression | BayesianNegativeBinomialRegression)
     labels = isinstance(model, BayesianLogisticRegression) and len(model.classes_) == 2
-    if (counts or labels) and known.predicts_lean and known.learns_prior:
+    if (counts or labels) and known.has_fast_predict_one and known.learns_prior:
         eta = known.learn_in_order(X, np.ones((1, 1)), None, np.zeros(1)).mean  # no time passes
         if counts:
             return float(np.exp(eta[0]))

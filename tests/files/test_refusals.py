@@ -268,7 +268,7 @@ def test_attributes_can_not_be_smuggled_in() -> None:
 @pytest.mark.parametrize("field", ["X", "y", "weights", "times"])
 def test_parts_that_do_not_fit_together(field: str) -> None:
     model = BayesianLinearRegression(forgetting=Window(size=20), prior_precision=1.0).fit(X, Y)
-    kept = model._posterior_or_none.kept
+    kept = model._posterior_or_none.stored_rows
     setattr(kept, field, getattr(kept, field)[:-1])
     with pytest.raises(
         ModelFileError, match="parts of a WindowPosterior do not have matching shapes"

@@ -8,7 +8,12 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from posterity.forecasting import Forecaster, Form
-from posterity.forecasting.bounds import BEYOND, FAR, NEAR, move_to_moments
+from posterity.forecasting.bounds import (
+    LOWEST_MEAN,
+    SMALLEST_CENSORED_MEAN,
+    UNCENSORED_MEAN,
+    move_to_moments,
+)
 
 
 def censored(mean: float, sd: float) -> tuple[float, float]:
@@ -30,7 +35,7 @@ def test_censored_moments_are_those_of_the_forecast(z: float) -> None:
 
 
 def test_means_far_from_the_bound_stay() -> None:
-    z = np.array([BEYOND, -3.0, FAR, 100.0])
+    z = np.array([LOWEST_MEAN, -3.0, UNCENSORED_MEAN, 100.0])
     mean, sd = move_to_moments(z)
     np.testing.assert_array_equal(mean, z)
     np.testing.assert_array_equal(sd, np.ones(4))
@@ -43,7 +48,9 @@ def test_means_grow_with_the_forecast_without_jumps() -> None:
     assert (np.diff(mean) > -1e-6).all()
     assert np.abs(np.diff(mean)).max() < 0.0055
     assert np.abs(np.diff(variance)).max() < 0.011
-    assert mean[(z > BEYOND) & (z < NEAR)] == pytest.approx(NEAR, abs=1e-4)
+    assert mean[(z > LOWEST_MEAN) & (z < SMALLEST_CENSORED_MEAN)] == pytest.approx(
+        SMALLEST_CENSORED_MEAN, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(("rate", "off"), [(0.3, 0.3), (4.0, 0.1)])

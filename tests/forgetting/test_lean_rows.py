@@ -41,7 +41,7 @@ def test_rows_are_one_call(seed: int, strategy: Any, precision: Any, intercept: 
     for row, target, weight in zip(X, y, weights, strict=True):
         lean.learn_one(row, target, weight)
     whole.partial_fit(X, y, weights)
-    assert "_learn_lean" in lean.__dict__
+    assert "_fast_learn_one" in lean.__dict__
     np.testing.assert_allclose(lean.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
     assert lean.n_effective_ == pytest.approx(whole.n_effective_, rel=1e-12)
     assert lean.n_observations_ == weights.sum()
@@ -89,7 +89,7 @@ def test_rows_are_many_calls(
         lean.learn_one(x, target, weight)
         whole.partial_fit(x[None], [target], [weight])
     if not weighted:
-        assert "_learn_lean" in lean.__dict__
+        assert "_fast_learn_one" in lean.__dict__
     np.testing.assert_allclose(lean.coef_, whole.coef_, rtol=1e-9, atol=1e-9)
     assert lean.n_effective_ == pytest.approx(whole.n_effective_, rel=1e-12)
     assert lean.n_observations_ == weights.sum()
@@ -139,7 +139,7 @@ def test_a_window_goes_on_in_any_way() -> None:
             branch.learn_one(X[0], 1e3)
         whole.partial_fit(X[part], y[part])
         np.testing.assert_allclose(rows.coef_, whole.coef_, rtol=1e-9, atol=1e-9)
-    assert rows._posterior.kept.X.tolist() == X[-20:].tolist()
+    assert rows._posterior.stored_rows.X.tolist() == X[-20:].tolist()
 
 
 def test_times_leave_the_lean_path() -> None:

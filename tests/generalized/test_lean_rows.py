@@ -70,7 +70,7 @@ def test_a_loop_is_the_pass_over_the_array(
     passed.predict_then_learn(X[1:], y[1:], sample_weight=weights[1:])
     for x, target, weight in zip(X[1:], y[1:], weights[1:], strict=True):
         loop.learn_one(x, target, weight)
-    assert "_learn_lean" in vars(loop)
+    assert "_fast_learn_one" in vars(loop)
     for one, other in zip(state(passed), state(loop), strict=True):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
 
@@ -124,11 +124,11 @@ def test_fading_rows_are_learned_as_the_general_way_does(
     lean, plain = (begun(kind, X, y, **settings) for _ in range(2))
     for x, target, weight in zip(X[1:200], y[1:200], weights[1:200], strict=True):
         lean.learn_one(x, target, weight)
-    assert "_learn_lean" in vars(lean)
-    monkeypatch.setattr(GeneralizedPosterior, "learns_lean", False)
+    assert "_fast_learn_one" in vars(lean)
+    monkeypatch.setattr(GeneralizedPosterior, "has_fast_learn_one", False)
     for x, target, weight in zip(X[1:200], y[1:200], weights[1:200], strict=True):
         plain.learn_one(x, target, weight)
-    assert "_learn_lean" not in vars(plain)
+    assert "_fast_learn_one" not in vars(plain)
     for one, other in zip(state(lean), state(plain), strict=True):
         assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
 
@@ -194,7 +194,7 @@ def test_a_third_label_and_one_that_sorts_first() -> None:
     assert predictive["m"] == pytest.approx(model.predict_proba([[2.0]])[0, 1])
     model.learn_one([0.0], "z")
     assert list(model.predict_proba_one([2.0])) == ["a", "m", "z"]
-    assert "_learn_lean" not in vars(model)
+    assert "_fast_learn_one" not in vars(model)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
@@ -207,7 +207,7 @@ def test_a_copy_goes_its_own_way(kind: type[Model], copied: Any) -> None:
         model.predict_one(X[i])
     before = state(model)
     twin = copied(model)
-    assert not {"_row_path", "_learn_lean", "_predict_lean"} & set(vars(twin))
+    assert not {"_row_path", "_fast_learn_one", "_fast_predict_one"} & set(vars(twin))
     for i in range(30, 60):
         twin.learn_one(X[i], y[i])
     assert all(np.array_equal(a, b) for a, b in zip(before, state(model), strict=True))

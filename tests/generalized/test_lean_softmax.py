@@ -50,7 +50,7 @@ def state(model: Any) -> list[Any]:
     factor = contrasts.parts[0].factor
     squares = factor.root.T @ factor.root
     predictive = [model.coef_, model.intercept_, squares, model.log_evidence_, contrasts.constant]
-    return [*predictive, *sums, *rows, known.due]
+    return [*predictive, *sums, *rows, known.next_prior_update]
 
 
 def assert_close(one: Any, other: Any) -> None:
@@ -72,8 +72,8 @@ def in_a_loop(model: Any, X: Any, y: Any, weights: Any) -> np.ndarray:
 
 def refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have single rows go the general way."""
-    monkeypatch.setattr(SoftmaxPosterior, "learns_lean", False)
-    monkeypatch.setattr(SoftmaxPosterior, "predicts_lean", False)
+    monkeypatch.setattr(SoftmaxPosterior, "has_fast_learn_one", False)
+    monkeypatch.setattr(SoftmaxPosterior, "has_fast_predict_one", False)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -85,7 +85,7 @@ def test_a_loop_is_the_general_way_and_the_pass_over_an_array(
     lean, passed, plain = (begun(n_classes, X, y, **settings) for _ in range(3))
     rows = tuple(values[start(settings) :] for values in (X, y, weights))
     predictive = in_a_loop(lean, *rows)
-    assert "_learn_lean" in vars(lean) or settings.get("prior_precision") is None
+    assert "_fast_learn_one" in vars(lean) or settings.get("prior_precision") is None
     ahead = passed.predict_then_learn(rows[0], rows[1], rows[2])
     refused(monkeypatch)
     expected = in_a_loop(plain, *rows)
@@ -177,7 +177,7 @@ def test_a_call_that_raises_changes_nothing(x: Any, weight: float, message: str)
     model = begun(3, X, y, prior_precision=1.0)
     for row, label in zip(X[40:70], y[40:70], strict=True):
         model.learn_one(row, label)
-    assert "_learn_lean" in vars(model)
+    assert "_fast_learn_one" in vars(model)
     before = state(model)
     with pytest.raises((ValueError, TypeError), match=message):
         model.learn_one(x, 1, weight)

@@ -21,7 +21,7 @@ from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoi
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._student_t_noise import StudentTNoise
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ def test_rows_are_learned_on_the_lean_path(
     slow = 0
     general = type(model)._learn_row
 
-    @all_or_nothing
+    @atomic
     def counted(self: Any, *row: Any) -> None:
         nonlocal slow
         slow += 1

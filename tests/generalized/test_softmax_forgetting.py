@@ -103,7 +103,7 @@ def test_a_window_knows_the_rows_in_it(strategy: Window) -> None:
     model = learned(strategy, n=30)
     posterior: SoftmaxPosterior = model._posterior_or_none  # type: ignore[assignment]
     (data,) = posterior.contrasts.parts
-    kept = data.kept  # type: ignore[attr-defined]
+    kept = data.stored_rows  # type: ignore[attr-defined]
     rows = np.sqrt(kept.weights)[:, None] * kept.X
     expected = np.linalg.lstsq(rows, np.sqrt(kept.weights) * kept.y[:, 0], rcond=None)[0]
     assert np.allclose(data.coefficients(), expected, rtol=1e-6, atol=1e-8)

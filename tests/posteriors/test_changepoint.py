@@ -412,7 +412,7 @@ def test_single_rows_are_one_call(settings: dict[str, Any], intercept: bool) -> 
         if i == 100:
             lean.partial_fit(X[:3], y[:3])
             rows.partial_fit(X[:3], y[:3])
-    assert "_learn_lean" in lean.__dict__
+    assert "_fast_learn_one" in lean.__dict__
     assert lean.changes_.tolist() == rows.changes_.tolist()
     assert lean.posterior_.mean == pytest.approx(rows.posterior_.mean, abs=1e-9)
     assert lean.log_evidence_ == pytest.approx(rows.log_evidence_, rel=1e-9)

@@ -9,14 +9,19 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from posterity.kernel import average_members, leading_dimension
-from posterity.posteriors.ensemble import VARIES, Ensemble, shares, update_probabilities
+from posterity.posteriors.ensemble import (
+    HAS_VARIANCE,
+    Ensemble,
+    compute_probabilities,
+    update_probabilities,
+)
 
 
 def some(seed: int, n: int, k: int, known: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
     """Log densities and ranks (n, k); at least one knows each row."""
     rng = np.random.default_rng(seed)
-    ranks = np.where(rng.random((n, k)) < known, VARIES, 0).astype(np.uint8)
-    ranks[np.arange(n), rng.integers(k, size=n)] = VARIES
+    ranks = np.where(rng.random((n, k)) < known, HAS_VARIANCE, 0).astype(np.uint8)
+    ranks[np.arange(n), rng.integers(k, size=n)] = HAS_VARIANCE
     return 3.0 * rng.normal(size=(n, k)) - 5.0, ranks
 
 
@@ -53,7 +58,7 @@ def test_the_kernels_two_levels_are_two_ensembles(
         Ensemble.of(np.full(k, -np.log(k)), one).update(densities, ranks) for one in persistence
     ]
     averages = np.stack([predictive for _, predictive, _ in inner], axis=1)
-    everyone = np.full(averages.shape, VARIES, np.uint8)
+    everyone = np.full(averages.shape, HAS_VARIANCE, np.uint8)
     start = Ensemble.of(np.full(len(persistence), -np.log(len(persistence))), 0.95)
     rates, predictive, _ = start.update(averages, everyone)
     expected = sum(rates[:, [a]] * inner[a][0] for a in range(len(persistence)))
@@ -87,7 +92,10 @@ def test_rows_in_pieces_and_rows_of_no_weight(seed: int, cut: int, persistence: 
 
 
 def test_those_that_know_less_wait_and_count_as_the_worst_of_the_others() -> None:
-    densities, ranks = np.log([[0.5, 0.1, 0.9]]), np.array([[VARIES, VARIES, 0]], np.uint8)
+    densities, ranks = (
+        np.log([[0.5, 0.1, 0.9]]),
+        np.array([[HAS_VARIANCE, HAS_VARIANCE, 0]], np.uint8),
+    )
     start = Ensemble.of(np.log([0.25, 0.25, 0.5]), 1.0)
     weights, predictive, after = start.update(densities, ranks)
     assert weights.tolist() == [[0.5, 0.5, 0.0]]
@@ -97,7 +105,7 @@ def test_those_that_know_less_wait_and_count_as_the_worst_of_the_others() -> Non
 
 def test_point_masses_decide_as_the_prior_says() -> None:
     half = np.log([0.5, 0.25, 0.25])
-    assert shares(half, np.array([0.0, np.inf, np.inf])).tolist() == [0.0, 0.5, 0.5]
-    assert shares(half, np.full(3, -np.inf)).tolist() == [0.5, 0.25, 0.25]
+    assert compute_probabilities(half, np.array([0.0, np.inf, np.inf])).tolist() == [0.0, 0.5, 0.5]
+    assert compute_probabilities(half, np.full(3, -np.inf)).tolist() == [0.5, 0.25, 0.25]
     probability, added = update_probabilities(np.exp(half), np.array([0.0, np.inf, -1.0]))
     assert (probability.tolist(), added) == ([0.0, 1.0, 0.0], 0.0)

@@ -345,12 +345,12 @@ def test_merging_adds_the_site_rows() -> None:
     fit(whole, X, y)
     fit(left, X[:1000], y[:1000])
     fit(right, X[1000:], y[1000:])
-    assert left.same_prior(right)
+    assert left.has_same_prior(right)
     left.merge(right)
     assert left.n_observations == 2000.0
     off = np.abs(left.coefficients() - whole.coefficients())
     assert off.max() < 0.2 * deviations(whole).max()
-    assert not left.same_prior(started(3, Poisson()))
+    assert not left.has_same_prior(started(3, Poisson()))
 
 
 def test_bad_targets_change_nothing() -> None:

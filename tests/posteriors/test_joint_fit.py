@@ -27,8 +27,8 @@ def rows_of(kind: type, n: int, m: int, mean: float) -> tuple[Array, Array]:
 def without_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round by rotations, until the prior moves by a millionth: the plain way."""
     monkeypatch.setattr(_joint_fit, "_search_near_mode", lambda *_: None)
-    monkeypatch.setattr(_joint_fit, "SETTLED", 1e-9)
-    monkeypatch.setattr(_joint_fit, "UNFELT", 1e-6)
+    monkeypatch.setattr(_joint_fit, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(_joint_fit, "NEGLIGIBLE_SHARE", 1e-6)
 
 
 @pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegression])
@@ -90,7 +90,7 @@ def test_the_prior_of_matched_rows_is_that_of_plain_rounds(
 
     monkeypatch.setattr(_site_fit, "_with_sites", counted)
     fast, n_fast = kind(approximation="moments").fit(X, y), len(sweeps)
-    for name, value in (("FINER", 1e-3), ("AGREED", 1e-6)):
+    for name, value in (("SITE_TO_PRIOR_TOLERANCE", 1e-3), ("PRIOR_TOLERANCE", 1e-6)):
         monkeypatch.setattr(_joint_fit, name, value)
     monkeypatch.setattr(SecantSteps, "lengthen", lambda steps, move: (move, steps))
     slow = kind(approximation="moments").fit(X, y)

@@ -6,7 +6,7 @@ import pytest
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Bernoulli, Likelihood, Poisson
-from posterity.posteriors._site_mode import mode
+from posterity.posteriors._site_mode import find_mode
 
 
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Poisson()])
@@ -16,9 +16,9 @@ def test_a_known_curvature_leads_to_the_same_mode(likelihood: Likelihood, ratio:
     X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200).astype(float)
     nothing = np.zeros(200)
     rows = SiteRows(X, y, np.ones(200), nothing, nothing)
-    first = mode(_prior(1.0), likelihood, rows, None, False)
-    cold = mode(_prior(ratio), likelihood, rows, None, False)
-    warm = mode(_prior(ratio), likelihood, rows, first.coefficients, False, first.curvature)
+    first = find_mode(_prior(1.0), likelihood, rows, None, False)
+    cold = find_mode(_prior(ratio), likelihood, rows, None, False)
+    warm = find_mode(_prior(ratio), likelihood, rows, first.coefficients, False, first.curvature)
     assert first.curvature is not None
     assert warm.converged
     assert np.allclose(warm.coefficients, cold.coefficients, rtol=0.0, atol=1e-10)

@@ -34,7 +34,7 @@ class Service:
     async def start(self) -> None:
         store = Store(self.database)
         self.engine = Engine(store, self.clock or time.time, learns=self.learns)
-        self.app = create_app(self.engine, say=self._keep)
+        self.app = create_app(self.engine, announce=self._keep)
         self._life = self.app.live()
         await self._life.__aenter__()
         self.client = httpx.AsyncClient(

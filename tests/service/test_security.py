@@ -213,7 +213,7 @@ def test_a_new_token_takes_the_place_of_one_that_was_lost(tmp_path: Path) -> Non
 
     async def start(new_token: bool) -> None:
         engine = Engine(Store(f"sqlite:///{tmp_path / 'posterity.db'}"))
-        async with create_app(engine, say=said.append, new_token=new_token).live():
+        async with create_app(engine, announce=said.append, new_token=new_token).live():
             pass
 
     asyncio.run(start(False))

@@ -139,7 +139,7 @@ def test_it_says_that_it_listens_once_it_does(tmp_path: Path, monkeypatch: Any) 
             super().__init__(*given)
             servers.append(self)
 
-    monkeypatch.setattr(run, "_say", say)
+    monkeypatch.setattr(run, "_print_line", say)
     monkeypatch.setattr(run, "_Server", Kept)
     # Not in the main thread, where it would end the tests by the signal.
     served = threading.Thread(target=run.serve, args=[str(tmp_path)], kwargs={"port": 0})

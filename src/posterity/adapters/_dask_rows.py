@@ -71,7 +71,7 @@ class Arrays:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns of X are called."""
+        """The names of the columns of X."""
         return name_columns(self.X.shape[1])
 
     @property
@@ -131,7 +131,7 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
 
 
 def name_columns(n_features: int) -> tuple[str, ...]:
-    """What the columns of an array are called: "x0" and so on."""
+    """Return the names of an array's columns: "x0" and so on."""
     return tuple(f"x{place}" for place in range(n_features))
 
 

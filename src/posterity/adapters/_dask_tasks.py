@@ -24,7 +24,7 @@ UNSTABLE = (
 
 @dataclass(frozen=True)
 class Refused:
-    """What is wrong with the rows: a value, for trying them again is of no use."""
+    """Refusal of rows, returned as a value: trying them again is of no use."""
 
     message: str
 
@@ -42,7 +42,7 @@ def survey(asked: Questions, batch: Any) -> str | Refused:
 def score(
     task: Task, intervals: Sequence[float], begun: bytes, learned: bytes | None, batch: Any
 ) -> ValidationResult | Refused | None:
-    """Progressive scores of a partition by ``begun``; ``learned`` is what the first pass made."""
+    """Score a partition progressively from model ``begun``; ``learned`` is from the first pass."""
 
     def scores() -> ValidationResult | None:
         n_rows, result = core.score(task, begun, [batch], levels=intervals)
@@ -58,19 +58,19 @@ def score(
 
 
 def begin_after(begun: bytes, learned: bytes | None) -> bytes:
-    """Model file with which the next partition begins."""
+    """Return the model file with which the next partition begins."""
     if learned is None:
         return begun
     return files.dumps(core.continue_from(files.loads(begun), learned))
 
 
 def merge_models(models: Sequence[bytes | Refused | None], first: int | None) -> Any:
-    """One model file from some; ``first`` is the number of the first partition, of leaves."""
+    """Merge model files into one; ``first`` is the number of the first partition, of leaves."""
     return _merge_results(models, first, core.merge_contents)
 
 
 def merge_results(results: Sequence[ValidationResult | Refused | None], first: int | None) -> Any:
-    """One result from some."""
+    """Merge results into one."""
     return _merge_results(results, first, merged_results)
 
 
@@ -99,14 +99,14 @@ def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
 
 
 def get_batch(batch: Any) -> Any:
-    """The batch, for a task that wants more than the batch."""
+    """Return the batch itself."""
     return batch
 
 
 def _merge_results(
     results: Sequence[Any], first: int | None, merge: Callable[[list[Any]], Any]
 ) -> Any:
-    """All results, merged; the first refusal, if there is one; None, if there is no result."""
+    """Merge all results; return the first refusal, if there is one; None, if there is no result."""
     some = [
         one
         for one in (results if first is None else name_partitions(results, first))

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 
 class Family(Protocol):
-    """How draws of a model's posterior are made, and what they say."""
+    """The interface by which draws of a model's posterior are made and named."""
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         """Draw from the posterior; raises ``ValueError`` where it is improper."""
@@ -66,8 +66,8 @@ class Family(Protocol):
         None under heavy tails, and of many classes, where it is on contrasts.
         """
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
-        """One new target for each draw and row, (size, n)."""
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw one new target for each draw and row, (size, n)."""
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         """Log probability or density of each target given each draw, (size, n)."""
@@ -107,7 +107,7 @@ class Gaussian:
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _draw_prior(self.model, size, rng)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean = draws.coefficients @ rows.columns.T
         return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
 
@@ -143,7 +143,7 @@ class Labels(Approximated):
             )
         return super().draw(size, rng)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         eta = draws.coefficients @ rows.columns.T
         return (rng.logistic(size=eta.shape) < eta).astype(np.intp)
 
@@ -163,7 +163,7 @@ class Classes(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         labels = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
         for part, eta in self._compute_predictors(draws, rows):
             labels[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
@@ -178,7 +178,7 @@ class Classes(Approximated):
         return log_likelihood
 
     def _compute_predictors(self, draws: Draws, rows: Rows) -> Iterator[tuple[slice, Array]]:
-        """Some rows, and the predictors of all classes there (size, K, rows)."""
+        """Yield some rows at a time, and the predictors of all classes there (size, K, rows)."""
         step = max(1, BLOCK // draws.coefficients[..., 0].size)
         for first in range(0, len(rows.columns), step):
             part = slice(first, first + step)
@@ -188,7 +188,7 @@ class Classes(Approximated):
 class Counts(Approximated):
     """Counts, by their log rate."""
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         log_rate = self._log_rate(draws, rows)
         return rng.poisson(np.exp(np.minimum(log_rate, LARGEST_LOG_RATE)))
 
@@ -207,7 +207,7 @@ class HeavyTails(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def predicted(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
         mean, model = draws.coefficients @ rows.columns.T, self.model
         if model.likelihood == "laplace":
             noise = rng.laplace(size=mean.shape)

@@ -1,4 +1,4 @@
-"""Import what only an extra brings, or say how to get it."""
+"""Import of optional packages, or an error that names the extra to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and constants of an ONNX graph, and what all graphs begin with: the linear predictor.
+"""Operators and constants of an ONNX graph, and the linear predictor that all graphs start with.
 
 ONNX has no triangular solve. But the leverage of a row is |x R^-1|^2, and R^-1 is a matrix that can
 be stored: one product, squares and a sum. So the graph is exact up to rounding, which grows with

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from posterity.adapters._onnx_graph import Graph
-from posterity.likelihoods.moderation import SHARES, SLOPES, WIDE
+from posterity.likelihoods.moderation import LARGEST_SERIES_VARIANCE, SHARES, SLOPES
 
 Array = NDArray[np.float64]
 
@@ -21,9 +21,9 @@ N_NODES, DEGREE = 16, 20
 
 def add_expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
     """Expectations of sigmoid(eta) and sigmoid(-eta), eta ~ Normal(mean, variance); all (n, 1)."""
-    near = _integrate_by_nodes(graph, mean, graph.apply("Min", variance, [WIDE]))
-    wide = graph.apply("Greater", variance, [WIDE])
-    away = graph.apply("Max", variance, [WIDE])
+    near = _integrate_by_nodes(graph, mean, graph.apply("Min", variance, [LARGEST_SERIES_VARIANCE]))
+    wide = graph.apply("Greater", variance, [LARGEST_SERIES_VARIANCE])
+    away = graph.apply("Max", variance, [LARGEST_SERIES_VARIANCE])
     far = [
         _integrate_by_normal_mixture(graph, one, away) for one in (mean, graph.apply("Neg", mean))
     ]
@@ -32,7 +32,7 @@ def add_expected_labels(graph: Graph, mean: str, variance: str) -> tuple[str, st
 
 
 def _integrate_by_nodes(graph: Graph, mean: str, variance: str) -> tuple[str, str]:
-    """Of the less probable side, which keeps its digits, and one minus it.
+    """Integrate the less probable side, which keeps its digits; return it and one minus it.
 
     With a = exp(-|mean|) and E = exp(scale x), sigmoid(-|mean| + scale x) = a E / (1 + a E).
     """

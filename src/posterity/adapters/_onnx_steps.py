@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 # Far enough from 0 that differences keep their digits; a power of two, by which nothing is rounded.
-FAR = 2.0**30
-SAME = 1e-9
+LARGE_OFFSET = 2.0**30
+RELATIVE_TOLERANCE = 1e-9
 
 
 def compute_affine_map(steps: Any) -> tuple[Array, Array]:
@@ -24,13 +24,13 @@ def compute_affine_map(steps: Any) -> tuple[Array, Array]:
     m = int(steps.n_features_in_)
     try:
         start = _transform_columns(steps, np.zeros((1, m)))[0]
-        slopes = (_transform_columns(steps, FAR * np.eye(m)) - start) / FAR
+        slopes = (_transform_columns(steps, LARGE_OFFSET * np.eye(m)) - start) / LARGE_OFFSET
         probes = np.random.default_rng(0).normal(size=(64, m)) * np.logspace(-3, 6, 64)[:, None]
         found = _transform_columns(steps, probes)
     except (TypeError, ValueError) as error:
         raise ValueError(_REFUSAL) from error
     size = 1.0 + np.abs(probes) @ np.abs(slopes) + np.abs(start)
-    if not (np.abs(found - probes @ slopes - start) <= SAME * size).all():
+    if not (np.abs(found - probes @ slopes - start) <= RELATIVE_TOLERANCE * size).all():
         raise ValueError(_REFUSAL)
     return slopes, start
 

@@ -1,4 +1,4 @@
-"""What engines of many machines share: a task that goes out to partitions, and factors that return.
+"""Base of cluster engines: a task goes out to partitions, and factors return.
 
 Rows stay where they are. Each partition becomes one model file (`learn`), which holds a triangle
 and counts; files are merged in a fixed order (`merged`), exactly. Nothing here knows an engine.
@@ -135,7 +135,7 @@ def predict_batch(
 
 
 def prediction_schema(model: Any, **asked: Any) -> Any:
-    """Arrow schema of what `predicted` tells, whatever the rows."""
+    """Return the Arrow schema of the predictions, whatever the rows."""
     import pyarrow as pa
 
     names = _get_feature_names(model)
@@ -175,8 +175,8 @@ def merge_contents(contents: Iterable[bytes]) -> bytes:
     return files.dumps(model, notes={ROWS: rows})
 
 
-def starts(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
-    """Model file with which each partition begins: ``model``, and all partitions before it."""
+def find_start_models(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
+    """Yield the model file that each partition begins with: ``model`` and all before it."""
     # A model that knows nothing may have a basis that the task has closed.
     current = model if _has_learned(model) else files.loads(task.model)
     model_files = [files.dumps(current)]
@@ -265,6 +265,7 @@ __all__ = [
     "check_model",
     "continue_from",
     "fills_with_means",
+    "find_start_models",
     "learn",
     "merge_contents",
     "plan",
@@ -272,6 +273,5 @@ __all__ = [
     "prediction_schema",
     "questions",
     "score",
-    "starts",
     "survey",
 ]

@@ -1,4 +1,4 @@
-"""What is decided before partitions are learned apart: all of them have the same features."""
+"""Planning before partitions are learned apart: all of them need the same features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 
 from posterity import files
 from posterity.adapters._keyed import get_key_columns
-from posterity.adapters._survey import Answers, Questions, together
+from posterity.adapters._survey import Answers, Questions, merge_answers
 from posterity.io import ColumnMeans
 from posterity.io.columns import Dates, Encoding, make_encoders, require, select_columns
 from posterity.io.encoders import Categories
@@ -23,7 +23,7 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a table are used, and how; as the parameters of `posterity.io.learn_stream`.
+    """Columns of a table to use, and how: the parameters of `posterity.io.learn_stream`.
 
     ``missing="mean"`` fills in the means over the whole table, so that the order of rows and of
     partitions makes no difference; one machine's, of the rows before, depends on it.
@@ -85,7 +85,7 @@ class Task:
     by: tuple[str, ...] = ()
 
     def columns(self, present: Iterable[str]) -> list[str]:
-        """Those of the columns ``present`` that the task reads, in their order."""
+        """Return those of the columns ``present`` that the task reads, in their order."""
         needed = {self.target, *self.reading.other_columns, *self.by}
         features = set(self.names)
         stems = {name[:i] for name in self.names for i, mark in enumerate(name) if mark == "="}
@@ -110,7 +110,7 @@ def check_model(model: Any) -> None:
 
 
 def questions(model: Any, schema: Any, columns: Columns) -> Questions:
-    """What has to be asked of the whole table; with no ``columns`` there is nothing to ask.
+    """Return the questions to ask of the whole table; none without ``columns``.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     >>> task.names
     ('km', 'zone=b')
     """
-    asked, found = questions(model, schema, columns), together(surveys)
+    asked, found = questions(model, schema, columns), merge_answers(surveys)
     classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
     fresh, known, by = (
         clone(model),
@@ -210,12 +210,12 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
 
 
 def fills_with_means(missing: Missing) -> bool:
-    """Whether missing values are filled in with means that are still to be found."""
+    """Return True if missing values are filled in with means that are still to be found."""
     return isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing == "mean")
 
 
 def make_target(target: str, *, classifier: bool) -> Target:
-    """What reads the target."""
+    """Return the reader of the target."""
     return TargetLabels(target) if classifier else TargetNumbers(target)
 
 
@@ -263,7 +263,7 @@ def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
 
 
 def _lacks_domain(model: Any) -> bool:
-    """Whether there is a basis whose domain would be that of the first rows."""
+    """Return True if a basis would take its domain from the first rows."""
     basis = getattr(model, "basis", None)
     return basis is not None and getattr(basis, "domain", ()) is None
 

@@ -16,7 +16,7 @@ from posterity.noise import KnownNoise, Predictive
 
 
 class PredictedTarget(proba.base.ContinuousDistribution):
-    """What is predicted of one target where river has no family for it: a Student-t, a mixture.
+    """Distribution of a target where river has no family for it: a Student-t, a mixture.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def make_river_distribution(predictive: Predictive, n_samples: float) -> Any:
     return PredictedTarget(predictive, n_samples)
 
 
-def make_lean_distribution(row: RowMoments) -> Any:
+def make_row_distribution(row: RowMoments) -> Any:
     """The same of one factor, as ``noise.predictive`` has it, without an array in between."""
     mean, leverage, noise, residual_df, residual, seen = row
     if isinstance(noise, KnownNoise):  # Bishop 2006, eq. 3.58-3.59

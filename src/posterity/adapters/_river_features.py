@@ -1,4 +1,4 @@
-"""What posterity's estimators for river do with the names of features."""
+"""Names of features in posterity's estimators for river."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def get_shared_parameters(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]
 
 
 class NamedFeatures:
-    """What both estimators do with names."""
+    """Base of both estimators that handles the names of features."""
 
     _rows: NamedRows[Any]
 
     # Parameters that need one number for all features, because more may join.
-    _ONE_FOR_ALL: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
+    _SCALAR_PARAMETERS: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
 
     def to_estimator(self) -> Any:
         """A copy as posterity's own scikit-learn estimator, to save, plot, merge or export.
@@ -60,7 +60,7 @@ class NamedFeatures:
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """river's estimator that goes on from one of posterity's own: the way back.
+        """Convert one of posterity's own estimators back to river's.
 
         ``model`` is copied; it has learned rows whose features have names.
 
@@ -94,7 +94,7 @@ class NamedFeatures:
             self._rows.begin(names)
 
     def _check_one_for_all(self) -> None:
-        for parameter in self._ONE_FOR_ALL:
+        for parameter in self._SCALAR_PARAMETERS:
             given = getattr(self, parameter)
             if np.shape(given) or isinstance(given, Mapping):
                 what = (

@@ -20,7 +20,7 @@ Row = Mapping[Any, Any]
 
 
 class _Wide:
-    """What both do: the model is posterity's own, made of the same parameters."""
+    """Base of both: it holds posterity's own model, made of the same parameters."""
 
     _model: Any
 
@@ -48,7 +48,7 @@ class _Wide:
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """river's estimator that goes on from a copy of posterity's own: the way back.
+        """Convert a copy of one of posterity's own estimators back to river's.
 
         Raises
         ------

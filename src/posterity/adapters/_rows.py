@@ -1,4 +1,4 @@
-"""From rows as river has them, mappings whose keys come and go, to columns that stay."""
+"""Rows as river has them, mappings whose keys come and go, turned into columns that stay."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Model = TypeVar("Model", bound=LinearModel)
 
 
 # Posteriors that are one factor, which learns in place.
-SINGLE = (LinearPosterior, FadingPosterior)
+SINGLE_FACTOR_POSTERIORS = (LinearPosterior, FadingPosterior)
 
 
 class RowMoments(NamedTuple):
-    """What one factor tells of a row: mean and leverage, and what it knows of the noise.
+    """Moments of a row's prediction by one factor: mean and leverage, and the noise's posterior.
 
     ``residual_df`` are the observations left for the noise, ``residual`` their sum of squares,
     ``seen`` the sum of the weights of the rows learned.
@@ -38,7 +38,7 @@ class RowMoments(NamedTuple):
     seen: float
 
 
-class LeanPaths:
+class FastPaths:
     """Bound methods that share memory with the model's factor; copies and pickles are empty."""
 
     __slots__ = ("known", "learn", "moments", "predict", "width")
@@ -52,8 +52,8 @@ class LeanPaths:
         self.moments: Callable[[Any], RowMoments] | None = None
         self.width = -1
 
-    def __reduce__(self) -> tuple[type[LeanPaths], tuple[()]]:
-        return LeanPaths, ()
+    def __reduce__(self) -> tuple[type[FastPaths], tuple[()]]:
+        return FastPaths, ()
 
 
 class NamedRows(Generic[Model]):
@@ -77,11 +77,11 @@ class NamedRows(Generic[Model]):
     def __init__(self, model: Model) -> None:
         self.model = model
         self.columns: dict[Hashable, int] = {}
-        self.paths = LeanPaths()
+        self.paths = FastPaths()
 
     @property
     def has_learned(self) -> bool:
-        """Whether there is a posterior: something was learned."""
+        """True if there is a posterior: something was learned."""
         return self.model._posterior_or_none is not None
 
     def begin(self, names: Any) -> None:
@@ -100,7 +100,7 @@ class NamedRows(Generic[Model]):
         if new:
             self.model = widen_model(self.model, len(new))
             self.columns |= {name: len(self.columns) + i for i, name in enumerate(new)}
-            self.paths = LeanPaths()
+            self.paths = FastPaths()
 
     def values(self, x: Row) -> tuple[Array, dict[Hashable, float]]:
         """The row (m,), and the features of ``x`` that are unknown, all checked."""
@@ -133,20 +133,20 @@ class NamedRows(Generic[Model]):
         return rows
 
     def open_paths(self) -> None:
-        """Open the lean paths, as far as the posterior has them by now."""
+        """Open the compiled paths, as far as the posterior has them by now."""
         posterior, names = self.model._posterior, cast(Any, tuple(self.columns))
         if self.paths.known is not posterior:  # it was replaced by one that has learned more
-            self.paths = LeanPaths()
+            self.paths = FastPaths()
         paths = self.paths
         paths.known = posterior
         paths.width = len(names)
-        if paths.learn is None and posterior.learns_lean:
+        if paths.learn is None and posterior.has_fast_learn_one:
             path = posterior.row_path(names)
             paths.learn = path.learn
-            paths.predict = path.predict_mean if posterior.predicts_lean else None
-        elif paths.predict is None and posterior.predicts_lean:
+            paths.predict = path.predict_mean if posterior.has_fast_predict_one else None
+        elif paths.predict is None and posterior.has_fast_predict_one:
             paths.predict = posterior.row_path(names).predict_mean
-        if paths.moments is None and type(posterior) in SINGLE:
+        if paths.moments is None and type(posterior) in SINGLE_FACTOR_POSTERIORS:
             paths.moments = _moments(posterior, names)
 
 

@@ -13,8 +13,8 @@ from posterity.adapters._partitions import Columns, Task
 from posterity.io.errors import TableError
 
 
-def content_of(model: Any, frame: Any, columns: Columns) -> bytes | None:
-    """Model file of what the frame alone tells; None where no row is learned."""
+def learn_frame(model: Any, frame: Any, columns: Columns) -> bytes | None:
+    """Learn all rows of the frame; return a model file, or None where no row is learned."""
     task = plan_task(model, frame, columns)
     functions = require_module("pyspark.sql.functions", "spark")
     used = task.columns(frame.columns)
@@ -41,7 +41,7 @@ def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
 
 
 def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
-    """Results of the tasks, in the order of their partitions; raises what was wrong with rows."""
+    """Collect the tasks' results in the order of their partitions; raise errors of rows."""
     rows = sorted(frame.collect(), key=lambda row: row.part)
     for row in rows:
         if row.error is not None:
@@ -50,7 +50,7 @@ def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
 
 
 def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
-    """What ``work`` makes of the record batches of each partition, these columns alone."""
+    """Map ``work`` over the record batches of each partition, of these columns alone."""
     rows = number_columns(frame, names)
     return rows.mapInArrow(partial(tasks.restore_names, work, tuple(names)), schema)
 
@@ -62,4 +62,4 @@ def number_columns(frame: Any, names: Sequence[str]) -> Any:
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
 
 
-__all__ = ["collect_parts", "content_of", "map_partitions", "number_columns", "plan_task"]
+__all__ = ["collect_parts", "learn_frame", "map_partitions", "number_columns", "plan_task"]

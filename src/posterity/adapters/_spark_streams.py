@@ -11,7 +11,7 @@ from sklearn.base import clone
 from posterity import files
 from posterity.adapters import _partitions as core
 from posterity.adapters._partitions import Columns
-from posterity.adapters._spark_driver import content_of
+from posterity.adapters._spark_driver import learn_frame
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MicroBatches:
         if hasattr(model, "feature_names_in_"):
             columns = Columns(target=columns.target, weight=columns.weight, missing=columns.missing)
         if not frame.isEmpty():
-            content = content_of(model, frame, columns)
+            content = learn_frame(model, frame, columns)
             model = model if content is None else core.continue_from(model, content)
         done[query] = int(batch)
         files.save(model, self.path, notes={**notes, "micro_batches": done})
@@ -46,7 +46,7 @@ class MicroBatches:
 
 
 def _get_query_id(frame: Any) -> str:
-    """Which streaming query calls; numbers of micro-batches begin anew with each."""
+    """Return the streaming query that calls; micro-batches are numbered within each."""
     context = getattr(frame.sparkSession, "sparkContext", None)
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     return query or ""

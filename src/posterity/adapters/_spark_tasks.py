@@ -1,4 +1,4 @@
-"""What Spark's executors run: record batches of a partition in, one row of bytes out.
+"""Tasks of Spark's executors: record batches of a partition in, one row of bytes out.
 
 Functions have names at the top of a module, so that only their arguments travel.
 """
@@ -46,7 +46,7 @@ def score(
 
 
 def merge(table: Any) -> Any:
-    """One row from those of a branch: their merged factor, or the first error."""
+    """Merge the rows of a branch into one: their merged factor, or the first error."""
     import pyarrow as pa
 
     rows = sorted(table.to_pylist(), key=lambda row: row["part"])
@@ -57,7 +57,7 @@ def merge(table: Any) -> Any:
 
 
 def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable[[Any], Any]:
-    """Of the rows of one key: its values, a model file, and what is wrong."""
+    """Learn the rows of one key; yield its values, a model file, and any error."""
 
     # Spark looks at the annotations, which those of a partial function hide.
     def of_rows(table: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What must be known of a whole table before its partitions are learned apart.
+"""Survey of a whole table before its partitions are learned apart.
 
 A partition knows only its own levels, means and ranges. Each tells what it has in a short text;
 their sum is the same whatever the partitions are, and so is what is made of it.
@@ -42,14 +42,14 @@ class Questions:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of them; none where there is nothing to ask."""
+        """The columns to ask about; empty where there is nothing to ask."""
         labels = () if self.labels is None else (self.labels,)
         return tuple(dict.fromkeys((*self.levels, *self.numbers, *labels)))
 
 
 @dataclass
 class Answers:
-    """What was found: counts of levels, ``[sum, count, least, greatest]`` of numbers, labels."""
+    """Answers: counts of levels, ``[sum, count, least, greatest]`` of numbers, labels."""
 
     levels: dict[str, dict[str, int]] = field(default_factory=dict)
     numbers: dict[str, list[float]] = field(default_factory=dict)
@@ -91,8 +91,8 @@ def survey(questions: Questions, batches: Iterable[Any]) -> str:
     return json.dumps(asdict(Answers(ordered, numbers, sorted(labels))))
 
 
-def together(surveys: Iterable[str]) -> Answers:
-    """Answers of all partitions; in whatever order they come, but for rounding."""
+def merge_answers(surveys: Iterable[str]) -> Answers:
+    """Merge the answers of all partitions; their order does not matter, but for rounding."""
     found = Answers()
     labels: set[Any] = set()
     for text in surveys:
@@ -143,4 +143,4 @@ def _check_levels(name: str, counts: Counter[str]) -> None:
         )
 
 
-__all__ = ["Answers", "Questions", "survey", "together"]
+__all__ = ["Answers", "Questions", "merge_answers", "survey"]

@@ -1,4 +1,4 @@
-"""What a model knows, as draws in ArviZ's containers."""
+"""Conversion of posteriors to draws in ArviZ's containers."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ BayesianRobustRegression
     offset = int(model.fit_intercept)
     groups = {
         "posterior": _name_variables(model, posterior, shape),
-        "posterior_predictive": by_row(family.predicted(posterior, rows, generator)),
+        "posterior_predictive": by_row(family.draw_predictions(posterior, rows, generator)),
         "log_likelihood": by_row(family.log_likelihood(posterior, rows)),
         "observed_data": {
             "y": rows.targets.astype(np.intp) if is_classifier(model) else rows.targets
@@ -125,7 +125,7 @@ BayesianRobustRegression
     if prior is not None:
         groups["prior"] = _name_variables(model, prior, shape)
         if not improper:
-            groups["prior_predictive"] = by_row(family.predicted(prior, rows, generator))
+            groups["prior_predictive"] = by_row(family.draw_predictions(prior, rows, generator))
     return _container(arviz, groups, *_list_coordinates(model, X, len(rows.targets)), improper)
 
 

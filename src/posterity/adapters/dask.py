@@ -199,7 +199,7 @@ def evaluate(
     # Factors stay with the workers, and so do the models that are made of them.
     learned = list(dask.persist(*work.each(partial(tasks.learn, work.task))))
     _check(_merge_and_fetch(learned, tasks.merge_models))
-    begun = core.starts(work.model, work.task, [None])[0]
+    begun = core.find_start_models(work.model, work.task, [None])[0]
     scored = []
     for content, batch in zip(learned, work.each(tasks.get_batch), strict=True):
         score = partial(tasks.score, work.task, tuple(intervals))

@@ -84,7 +84,7 @@ class NixtlaForecaster:
         step_size: int | None = None,
         level: Sequence[float] | None = None,
     ) -> Any:
-        """Forecasts of the last windows of ``h`` steps by what was known before, beside ``y``.
+        """Forecasts of the last windows of ``h`` steps from the values before, beside ``y``.
 
         ``cutoff`` is the time of the last row that was known.
         """

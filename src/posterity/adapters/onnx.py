@@ -17,7 +17,7 @@ from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
 from posterity.adapters._onnx_probability import add_expected_labels
 from posterity.adapters._onnx_steps import compute_affine_map
 from posterity.distributions import Normal, StudentT
-from posterity.distributions.log_normal_counts import WIDEST
+from posterity.distributions.log_normal_counts import LARGEST_LOG_SD
 from posterity.generalized import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
@@ -121,7 +121,9 @@ BayesianRobustRegression
 
 # What an output is: its name, the numpy type of its elements, and its columns, if it is no column.
 Output = tuple[str, Any, int | None]
-SPREAD: list[Output] = [(name, np.float64, None) for name in ("mean", "std", "lower", "upper")]
+SPREAD_OUTPUTS: list[Output] = [
+    (name, np.float64, None) for name in ("mean", "std", "lower", "upper")
+]
 
 
 def _choose_graph(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
@@ -157,7 +159,7 @@ def _export_gaussian(graph: Graph, model: BayesianLinearRegression, level: float
     mean, variance = add_mixture_moments(graph, moments, [weight for weight, _ in parts])
     scale = graph.apply("Sqrt", variance)
     _output_spread(graph, mean, (scale, *_units(posterior, level)))
-    return SPREAD
+    return SPREAD_OUTPUTS
 
 
 def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) -> list[Output]:
@@ -166,7 +168,7 @@ def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) ->
     mean, leverage = predictor(graph, part)
     zero, one = np.zeros(1), np.ones(1)
     if not (math.isfinite(posterior.scale) and math.isfinite(posterior.core)):
-        raise ValueError(_OPEN_NOISE)
+        raise ValueError(_IMPROPER_NOISE)
     leverage = graph.apply("Mul", leverage, [posterior._widened])
     scale = posterior.scale
     if isinstance(posterior.likelihood, StudentTNoise):
@@ -185,7 +187,7 @@ def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) ->
     _output_interval(graph, mean, graph.apply("Mul", core, [reach]))
     graph.add_output(mean, "mean")
     graph.add_output(deviation, "std")
-    return SPREAD
+    return SPREAD_OUTPUTS
 
 
 def _interpolate_t_deviation(graph: Graph, leverage: str, posterior: HeavyTailedPosterior) -> str:
@@ -242,7 +244,7 @@ def _labels(graph: Graph, model: BayesianLogisticRegression, level: float) -> li
     labels = np.array(classes.tolist())
     kind = object if labels.dtype.kind == "U" else labels.dtype.type
     graph.apply("Gather", graph.constant(labels, kind), place, axis=0, to="label")
-    return [("label", kind, None), ("probabilities", np.float64, 2), *SPREAD[2:]]
+    return [("label", kind, None), ("probabilities", np.float64, 2), *SPREAD_OUTPUTS[2:]]
 
 
 def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> list[Output]:
@@ -252,7 +254,7 @@ def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> lis
     for operator, name in (("Sub", "lower"), ("Add", "upper")):
         graph.add_output(graph.apply("Exp", graph.apply(operator, mean, reach)), name)
     # mean = exp(m + v / 2), variance = mean + mean^2 (exp(v) - 1): see PoissonLogNormal.
-    wide = graph.apply("Greater", variance, [WIDEST])
+    wide = graph.apply("Greater", variance, [LARGEST_LOG_SD])
     half = graph.apply("Mul", variance, [0.5])
     half = graph.apply("Where", wide, graph.constant([math.inf]), half)
     expected = graph.apply("Exp", graph.apply("Add", mean, half))
@@ -261,12 +263,12 @@ def _counts(graph: Graph, model: BayesianPoissonRegression, level: float) -> lis
     graph.add_output(rate, "rate")
     graph.add_output(expected, "mean")
     graph.add_output(graph.apply("Sqrt", graph.apply("Add", expected, square)), "std")
-    return [("rate", np.float64, None), *SPREAD]
+    return [("rate", np.float64, None), *SPREAD_OUTPUTS]
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
-_OPEN_NOISE = (
+_IMPROPER_NOISE = (
     "to_onnx needs a proper posterior, and nothing is known of the noise so far: learn more rows, "
     "or give a noise_prior with shape and rate above 0"
 )
@@ -292,7 +294,7 @@ def _get_noise_scale(posterior: LinearPosterior) -> float:
     )
     scale = float(alone.scale[0])
     if not math.isfinite(scale):
-        raise ValueError(_OPEN_NOISE)
+        raise ValueError(_IMPROPER_NOISE)
     return scale
 
 

@@ -27,8 +27,8 @@ from river.utils import dataframe  # noqa: E402
 
 from posterity.adapters._river_bandit import Bandit  # noqa: E402
 from posterity.adapters._river_distribution import (  # noqa: E402
-    make_lean_distribution,
     make_river_distribution,
+    make_row_distribution,
 )
 from posterity.adapters._river_features import NamedFeatures  # noqa: E402
 from posterity.adapters._river_wide import (  # noqa: E402
@@ -215,7 +215,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         return mean + self._rows.model.predict_one(row) if self._rows.has_learned else mean
 
     def _add_prior_means(self, total: Any) -> Any:
-        """What features that never came, of this sum, add to the mean."""
+        """Return what the prior means of features that never came, of this sum, add to the mean."""
         return self.prior_mean * total
 
     def _distribution(self, x: Row) -> Any:
@@ -223,7 +223,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         paths = rows.paths
         if paths.width == len(x) and paths.moments is not None:
             try:
-                return make_lean_distribution(paths.moments(x))
+                return make_row_distribution(paths.moments(x))
             except (ValueError, TypeError):
                 pass  # as in learn_one
         if rows.has_learned:

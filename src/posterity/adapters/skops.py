@@ -19,10 +19,14 @@ __all__ = ["trusted_types"]
 FACTORS = {
     "posterity.factor.factor.Factor",
     "posterity.factor.bank.Bank",
+    "posterity.factor.bank.FactorBank",
     "posterity.factor.grouped.GroupBank",
 }
 # What was read last, or is computed from the rest, which model files do not hold.
-READ = {"posterity.posteriors._nodes.LazyNodes", "posterity.basis.spline.PiecewisePolynomials"}
+CACHE_TYPES = {
+    "posterity.posteriors._nodes.LazyNodes",
+    "posterity.basis.spline.PiecewisePolynomials",
+}
 
 
 def trusted_types() -> list[str]:
@@ -41,7 +45,7 @@ def trusted_types() -> list[str]:
     """
     kinds = (class_of(name) for name in HOMES)
     named = {f"{kind.__module__}.{kind.__qualname__}" for kind in kinds}
-    return sorted(named | FACTORS | READ | _parts_of_splines())
+    return sorted(named | FACTORS | CACHE_TYPES | _parts_of_splines())
 
 
 def _parts_of_splines() -> set[str]:

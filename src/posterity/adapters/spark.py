@@ -25,7 +25,7 @@ from posterity.adapters._extras import require_module
 from posterity.adapters._partitions import ColumnChoice, Columns
 from posterity.adapters._spark_driver import (
     collect_parts,
-    content_of,
+    learn_frame,
     map_partitions,
     number_columns,
     plan_task,
@@ -180,7 +180,7 @@ def evaluate(
         collect_parts(map_partitions(frame, used, partial(tasks.learn, task), tasks.RESULT))
     )
     places = range(max(contents, default=-1) + 1)
-    begun = core.starts(model, task, [contents.get(place) for place in places])
+    begun = core.find_start_models(model, task, [contents.get(place) for place in places])
     begun_with = {place: content for place, content in enumerate(begun) if place in contents}
     counts = {place: _n_rows(content) for place, content in contents.items()}
     scored = partial(tasks.score, task, begun_with, tuple(intervals))
@@ -318,7 +318,7 @@ def learn_micro_batches(
     target: str,
     **columns: Unpack[ColumnChoice],
 ) -> Callable[[Any, int], None]:
-    """What ``foreachBatch`` calls to keep a model file learning, each micro-batch exactly once.
+    """Return the function for ``foreachBatch`` that learns each micro-batch exactly once.
 
     The file holds the model and, in its notes, the last micro-batch of each query that it has
     learned; both are replaced in one step. A micro-batch that comes again is passed over; one
@@ -369,7 +369,7 @@ _UNSTABLE = (
 
 
 def _learn_frame(model: Model, frame: Any, columns: Columns) -> Model:
-    content = content_of(model, frame, columns)
+    content = learn_frame(model, frame, columns)
     if content is None:
         raise TableError(_EMPTY)
     learned: Model = core.continue_from(model, content)

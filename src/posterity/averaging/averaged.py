@@ -20,8 +20,8 @@ from posterity.averaging.members import (
 from posterity.distributions import Mixture
 from posterity.distributions._limits import interval_ends
 from posterity.linear.inputs import check_same_features, refuse_no_weight
-from posterity.linear.reader import predict_as_asked
-from posterity.transaction import all_or_nothing
+from posterity.linear.reader import predict_targets_or_means
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ class Averaged(AverageOfModels):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def fit(
         self,
         X: Any,
@@ -159,7 +159,7 @@ class Averaged(AverageOfModels):
         fresh_one._learn(X, y, sample_weight, times)
         return self._take_over(fresh_one)
 
-    @all_or_nothing
+    @atomic
     def partial_fit(
         self,
         X: Any,
@@ -182,7 +182,7 @@ class Averaged(AverageOfModels):
         self._learn(X, y, sample_weight, times)
         return self
 
-    @all_or_nothing
+    @atomic
     def predict_then_learn(
         self,
         X: Any,
@@ -222,7 +222,7 @@ class Averaged(AverageOfModels):
         assert predictions is not None
         return predictions
 
-    @all_or_nothing
+    @atomic
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
@@ -232,7 +232,7 @@ class Averaged(AverageOfModels):
     ) -> Self:
         """Learn one row ``x`` (m,), an array or a mapping of feature names to numbers.
 
-        Not a lean path: a batch costs hardly more.
+        Not a compiled path: a batch costs hardly more.
 
         Examples
         --------
@@ -247,7 +247,7 @@ class Averaged(AverageOfModels):
         learner._learn_rows(row.with_target(y, weight), times, return_predictions=False)
         return self if learner is self else self._take_over(learner)
 
-    @all_or_nothing
+    @atomic
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Unlearn rows: the posterior becomes that of the remaining rows.
 
@@ -274,7 +274,7 @@ class Averaged(AverageOfModels):
             )
         return self._replace(models, ensemble.given(collect_log_evidences(models)))
 
-    @all_or_nothing
+    @atomic
     def merge(self, other: Averaged) -> Self:
         """Learn all that ``other`` has learned; the prior counts once.
 
@@ -380,7 +380,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0.0], [2.0]], [0.0, 1.0]).predict_interval([[1.0]]).round(2)
         array([[-1.9,  2.9]])
         """
-        return interval_ends(predict_as_asked(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).

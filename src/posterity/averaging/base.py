@@ -1,4 +1,4 @@
-"""What an average of models has learned, its parameters, and replacing both in one step."""
+"""State and parameters of an average of models, replaced in one step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
     EvidenceTerms,
     MemberPredictions,
-    by_evidence,
+    can_compare_evidence,
     check_member,
     check_same_columns,
     compute_evidence_before,
     copy_unfitted,
-    evidence_terms,
+    get_evidence_terms,
     get_final_step,
     rank_known_rows,
     transform_for_last,
@@ -36,8 +36,8 @@ from posterity.posteriors.ensemble import Ensemble
 
 Array = NDArray[np.float64]
 
-# What is learned, and replaced in one step.
-LEARNED = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
+# Attributes that are learned, and replaced in one step.
+LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
 class AverageOfModels(RegressorMixin, _BaseComposition):
@@ -49,7 +49,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     models_: list[Any]
     n_features_in_: int
-    # None until something was learned: the class attribute stands in for a fresh model's.
+    # None before any row: a fresh model has only the class attribute.
     _ensemble_or_none: Ensemble | None = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -122,7 +122,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def n_effective_(self) -> float:
-        """What is left of them after forgetting, on average over the models."""
+        """Weight of the rows that is left after forgetting, on average over the models."""
         weights = self.weights_
         effective = [float(get_final_step(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
@@ -218,8 +218,12 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     def _take_over(self, fresh_one: Self) -> Self:
         """Replace all that was learned by what ``fresh_one`` has learned, in one step."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
-        self.__dict__ = kept | {k: v for k, v in fresh_one.__dict__.items() if k in LEARNED}
+        kept = {
+            name: value for name, value in self.__dict__.items() if name not in LEARNED_ATTRIBUTES
+        }
+        self.__dict__ = kept | {
+            k: v for k, v in fresh_one.__dict__.items() if k in LEARNED_ATTRIBUTES
+        }
         return self
 
     def _replace(self, models: list[Any], ensemble: Ensemble) -> Self:
@@ -261,7 +265,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
                 check_same_columns(name, model, self)
         given = [transform_for_last(m, rows.of(m), rows.y, first=first) for m in models]
         finals = [get_final_step(model) for model in models]
-        if first and ensemble.persistence == 1.0 and by_evidence(finals, given, rows.y):
+        if first and ensemble.persistence == 1.0 and can_compare_evidence(finals, given, rows.y):
             ensemble = replace(ensemble, by_evidence=True)
         how: dict[str, Any] = {"sample_weight": rows.weights}
         if times is not None and not ensemble.by_evidence:  # otherwise nothing is forgotten
@@ -271,13 +275,15 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
                 final.partial_fit(X, rows.y, **how)
             self._replace(models, ensemble.given(collect_log_evidences(models)))
             return None
-        untouched = copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
+        models_before = (
+            copy.deepcopy(finals) if first else [get_final_step(m) for m in self.models_]
+        )
         predictions = [
             MemberPredictions.of(final.predict_then_learn(X, rows.y, **how), rows.y)
             for final, X in zip(finals, given, strict=True)
         ]
         if ensemble.by_evidence:
-            weights = _compute_evidence_weights(ensemble, untouched, given, rows, predictions)
+            weights = _compute_evidence_weights(ensemble, models_before, given, rows, predictions)
             ensemble = ensemble.given(collect_log_evidences(models))
         else:
             densities = np.stack([prediction.densities for prediction in predictions], axis=1)
@@ -317,11 +323,11 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
 
     @property
     def _evidence_terms(self) -> EvidenceTerms | None:
-        return evidence_terms(self.models_[0]) if self._ensemble.by_evidence else None
+        return get_evidence_terms(self.models_[0]) if self._ensemble.by_evidence else None
 
     @property
     def _prequential(self) -> bool:
-        """Whether the log evidence is that of predictions only."""
+        """True if the log evidence is the sum of log predictive densities."""
         return self._ensemble_or_none is not None and not self._ensemble_or_none.by_evidence
 
 
@@ -332,7 +338,7 @@ def collect_log_evidences(models: Sequence[Any]) -> Array:
 
 def _compute_evidence_weights(
     ensemble: Ensemble,
-    untouched: Sequence[Any],
+    models_before: Sequence[Any],
     given: Sequence[Any],
     rows: inputs.Rows,
     predictions: Sequence[MemberPredictions],
@@ -342,7 +348,7 @@ def _compute_evidence_weights(
         [
             compute_evidence_before(model, float(start), (X, rows.y, rows.weights), prediction)
             for model, start, X, prediction in zip(
-                untouched, ensemble.scores, given, predictions, strict=True
+                models_before, ensemble.scores, given, predictions, strict=True
             )
         ],
         axis=1,

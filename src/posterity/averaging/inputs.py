@@ -47,7 +47,7 @@ class Rows:
 
 
 def are_named(models: Any) -> bool:
-    """Whether models are given as (name, estimator)."""
+    """Return True if models are given as (name, estimator)."""
     return isinstance(models, list | tuple) and all(
         isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)
         for item in models
@@ -148,7 +148,7 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
 
 
 def _requires_array(average: Any, X: Any) -> bool:
-    """Whether rows must be numbers: pipelines may turn other things into numbers first."""
+    """Return True if rows must be numbers: pipelines may turn other things into numbers first."""
     if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
         return True
     return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"

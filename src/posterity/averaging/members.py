@@ -16,9 +16,9 @@ from posterity.posteriors.ensemble import Ranks
 
 Array = NDArray[np.float64]
 
-# Rows that a basis is tried on.
-TRIED = 100
-NEEDED = ("partial_fit", "predict_then_learn", "predict_distribution")
+# Rows that a basis is tested on.
+TRIAL_ROWS = 100
+REQUIRED_METHODS = ("partial_fit", "predict_then_learn", "predict_distribution")
 
 
 def get_final_step(model: Any) -> Any:
@@ -31,7 +31,7 @@ def copy_unfitted(model: Any) -> Any:
     return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
 
 
-def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
+def check_member(name: str, model: Any, needed: Sequence[str] = REQUIRED_METHODS) -> None:
     """Raise ``TypeError`` unless the model, or a pipeline's last step, has the methods needed."""
     final = get_final_step(model)
     what = f"model {name!r}" + ("" if final is model else ", a pipeline whose last step")
@@ -48,7 +48,7 @@ def check_member(name: str, model: Any, needed: Sequence[str] = NEEDED) -> None:
 
 
 def select_columns(name: str, model: Any, X: Any) -> Any:
-    """``X`` with the columns that ``model`` was fitted on, if it was, in the order it knows.
+    """Return the columns of ``X`` that ``model`` was fitted on, if it was, in its order.
 
     Raises ``ValueError`` where they are not there, or can't be named.
     """
@@ -138,7 +138,7 @@ def take_rows(X: Any, rows: slice) -> Any:
 
 @dataclass(frozen=True)
 class EvidenceTerms:
-    """What is improper in a model's prior: evidences compare only where all of this is the same.
+    """Improper parts of a model's prior: evidences compare only where all of this is the same.
 
     A flat direction has density 1 in its own units, and an improper noise prior an open constant;
     both cancel between models that share them, and between no others.
@@ -161,13 +161,13 @@ class EvidenceTerms:
 
 
 def forgets(model: Any) -> bool:
-    """Whether ``log_evidence_`` is not the probability of all rows, for some have faded."""
+    """Return True if some rows have faded, so that ``log_evidence_`` is not that of all rows."""
     final = get_final_step(model)
     return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
 
 
-def evidence_terms(model: Any) -> EvidenceTerms | None:
-    """Terms of a model that has begun to learn; None where it does not tell."""
+def get_evidence_terms(model: Any) -> EvidenceTerms | None:
+    """Return the improper terms of a fitted model's prior; None where they are unknown."""
     final = get_final_step(model)
     if hasattr(final, "_evidence_terms"):
         return final._evidence_terms
@@ -178,35 +178,35 @@ def evidence_terms(model: Any) -> EvidenceTerms | None:
 
 
 def may_be_flat(model: Any) -> bool:
-    """Whether some prediction may still be flat; False only where none is.
+    """Return True if a prediction may still be flat; False only if none is.
 
     A flat intercept takes one observation, and noise without a proper prior one more.
     """
-    terms = evidence_terms(model)
+    terms = get_evidence_terms(model)
     if terms is None or terms.n_flat > terms.intercept:
         return True
     return bool(get_final_step(model).n_effective_ <= terms.n_flat)
 
 
-def by_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
-    """Whether the log evidences of models yet to learn ``rows`` will compare; tried on few."""
+def can_compare_evidence(finals: Sequence[Any], rows: Sequence[Any], y: Array) -> bool:
+    """Return True if the log evidences, once ``rows`` are learned, will compare; tried on few."""
     if any(forgets(final) for final in finals):
         return False
     tried = []
     for final, X in zip(finals, rows, strict=True):
-        # One row; but it could not place the functions of a basis.
+        # One row, but more for a basis, whose domain needs them.
         plain = getattr(final, "basis", None) is None
-        some = slice(1) if plain else slice(None, None, max(len(y) // TRIED, 1))
+        some = slice(1) if plain else slice(None, None, max(len(y) // TRIAL_ROWS, 1))
         tried.append(copy_unfitted(final).partial_fit(take_rows(X, some), y[some]))
     if any(forgets(final) for final in tried):
         return False
-    terms = {evidence_terms(final) for final in tried}
+    terms = {get_evidence_terms(final) for final in tried}
     return len(terms) == 1 and all(hasattr(final, "log_evidence_") for final in tried)
 
 
 @dataclass(frozen=True)
 class MemberPredictions:
-    """What one model predicted of rows, each before it was learned."""
+    """One model's predictions of rows, each before it was learned."""
 
     distribution: Any
     densities: Array
@@ -219,19 +219,19 @@ class MemberPredictions:
 
 
 def rank_known_rows(distribution: Any) -> Ranks:
-    """Ranks (n,) of a model in an ensemble: 1 where it knows something, 0 where it is flat."""
+    """Return the ranks (n,) of predictions in an ensemble: 0 where they are flat, else 1."""
     return (~distribution.is_flat()).astype(np.uint8)
 
 
 def compute_evidence_before(
-    untouched: Any,
+    model_before: Any,
     start: float,
     rows: tuple[Any, Array, Array | None],
     prediction: MemberPredictions,
 ) -> Array:
     """Log evidence (n,) before each row, of a model that has predicted these rows and learned them.
 
-    ``untouched`` is the same model without the rows, of log evidence ``start``.
+    ``model_before`` is the same model without the rows, of log evidence ``start``.
     Between rows the evidence grows by the log predictive density. Where that is not so (flat
     rows, rows of a weight, point masses) it is read from the model instead.
     """
@@ -245,7 +245,7 @@ def compute_evidence_before(
     steps[special] = 0.0
     evidence = np.empty(len(y))
     first = 0
-    learner = copy.deepcopy(untouched) if special.any() else untouched
+    learner = copy.deepcopy(model_before) if special.any() else model_before
     for row in np.flatnonzero(special).tolist():
         part = slice(first, row + 1)
         evidence[part] = start + np.cumsum(steps[part]) - steps[part]

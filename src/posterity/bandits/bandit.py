@@ -24,20 +24,20 @@ from posterity.bandits.inputs import (
     read_reward,
     read_rewards,
 )
-from posterity.bandits.naming import policy_of
+from posterity.bandits.naming import make_policy
 from posterity.bandits.policies import (
     Policy,
     RandomizedUpperConfidenceBound,
     ThompsonSampling,
-    student_propensities,
+    compute_student_propensities,
 )
 from posterity.bandits.roster import Roster, is_among
-from posterity.bandits.sharing import Arms, Rewards, arms_sharing
+from posterity.bandits.sharing import Arms, Rewards, make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
-from posterity.transaction import all_or_nothing, hold_model_lock
+from posterity.transaction import atomic, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -45,11 +45,11 @@ _DEFAULT = RandomizedUpperConfidenceBound()
 
 
 # What other libraries call it.
-_DECIDE = "decide(X), which gives the arms and their propensities"
-_LEARN = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
-HERE = {
-    **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE),
-    **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN),
+_DECIDE_HINT = "decide(X), which gives the arms and their propensities"
+_LEARN_HINT = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
+OUR_NAMES = {
+    **dict.fromkeys(("act", "choose", "predict", "pull", "recommend", "select"), _DECIDE_HINT),
+    **dict.fromkeys(("fit", "observe", "partial_fit", "reward", "tell", "update"), _LEARN_HINT),
 }
 
 
@@ -116,7 +116,7 @@ class Bandit(BaseEstimator):
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Bandit(BaseEstimator):
 
     @property
     def ledger_(self) -> Ledger:
-        """What was decided and spent under a watch."""
+        """Losses allowed and spent by a policy under a budget or baseline."""
         return self.__dict__.get("_ledger", Ledger())
 
     # ---- deciding --------------------------------------------------------------------------------
@@ -176,14 +176,20 @@ class Bandit(BaseEstimator):
         ValueError
             If no arm is allowed in a context, or fewer than ``k``.
         """
-        lean, policy = self._open_lean_path(), self._policy
-        how = None if lean is None else policy.find_kernel_policy(lean.df)
-        if lean is None or how is None or allowed is not None or k is not None or not is_row(X):
+        arms_path, policy = self._open_arms_path(), self._policy
+        how = None if arms_path is None else policy.find_kernel_policy(arms_path.df)
+        if (
+            arms_path is None
+            or how is None
+            or allowed is not None
+            or k is not None
+            or not is_row(X)
+        ):
             return self._decide(X, allowed, k)
         number, names, may = self._decided, self._roster.names, self._roster.open
-        place, mean, scale = lean.decide(X, may, how, policy.floor, self._seed, number)
+        place, mean, scale = arms_path.decide(X, may, how, policy.floor, self._seed, number)
         self._decided = number + 1
-        source = student_propensities, policy, lean.df, mean, scale, may
+        source = compute_student_propensities, policy, arms_path.df, mean, scale, may
         return Decision(number, X, names[place], place, mean, source)
 
     @hold_model_lock
@@ -201,7 +207,7 @@ class Bandit(BaseEstimator):
             contexts,
             mask,
             self._arms,
-            self._open_lean_path(),
+            self._open_arms_path(),
             policy=policy,
             k=k,
             seed=self._seed,
@@ -223,7 +229,7 @@ class Bandit(BaseEstimator):
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
         """(n, K) probabilities that the policy, or another one, would pick from in each context."""
         beliefs, rng = self._beliefs(X, allowed)
-        acting = wrap_policy(policy_of(policy, self._policy), self.ledger_, self._roster.names)
+        acting = wrap_policy(make_policy(policy, self._policy), self.ledger_, self._roster.names)
         return acting.propensities(beliefs, rng)
 
     def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
@@ -237,7 +243,7 @@ class Bandit(BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def learn(
         self,
         X: Any,
@@ -275,7 +281,7 @@ class Bandit(BaseEstimator):
         if arms is not None and reward is not None and not self._binary:
             try:
                 place = self._roster.places.get(arm)
-                if place is not None and arms.learn_lean(x, place, reward, weight):
+                if place is not None and arms.learn_single_row(x, place, reward, weight):
                     return self
             except TypeError:  # nothing was learned: the call below says what is wrong
                 pass
@@ -292,8 +298,10 @@ class Bandit(BaseEstimator):
         if self._binary:
             read_reward(reward, binary=True)
         if type(x) is not np.ndarray or x.ndim != 1:
-            lean = self._open_lean_path()
-            read = read_contexts(self, x, learns=False) if lean is None else lean.values(x)
+            arms_path = self._open_arms_path()
+            read = (
+                read_contexts(self, x, learns=False) if arms_path is None else arms_path.values(x)
+            )
             x = read[0]
         try:
             self._arms.learn_one(x, place, reward, weight)
@@ -302,7 +310,7 @@ class Bandit(BaseEstimator):
             raise
         return self
 
-    @all_or_nothing
+    @atomic
     def unlearn(
         self, X: Any, arms: Any = None, rewards: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -311,7 +319,7 @@ class Bandit(BaseEstimator):
         self._arms.unlearn(self._rewards(X, arms, rewards, sample_weight, None))
         return self
 
-    @all_or_nothing
+    @atomic
     def correct(self, X: Any, arms: Any, *, former: ArrayLike, rewards: ArrayLike) -> Self:
         """Replace learned rewards by corrected ones; NaN removes a reward."""
         arms, before, after = read_correction(X, arms, former, rewards)
@@ -321,7 +329,7 @@ class Bandit(BaseEstimator):
                 change(np.asarray(X)[some], [arms[row] for row in some], values[some])
         return self
 
-    @all_or_nothing
+    @atomic
     def merge(self, other: Self) -> Self:
         """Learn all that another bandit of the same arms has learned."""
         if not isinstance(other, Bandit):
@@ -339,7 +347,7 @@ class Bandit(BaseEstimator):
 
     # ---- arms that come and go ------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:
         """Add an arm, with its ``arm_features`` if it has any, or reactivate a retired one.
 
@@ -352,7 +360,7 @@ class Bandit(BaseEstimator):
         self._roster = roster
         return self
 
-    @all_or_nothing
+    @atomic
     def retire_arm(self, name: Any) -> Self:
         """Stop choosing an arm; its late rewards can still be learned."""
         self._start()
@@ -365,8 +373,8 @@ class Bandit(BaseEstimator):
         if "_arms" in self.__dict__:
             return
         roster = Roster.of(self.arms)
-        policy_of(self.policy, _DEFAULT)
-        arms = arms_sharing(self.sharing, self.model, len(roster), self.arm_features)
+        make_policy(self.policy, _DEFAULT)
+        arms = make_arms(self.sharing, self.model, len(roster), self.arm_features)
         self._roster, self._decided = roster, 0
         self._seed = int(np.random.default_rng(self.rng).integers(2**63))
         self._binary = self.model is not None and is_classifier(self.model)
@@ -381,10 +389,10 @@ class Bandit(BaseEstimator):
     @property
     def _policy(self) -> Policy | Wrapper:
         given = self.policy
-        return _DEFAULT if given is None else policy_of(given, _DEFAULT)
+        return _DEFAULT if given is None else make_policy(given, _DEFAULT)
 
-    def _open_lean_path(self) -> ArmsPath | None:
-        """The lean way to a decision, where there is one."""
+    def _open_arms_path(self) -> ArmsPath | None:
+        """Return the compiled path of all arms, or None where there is none."""
         state = self.__dict__
         arms: Arms | None = state.get("_arms")
         return None if arms is None else arms.path(state.get("feature_names_in_"))
@@ -394,7 +402,7 @@ class Bandit(BaseEstimator):
         contexts = read_contexts(self, X, learns=False)
         mask = read_allowed(allowed, len(contexts), self._roster)
         rng = make_generator(self._seed, self._decided)
-        return compute_beliefs(contexts, mask, self._arms, self._open_lean_path(), rng), rng
+        return compute_beliefs(contexts, mask, self._arms, self._open_arms_path(), rng), rng
 
     def _rewards(
         self,
@@ -404,7 +412,7 @@ class Bandit(BaseEstimator):
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
     ) -> Rewards:
-        """What was given, checked; the features are taken over."""
+        """Check the contexts, arms and rewards given, and take over the names of the features."""
         X, arms, rewards = read_decided(X, arms, rewards)
         X = read_contexts(self, X, learns=True)
         places = read_arms(arms, self._roster.places, len(X))

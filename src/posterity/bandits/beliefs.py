@@ -1,4 +1,4 @@
-"""What is believed of the expected rewards of K arms, in n contexts."""
+"""Posteriors of the expected rewards of K arms, in n contexts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Beliefs:
         return shares_by_quadrature(self.arms, self.allowed)
 
     def of(self, rows: Mask) -> Beliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return Beliefs([arm[rows] for arm in self.arms], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> Beliefs:
@@ -124,7 +124,7 @@ class StudentBeliefs:
     --------
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([1.0], [1.0])]
-    >>> beliefs_of(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
+    >>> get_beliefs(arms, np.ones((1, 2), dtype=bool)).probability_best().round(6)
     array([[0.23975, 0.76025]])
     """
 
@@ -159,7 +159,7 @@ class StudentBeliefs:
         )[0]
 
     def of(self, rows: Mask) -> StudentBeliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> StudentBeliefs:
@@ -220,7 +220,7 @@ def scales_at(level: float, df: float) -> float:
     return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else 0.0
 
 
-def beliefs_of(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
+def get_beliefs(arms: Sequence[Any], allowed: Mask) -> Beliefs | StudentBeliefs:
     """Beliefs of distributions over n rows, one for each arm."""
     if not all(type(arm) in (Normal, StudentT) for arm in arms):
         return Beliefs(arms, allowed)
@@ -327,7 +327,7 @@ class JointBeliefs:
         return shares_by_draws(self.sample(n_draws, rng), self.allowed)
 
     def of(self, rows: Mask) -> JointBeliefs:
-        """Those of some contexts."""
+        """Return the posteriors in some of the contexts."""
         return JointBeliefs(self.draws[:, rows], self.mean[rows], self.allowed[rows])
 
     def scale_deviations(self, by: float) -> JointBeliefs:

@@ -1,4 +1,4 @@
-"""Which arms a policy chooses in n contexts, and what their probabilities come from."""
+"""Choice of arms by a policy in n contexts, and the source of their probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs
 from posterity.bandits.decisions import draw_rankings
-from posterity.bandits.policies import student_propensities
+from posterity.bandits.policies import compute_student_propensities
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.sharing import Arms
 from posterity.kernel import ArmsPath
@@ -24,39 +24,39 @@ def make_generator(seed: int, number: int) -> np.random.Generator:
 
 
 def compute_beliefs(
-    contexts: Array, mask: Mask, arms: Arms, lean: ArmsPath | None, rng: np.random.Generator
+    contexts: Array, mask: Mask, arms: Arms, arms_path: ArmsPath | None, rng: np.random.Generator
 ) -> AnyBeliefs:
-    """What is believed of the arms in each context, by the kernel where it can tell."""
-    if lean is None:
+    """Return the posterior of each arm's expected reward, by compiled code where possible."""
+    if arms_path is None:
         return arms.beliefs(contexts, mask, rng)
-    _, mean, scale = lean.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
-    return StudentBeliefs(mean, scale, np.full(mean.shape, lean.df), mask)
+    _, mean, scale = arms_path.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
+    return StudentBeliefs(mean, scale, np.full(mean.shape, arms_path.df), mask)
 
 
 def choose_arms(
     contexts: Array,
     mask: Mask,
     arms: Arms,
-    lean: ArmsPath | None,
+    arms_path: ArmsPath | None,
     *,
     policy: Any,
     k: int | None,
     seed: int,
     number: int,
 ) -> tuple[Index, Array, tuple[Any, ...]]:
-    """Places of arms (n,), or rankings (n, k); means (n, K); what tells the probabilities.
+    """Choose arms (n,), or rankings (n, k); with means (n, K), and the source of probabilities.
 
     The last is a function and its arguments, as :class:`Decisions` has them: probabilities are
     worked out when they are asked for.
     """
-    how = None if lean is None or k is not None else policy.find_kernel_policy(lean.df)
-    if lean is not None and how is not None:
-        places, mean, scale = lean.decide_rows(
+    how = None if arms_path is None or k is not None else policy.find_kernel_policy(arms_path.df)
+    if arms_path is not None and how is not None:
+        places, mean, scale = arms_path.decide_rows(
             contexts, mask.view(np.uint8), how, policy.floor, seed, number
         )
-        return places, mean, (student_propensities, policy, lean.df, mean, scale, mask)
+        return places, mean, (compute_student_propensities, policy, arms_path.df, mean, scale, mask)
     rng = make_generator(seed, number)
-    beliefs = compute_beliefs(contexts, mask, arms, lean, rng)
+    beliefs = compute_beliefs(contexts, mask, arms, arms_path, rng)
     if k is None:
         places, chances = policy.choose(beliefs, rng)
     else:

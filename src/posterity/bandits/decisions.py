@@ -1,4 +1,4 @@
-"""What was decided: arms, and the probabilities that they were picked from."""
+"""Decisions: arms, and the probabilities that they were drawn with."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Decision:
 
 
 def _lazily_compute(source: tuple[Any, ...]) -> Array:
-    """What a function gives of its arguments, which follow it."""
+    """Call a function with the arguments that follow it."""
     return np.asarray(source[0](*source[1:]))
 
 

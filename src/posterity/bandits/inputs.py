@@ -20,7 +20,7 @@ Index = NDArray[np.intp]
 
 
 def is_row(X: Any) -> bool:
-    """Whether this is one context, not many."""
+    """Return True for one context, False for many."""
     kind = type(X)
     if kind is np.ndarray:
         return bool(X.ndim == 1)
@@ -64,7 +64,7 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
 
 
 def _are_clean(X: Any, m: int) -> bool:
-    """Whether there is nothing to convert in these rows, and nothing to say of them."""
+    """Return True if these rows need neither conversion nor a message."""
     return (
         type(X) is np.ndarray
         and X.dtype == np.float64
@@ -77,7 +77,7 @@ def _are_clean(X: Any, m: int) -> bool:
 
 
 def _has_labels(X: Any) -> bool:
-    """Whether it is one row with names, as a series of pandas has."""
+    """Return True for one row with names, such as a pandas series."""
     return (
         is_row(X) and hasattr(X, "keys") and all(isinstance(name, str) for name in list(X.keys()))
     )
@@ -170,7 +170,7 @@ def check_ranking_length(k: Any, mask: Mask) -> None:
 
 
 def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
-    """What was given as true and false as an array; (K,) or (n, K) where names were given."""
+    """Convert truth values, or names of arms, to a mask (K,) or (n, K)."""
     if type(allowed) is np.ndarray and allowed.dtype == bool:
         return allowed
     if isinstance(allowed, str) or is_among(allowed, places):
@@ -202,7 +202,7 @@ def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
 
 
 def as_numbers(rewards: ArrayLike) -> Array:
-    """Rewards as floats, or a ``ValueError`` that says which is none."""
+    """Convert rewards to floats; a ``ValueError`` names one that is not a number."""
     try:
         return np.asarray(rewards, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -259,7 +259,7 @@ def read_correction(
 
 
 def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Index:
-    """Places (n,) of arms; one name stands for all of ``n`` rows."""
+    """Return the places (n,) of arms; one name stands for all of ``n`` rows."""
     if n is not None and is_among(arms, known):
         return np.full(n, known[arms], dtype=np.intp)
     names = arms.tolist() if isinstance(arms, np.ndarray) else list(arms)

@@ -33,12 +33,12 @@ NAMES: dict[str, type[Policy]] = {
 }
 
 
-def policy_of(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
+def make_policy(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
     """A policy: as it is, by its class, or by a name of it; of a wrapper its own, too.
 
     Examples
     --------
-    >>> policy_of("ucb", Greedy())
+    >>> make_policy("ucb", Greedy())
     UpperConfidenceBound(floor=0.02, level=0.841)
     """
     if given is None:
@@ -46,7 +46,7 @@ def policy_of(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
     if isinstance(given, Policy):
         return given
     if isinstance(given, Wrapper):
-        inner = policy_of(given.policy, default)
+        inner = make_policy(given.policy, default)
         if isinstance(inner, Wrapper):
             raise TypeError(
                 f"policy is {given!r}: Budget and Baseline can't be nested: give a plain policy"

@@ -1,4 +1,4 @@
-"""How an arm is chosen: a policy turns beliefs into the probabilities that one is picked from."""
+"""Policies: they turn posteriors of rewards into the probabilities of choosing each arm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Index = NDArray[np.intp]
 # Draws that a policy takes.
 DRAWS = 64
 # The quantile that is one standard deviation above the mean of a normal distribution.
-ONE_ABOVE = 0.841
+ONE_SD_QUANTILE = 0.841
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Policy:
         return draw_rankings(propensities, 1, rng)[:, 0], propensities
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
-        """How the kernel chooses alike (:meth:`posterity.kernel.ArmsPath.decide`), if it can."""
+        """Return the policy's code in :meth:`posterity.kernel.ArmsPath.decide`, if it has one."""
         return None
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
@@ -90,10 +90,10 @@ class ThompsonSampling(Policy):
 
     Examples
     --------
-    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.bandits.beliefs import get_beliefs
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([9.0], [1.0])]
-    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> beliefs = get_beliefs(arms, np.ones((1, 2), dtype=bool))
     >>> ThompsonSampling().propensities(beliefs, np.random.default_rng(0)).round(6)
     array([[0.01, 0.99]])
     """
@@ -138,7 +138,7 @@ class UpperConfidenceBound(Policy):
         the mean of a normal distribution.
     """
 
-    level: float = ONE_ABOVE
+    level: float = ONE_SD_QUANTILE
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
@@ -164,10 +164,10 @@ class RandomizedUpperConfidenceBound(Policy):
 
     Examples
     --------
-    >>> from posterity.bandits.beliefs import beliefs_of
+    >>> from posterity.bandits.beliefs import get_beliefs
     >>> from posterity.distributions import Normal
     >>> arms = [Normal([0.0], [1.0]), Normal([0.5], [0.5])]
-    >>> beliefs = beliefs_of(arms, np.ones((1, 2), dtype=bool))
+    >>> beliefs = get_beliefs(arms, np.ones((1, 2), dtype=bool))
     >>> policy = RandomizedUpperConfidenceBound()
     >>> policy.propensities(beliefs, np.random.default_rng(0)).round(2)
     array([[0.32, 0.68]])
@@ -182,11 +182,11 @@ class RandomizedUpperConfidenceBound(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 2, self.width * scales_at(ONE_ABOVE, df)
+        return 2, self.width * scales_at(ONE_SD_QUANTILE, df)
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         allowed = beliefs.allowed
-        spread = np.maximum(beliefs.quantile_margins(ONE_ABOVE), 0.0)
+        spread = np.maximum(beliefs.quantile_margins(ONE_SD_QUANTILE), 0.0)
         return envelope_shares(
             np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
         )
@@ -309,7 +309,7 @@ class InformationDirected(Policy):
         return beliefs.information_directed_shares(self.n_draws, rng)
 
 
-def student_propensities(
+def compute_student_propensities(
     policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
 ) -> Array:
     """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.

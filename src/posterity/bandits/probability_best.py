@@ -1,4 +1,4 @@
-"""How probable it is that an arm is the best: from draws, or exactly where arms are independent."""
+"""Probability that an arm is the best: from draws, or exactly for independent arms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Mask = NDArray[np.bool_]
 
 # Probabilities of the quantiles of each arm where pieces of the integral end, and nodes of a piece:
 # probabilities of normal arms are then right to 12 digits, of rugged mixtures to 5.
-BELOW = np.array([1e-15, 1e-11, 1e-8, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.4])
-ENDS = np.concatenate([BELOW, [0.5], 1.0 - BELOW[::-1]])
+LOWER_PROBABILITIES = np.array([1e-15, 1e-11, 1e-8, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.4])
+PIECE_PROBABILITIES = np.concatenate([LOWER_PROBABILITIES, [0.5], 1.0 - LOWER_PROBABILITIES[::-1]])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Numbers held at a time.
 BLOCK = 2_000_000
@@ -61,7 +61,7 @@ def probability_best(arms: Sequence[Any], allowed: Mask) -> Array:
     """
     n, k = allowed.shape
     probabilities = np.empty((n, k))
-    step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
+    step = max(1, BLOCK // (k * len(PIECE_PROBABILITIES) * k * len(NODES)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
         probabilities[rows] = _integrate_rows([arm[rows] for arm in arms], allowed[rows])
@@ -102,11 +102,11 @@ def _products_of_others(below: Array) -> Array:
 
 
 def _pieces(arms: Sequence[Any], allowed: Mask) -> tuple[Array, Array, Mask, Mask]:
-    """Where the pieces begin (n,), and their ends (J, n).
+    """Return the starts of the pieces (n,), and their ends (J, n).
 
     Also which arms (n, K) can win there at all, and of which of these the value is certain.
     """
-    quantiles = np.stack([arm.ppf(ENDS[:, None]) for arm in arms], axis=2)
+    quantiles = np.stack([arm.ppf(PIECE_PROBABILITIES[:, None]) for arm in arms], axis=2)
     quantiles = np.where(allowed, quantiles, -np.inf)
     lowest = quantiles[0].max(axis=1)
     can_win = allowed & (quantiles[-1] >= lowest[:, None])
@@ -130,7 +130,7 @@ def _nodes(ends: Array) -> tuple[Array, Array]:
 _legendre = np.polynomial.legendre
 _COEFFICIENTS = _legendre.legvander(NODES, len(NODES) - 1) * WEIGHTS[:, None]
 _INTEGRALS = [_legendre.legint(row) for row in _COEFFICIENTS * (np.arange(len(NODES)) + 0.5)]
-_TO_THE_END = np.stack(
+_INTEGRALS_TO_END = np.stack(
     [_legendre.legval(1.0, row) - _legendre.legval(NODES, row) for row in _INTEGRALS], axis=1
 )
 
@@ -171,7 +171,7 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
     """
     n, k = allowed.shape
     shares = np.empty((n, k))
-    step = max(1, BLOCK // (k * len(ENDS) * k * len(NODES)))
+    step = max(1, BLOCK // (k * len(PIECE_PROBABILITIES) * k * len(NODES)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
         shares[rows] = _compute_information([arm[rows] for arm in arms], allowed[rows])
@@ -189,7 +189,7 @@ def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:
     # (J, n, K): the mean of each arm below each node.
     parts = (places[:, :, None] * density).reshape(-1, len(NODES), n, k)
     length = weights.reshape(-1, len(NODES), n).sum(axis=1)[:, None, :, None]
-    inside = 0.5 * length * np.einsum("ij,pjnk->pink", _TO_THE_END, parts)
+    inside = 0.5 * length * np.einsum("ij,pjnk->pink", _INTEGRALS_TO_END, parts)
     whole = 0.5 * length[:, 0] * np.einsum("j,pjnk->pnk", WEIGHTS, parts)
     above = whole[::-1].cumsum(axis=0)[::-1] - whole
     left = mean - (inside + above[:, None]).reshape(below.shape)

@@ -27,7 +27,7 @@ class Roster:
 
     @classmethod
     def of(cls, names: Sequence[Any] | NDArray[Any]) -> Roster:
-        """Of names that users gave; ``ValueError`` where there are none, or two of one name."""
+        """Return the roster of names that users gave; ``ValueError`` for none or repeated ones."""
         if isinstance(names, str | int):
             raise TypeError(
                 f"arms are {names!r}: give a sequence of their names, as in Bandit(arms=['a', 'b'])"
@@ -70,7 +70,7 @@ class Roster:
             )
 
     def with_arm(self, name: Any) -> Roster:
-        """With one more arm, or one that had retired."""
+        """Return the roster with another arm, or one that had retired."""
         if name in self.retired:
             return replace(self, retired=tuple(one for one in self.retired if one != name))
         if name in self.names:
@@ -78,7 +78,7 @@ class Roster:
         return replace(self, names=(*self.names, name))
 
     def without(self, name: Any) -> Roster:
-        """With an arm that retires; ``ValueError`` where it is unknown, or the last."""
+        """Return the roster without an arm; ``ValueError`` where it is unknown, or the last."""
         if not is_among(name, self.places):
             raise ValueError(f"there is no arm {name!r}: name one of {list(self.names)}")
         retired = {*self.retired, name}
@@ -88,7 +88,7 @@ class Roster:
 
 
 def is_among(name: Any, known: Mapping[Any, int]) -> bool:
-    """Whether a name, which may be anything, is known."""
+    """Return True if a name, which may be any object, is known."""
     try:
         return name in known
     except TypeError:  # a list, say, which has no hash

@@ -1,4 +1,4 @@
-"""What arms have in common: nothing, a prior, or all coefficients."""
+"""Models of the arms' rewards: they share nothing, a prior, or all coefficients."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, beliefs_of
+from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, get_beliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.linear import BayesianLinearRegression
-from posterity.transaction import branch_of
+from posterity.transaction import make_branch
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -36,7 +36,7 @@ class Rewards:
     times: Array | None = None
 
     def of(self, rows: NDArray[Any]) -> Rewards:
-        """Some of them."""
+        """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         times = None if self.times is None else self.times[rows]
         return Rewards(self.X[rows], self.arms[rows], self.rewards[rows], weights, times)
@@ -54,7 +54,7 @@ class Arms(Protocol):
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """Learn one reward, or nothing at all: this is not done on a copy."""
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """The same where it takes no time that others must wait for; False: nothing happened."""
 
     def unlearn(self, rows: Rewards) -> None:
@@ -64,19 +64,19 @@ class Arms(Protocol):
         """Learn what another one learned."""
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
-        """What is believed of expected rewards in contexts X (n, m)."""
+        """Return the posteriors of expected rewards in contexts X (n, m)."""
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """Make room for so many arms, the last with these features."""
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
-        """The lean way to a decision, where there is one."""
+        """Return the compiled path of all arms, or None where there is none."""
 
 
 class PlainArms:
-    """What arms do that have no lean path, and no features."""
+    """Defaults for arms without a compiled path and without features."""
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """See :class:`Arms`."""
         return False
 
@@ -98,7 +98,7 @@ class SeparateArms(PlainArms):
 
     def branch(self) -> SeparateArms:
         """See :class:`Arms`."""
-        return SeparateArms(self.prototype, [branch_of(model) for model in self.models])
+        return SeparateArms(self.prototype, [make_branch(model) for model in self.models])
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -129,30 +129,30 @@ class SeparateArms(PlainArms):
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
-        return beliefs_of([predict_rewards(model, X) for model in self.models], allowed)
+        return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
 
 
 @dataclass
 class GroupedArms(PlainArms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
-    Only caches are ``lean``, the arms' posteriors as they are now, and their ``slots`` in the
+    Only caches are ``arms_path``, the arms' posteriors as they are now, and their ``slots`` in the
     model.
     """
 
     model: GroupedRegression
     count: int = 0
-    lean: ArmsPath | None = None
+    arms_path: ArmsPath | None = None
     slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"lean": None}
+        return self.__dict__ | {"arms_path": None}
 
     def branch(self) -> GroupedArms:
         """See :class:`Arms`."""
-        if self.lean is not None:
-            self.lean.close()  # what others learn meanwhile waits until the branch has learned
-        return GroupedArms(branch_of(self.model), self.count)
+        if self.arms_path is not None:
+            self.arms_path.close()  # what others learn meanwhile waits until the branch has learned
+        return GroupedArms(make_branch(self.model), self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -170,10 +170,10 @@ class GroupedArms(PlainArms):
 
     def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
         """See :class:`Arms`."""
-        posterior, lean = self.model._posterior_or_none, self.lean
-        if posterior is not None and lean is not None and lean.is_of(posterior):
-            lean.open(self.model._path, posterior.next_update_at())
-            if lean.learn_row(arm, x, reward, weight):
+        posterior, arms_path = self.model._posterior_or_none, self.arms_path
+        if posterior is not None and arms_path is not None and arms_path.is_of(posterior):
+            arms_path.open(self.model._path, posterior.next_update_at())
+            if arms_path.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1
         if (
@@ -183,9 +183,9 @@ class GroupedArms(PlainArms):
         ):
             self.model.learn_one(x, reward, weight, group=arm)
 
-    def learn_lean(self, x: Any, arm: int, reward: float, weight: float) -> bool:
+    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """See :class:`Arms`."""
-        return self.lean is not None and self.lean.learn_row(arm, x, reward, weight)
+        return self.arms_path is not None and self.arms_path.learn_row(arm, x, reward, weight)
 
     def unlearn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""
@@ -199,27 +199,27 @@ class GroupedArms(PlainArms):
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
         if not is_known(self.model):
-            return beliefs_of([make_flat_normals(X)] * self.count, allowed)
+            return get_beliefs([make_flat_normals(X)] * self.count, allowed)
         arms = np.tile(np.arange(self.count), len(X))
         rows = np.repeat(X, self.count, axis=0)
         means = self.model.predict_mean_distribution(rows, groups=arms)
-        return beliefs_of([means[arm :: self.count] for arm in range(self.count)], allowed)
+        return get_beliefs([means[arm :: self.count] for arm in range(self.count)], allowed)
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """See :class:`Arms`."""
         posterior = self.model._posterior_or_none
         if posterior is None:
             return None
-        lean = self.lean
-        if lean is None or not lean.is_of(posterior):
+        arms_path = self.arms_path
+        if arms_path is None or not arms_path.is_of(posterior):
             self.slots = self.model.places(range(self.count))
-            self.lean = lean = posterior.arms_path(self.slots, names)
-        return lean
+            self.arms_path = arms_path = posterior.arms_path(self.slots, names)
+        return arms_path
 
 
 @dataclass
 class SharedArms(PlainArms):
-    """One model of rows that say both context and arm: ``features`` (K, a) of each arm.
+    """One model of rows that contain both context and arm: ``features`` (K, a) of each arm.
 
     A row is the context, the arm's features, and the product of each of one with each of the other.
     """
@@ -230,7 +230,7 @@ class SharedArms(PlainArms):
 
     def branch(self) -> SharedArms:
         """See :class:`Arms`."""
-        return SharedArms(branch_of(self.model), self.features, self.count)
+        return SharedArms(make_branch(self.model), self.features, self.count)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -276,7 +276,7 @@ class SharedArms(PlainArms):
         columns = combine_features(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
         means = predict_rewards(self.model, columns)
         if means.is_flat().any():
-            return beliefs_of([means[arm::k] for arm in range(k)], allowed)
+            return get_beliefs([means[arm::k] for arm in range(k)], allowed)
         draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
         return JointBeliefs(draws, means.mean().reshape(n, k), allowed)
 
@@ -284,10 +284,10 @@ class SharedArms(PlainArms):
         return combine_features(rows.X, self.features[rows.arms])
 
 
-def arms_sharing(
+def make_arms(
     sharing: str | None, model: Any, count: int, features: ArrayLike | None
 ) -> GroupedArms | SeparateArms | SharedArms:
-    """So many arms that share as much as a bandit's parameters say, of which nothing is known."""
+    """Return ``count`` arms before data, which share as much as a bandit's parameters say."""
     grouped = isinstance(model, GroupedRegression)
     sharing = sharing or ("learned" if model is None or grouped else "none")
     arms: GroupedArms | SeparateArms | SharedArms
@@ -330,7 +330,7 @@ def combine_features(X: Array, features: Array) -> Array:
 
 
 def is_known(model: Any) -> bool:
-    """Whether a model has learned anything."""
+    """Return True if a model has learned any row."""
     return model._posterior_or_none is not None
 
 
@@ -353,7 +353,7 @@ def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
 
 
 def predict_rewards(model: Any, X: Array) -> Any:
-    """What a model believes of expected rewards; before any row, that nothing is known."""
+    """Predict expected rewards; before any row, flat distributions."""
     return model.predict_mean_distribution(X) if is_known(model) else make_flat_normals(X)
 
 

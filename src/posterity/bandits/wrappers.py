@@ -56,7 +56,7 @@ class Wrapper:
     floor: ClassVar[float] = 0.0
 
     def find_kernel_policy(self, df: float) -> None:
-        """None: a watch needs the beliefs of all arms."""
+        """Return None: a wrapper needs the posteriors of all arms."""
 
     def decision_probabilities(
         self,
@@ -319,7 +319,7 @@ class Baseline(Wrapper):
         return places, propensities, after
 
     def _share(self, loss: float, decisions: int, spent: float) -> float:
-        """How much of the policy there is in a decision that loses so much at most."""
+        """Return the share of the policy in a decision whose expected loss is ``loss``."""
         if self.apprentice:
             return 0.0
         left = self.allowance * (decisions + 1) - spent

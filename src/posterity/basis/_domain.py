@@ -1,4 +1,4 @@
-"""What the transformers share: reading rows, the domain, and what is done outside of it."""
+"""Base of the transformers: reading rows, the domain, and the values outside of it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # ---- what a kind of basis says ---------------------------------------------------------------
 
     def _needs_range(self) -> bool:
-        """Whether functions depend on the domain, so that its ends must differ."""
+        """Return True if functions depend on the domain, so that its ends must differ."""
         return True
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:

@@ -63,7 +63,7 @@ def read_length_scales(length_scales: ArrayLike | Sequence[ArrayLike], n_feature
 
 
 def read_length_scale(length_scale: object, n_features: int) -> Array | None:
-    """``length_scale`` as (d,), or None for what data are to say."""
+    """Return ``length_scale`` as (d,), or None if it is learned from data."""
     if isinstance(length_scale, str):
         if length_scale not in ("auto", "ard"):
             raise ValueError(

@@ -20,10 +20,12 @@ MOST_ROWS = 600
 MOST_STEPS = 80
 # Prior sds of log length scale, log variance and log noise variance. They are wide, and decide only
 # where rows say nothing: without any, a useless feature's length scale would go off to infinity.
-WIDTHS = (1.5, 3.0, 3.0)
+LOG_PRIOR_SDS = (1.5, 3.0, 3.0)
 # Prior medians of a variance and of the noise's, of targets of unit variance.
 VARIANCE, NOISE = 0.5, 0.1
-BOUND = 7.0  # how far logs may be from the prior's median; noise needs more on smooth data
+LARGEST_LOG_MOVE = (
+    7.0  # how far logs may be from the prior's median; noise needs more on smooth data
+)
 LEAST_LOG_NOISE = math.log(1e-8)
 
 
@@ -85,8 +87,8 @@ def maximize_posterior(
             [math.log(NOISE)],
         ]
     )
-    widths = np.repeat(WIDTHS, [X.shape[1], len(parts) + 1, 1])
-    bounds = [(one - BOUND, one + BOUND) for one in centre]
+    widths = np.repeat(LOG_PRIOR_SDS, [X.shape[1], len(parts) + 1, 1])
+    bounds = [(one - LARGEST_LOG_MOVE, one + LARGEST_LOG_MOVE) for one in centre]
     bounds[-1] = LEAST_LOG_NOISE, 2.0
 
     def loss(place: Array) -> tuple[float, Array]:

@@ -1,4 +1,4 @@
-"""All kinds of functions in one basis, as much of each as the targets ask for."""
+"""A basis of all kinds of functions, weighted by the evidence of the targets."""
 
 from __future__ import annotations
 

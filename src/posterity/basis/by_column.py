@@ -161,7 +161,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:
-    """Those of some columns for which the basis can take its domain from the first batch."""
+    """Return those columns for which the basis can take its domain from the first batch."""
     if not (isinstance(basis, DomainTransformer) and basis.domain is None and basis._needs_range()):
         return list(columns)
     return [at for at in columns if np.ptp(X[:, at]) > 0.0]

@@ -1,4 +1,4 @@
-"""What a model asks of a basis."""
+"""The interface that a model needs of a basis."""
 
 from __future__ import annotations
 

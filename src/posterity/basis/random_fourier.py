@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 CANDIDATES = 12
 # Length scales that frequencies are drawn for besides, by the one that they serve: they reach where
 # its own draws are few, and their weights are small. With more features most would be wasted there.
-BROADER = (1.0, 0.5, 0.25)
+LENGTH_SCALE_FACTORS = (1.0, 0.5, 0.25)
 
 
 class RandomFourier(DomainTransformer):
@@ -161,7 +161,7 @@ class RandomFourier(DomainTransformer):
         else:
             self.length_scales_ = scale[None, :]
         shortest = self.length_scales_[0]
-        broader = [factor * shortest for factor in BROADER[1 : max(1, 4 - X.shape[1])]]
+        broader = [factor * shortest for factor in LENGTH_SCALE_FACTORS[1 : max(1, 4 - X.shape[1])]]
         self._drawn_for = np.concatenate([self.length_scales_, *(one[None] for one in broader)])
         self._drawn_for = self._drawn_for[: count // 2]
         self.frequencies_ = self._draw(count // 2, check_random_state(self.random_state))

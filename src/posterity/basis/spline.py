@@ -182,7 +182,7 @@ class PiecewisePolynomials:
 
 
 def _compute_polynomials(spline: SplineTransformer) -> tuple[Array, Array]:
-    """Where the pieces of one feature's splines start, and their polynomials (pieces, size, m)."""
+    """Return the starts of one feature's pieces, and their polynomials (pieces, size, m)."""
     inner, degree = spline.bsplines_[0], spline.degree
     knots = inner.t[degree:-degree]
     table = np.zeros((len(knots) + 1, degree + 1, spline.n_features_out_))

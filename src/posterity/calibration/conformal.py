@@ -178,7 +178,7 @@ class Conformal(OnlineWrapper):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        model = self._lean_model()
+        model = self._model_with_fast_path()
         if model is None or hasattr(x, "keys"):
             return super().predict_one(x)
         try:
@@ -186,7 +186,7 @@ class Conformal(OnlineWrapper):
         except ValueError:
             return super().predict_one(x)  # which knows the names of the features
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         units = PredictionScales.of(predictive)

@@ -12,12 +12,12 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
 # Scores are normal: of probabilities no nearer to 0 and 1 than this.
-NEAREST = 1e-12
+SMALLEST_TAIL = 1e-12
 
 
 class ConformalForecaster(BaseEstimator):
@@ -91,7 +91,7 @@ class ConformalForecaster(BaseEstimator):
         self.rate = rate
         self.memory = memory
 
-    @all_or_nothing
+    @atomic
     def forecast_then_learn(self, y: Any, X: Any = None) -> Progress:
         """Forecast before each new row, then learn it; the ends of intervals learn, too.
 
@@ -149,7 +149,7 @@ class _Ends:
         """Probabilities (h,) below the ends; ``pit`` (n, S, h) of which what came is used."""
         for step, tails in enumerate(self._tails):
             if number > step:
-                below = np.clip(pit[number - 1 - step, :, step], NEAREST, 1.0 - NEAREST)
+                below = np.clip(pit[number - 1 - step, :, step], SMALLEST_TAIL, 1.0 - SMALLEST_TAIL)
                 tails.learn(np.ascontiguousarray(ndtri(below)), False)
         return _probabilities(self._tails)
 

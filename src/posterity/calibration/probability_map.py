@@ -1,4 +1,4 @@
-"""How often targets fell where in a model's predictions: the map that recalibrates them."""
+"""The map that recalibrates a model: frequencies of targets by their predictive cdf."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProbabilityMap:
 
     @classmethod
     def start(cls, memory: float, trust: float) -> ProbabilityMap:
-        """Before any row."""
+        """Return the map before any row."""
         return cls(trust, (1.0 - 1.0 / memory) ** REFRESH, np.zeros(N_BINS), np.zeros(N_BINS))
 
     def masses(self) -> Array:

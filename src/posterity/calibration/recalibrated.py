@@ -105,7 +105,7 @@ class Recalibrated(OnlineWrapper):
             raise ValueError(f"trust is {self.trust}: it must be positive and finite")
         return ProbabilityMap.start(float(self.memory), float(self.trust))
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         _check_continuous(predictive)
@@ -132,7 +132,7 @@ def _map_distribution(
 
 
 def _has_uncertainty(predictive: Any) -> NDArray[np.bool_]:
-    """Where the model says something, and leaves something open."""
+    """Return True for predictions that are neither flat nor certain."""
     scale = getattr(predictive, "scale", None)
     spread = predictive.std() if scale is None else np.broadcast_to(scale, predictive.shape)
     return np.asarray(~predictive.is_flat() & (spread > 0.0))

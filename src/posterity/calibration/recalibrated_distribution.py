@@ -145,7 +145,7 @@ class RecalibratedDistribution(RowDistribution):
         return np.where(np.isinf(own) | np.isnan(own), own, total)[()]
 
     def _correct_for_kink(self, y: Array) -> Array:
-        """What E|Y - y| gains where the bin around y is cut there: the nodes don't see the kink."""
+        """Return the correction of E|Y - y| for the kink at y, which quadrature nodes miss."""
         u = np.asarray(self.model.cdf(y))
         at = find_bin(u)
         slope = self.masses[self.which, at] / WIDTHS[at]

@@ -1,4 +1,4 @@
-"""Where targets fall in a model's predictions, as if these were Normal(0, 1); and the way back."""
+"""Normal scores of targets under a model's predictions, and their inverse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PredictionScales(NamedTuple):
         return cls(loc, scale, None if df is None else np.ascontiguousarray(np.atleast_1d(df)))
 
     def usable(self) -> NDArray[np.bool_]:
-        """Which predictions say something, and leave something open."""
+        """Return True for predictions that are neither flat nor certain."""
         usable = (self.scale > 0.0) & (self.scale < np.inf)
         return usable if self.df is None else usable & (self.df > 0.0)
 

@@ -34,7 +34,7 @@ STRETCH = 500
 
 
 class Tails(Protocol):
-    """What a conformal wrapper learns with."""
+    """The interface of conformal methods, which bound the scores of targets."""
 
     levels: Array
 
@@ -65,14 +65,14 @@ class TrackedTails:
     tails: Array
     steps: Array
     integrator: tuple[float, float]
-    oblivion: float
+    forgetting_rate: float
     bounds: Array
     integrals: Array
     scale: Array
 
     @classmethod
     def start(cls, levels: Array, rate: float, memory: int, integral: float) -> TrackedTails:
-        """Before any score; levels (L,) increase."""
+        """Return the state before any score; levels (L,) increase."""
         tails = 0.5 * (1.0 - levels)
         quantiles = -ndtri(tails)
         density = np.exp(-0.5 * quantiles**2) / math.sqrt(2.0 * math.pi)
@@ -87,7 +87,7 @@ class TrackedTails:
     def learn(self, scores: Array, return_predictions: bool) -> Array | None:
         """As in :class:`Tails`."""
         return track(
-            scores, self.tails, self.steps, self.integrator, self.oblivion,
+            scores, self.tails, self.steps, self.integrator, self.forgetting_rate,
             self.bounds, self.integrals, self.scale, return_predictions,
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ class AdaptedTails:
 
     @classmethod
     def start(cls, levels: Array, rates: Array, window: int) -> AdaptedTails:
-        """Before any score; levels (L,) increase, rates (K,) are in units of the tail."""
+        """Return the state before any score; levels (L,) increase, rates (K,) are per tail."""
         tails = 0.5 * (1.0 - levels)
         aims = np.tile(tails[None, :, None], (2, 1, len(rates)))
         n_first = min(FIRST_SCORES, window)
@@ -127,7 +127,7 @@ class AdaptedTails:
         outside_in = np.argsort(-np.abs(ordered[:n_first]), kind="stable")
         recent[:n_first] = ordered[outside_in[::-1]]
         return cls(
-            levels, tails, rates, _compute_temperatures(tails, len(rates)), 0.5 / STRETCH, aims,
+            levels, tails, rates, _compute_learning_rates(tails, len(rates)), 0.5 / STRETCH, aims,
             np.full_like(aims, 1.0 / len(rates)), ordered, recent,
             np.array([n_first, 0], dtype=np.int64),
         )  # fmt: skip
@@ -144,8 +144,8 @@ class AdaptedTails:
         return copy.deepcopy(self)
 
 
-def _compute_temperatures(tails: Array, n_experts: int) -> Array:
-    """How strictly experts are judged, (L,): Gibbs and Candes (2024), section 2.3.
+def _compute_learning_rates(tails: Array, n_experts: int) -> Array:
+    """Return the experts' learning rates (L,): Gibbs and Candes (2024), section 2.3.
 
     sqrt(3 / I) sqrt((log(K I) + 2) / ((1 - a)^2 a^3 + a^2 (1 - a)^3)) on stretches of I rows.
     """

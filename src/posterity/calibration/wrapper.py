@@ -1,4 +1,4 @@
-"""What wrappers of a model share: its rows, its predictions before each of them, and one step."""
+"""Base of wrappers of a model: rows, predictions before each of them, and one step."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from posterity.linear.inputs import (
     refuse_unusable,
 )
 from posterity.linear.named import wrap_read_rows
-from posterity.transaction import all_or_nothing, branch_of
+from posterity.transaction import atomic, make_branch
 
 Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
 
 # What is learned, and replaced in one step.
-LEARNED = ("model_", "_state", "n_features_in_", "feature_names_in_")
+LEARNED_ATTRIBUTES = ("model_", "_state", "n_features_in_", "feature_names_in_")
 
 
 class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
@@ -60,7 +60,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """The state before any row; parameters are checked here."""
         raise NotImplementedError
 
-    def _learn_predictions(
+    def _calibrate_then_learn(
         self, predictive: Any, y: Array, weights: Array | None, return_predictions: bool
     ) -> Any:
         """Learn predictions of rows and what came; returns the calibrated ones, if asked for."""
@@ -72,7 +72,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any) -> Self:
         """Learn these rows in their order, starting anew.
 
@@ -108,7 +108,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         new._learn(new._rows(X, y, sample_weight, reset=True), how, return_predictions=False)
         return self._take_over(new)
 
-    @all_or_nothing
+    @atomic
     def partial_fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Self:
@@ -127,7 +127,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self._learn(self._rows(X, y, sample_weight, reset=False), how, return_predictions=False)
         return self
 
-    @all_or_nothing
+    @atomic
     def predict_then_learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> Any:
@@ -152,7 +152,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             self._take_over(learner)
         return predictive
 
-    @all_or_nothing
+    @atomic
     def learn_one(
         self,
         x: ArrayLike | Mapping[str, float],
@@ -175,9 +175,9 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         learner = self if self._state is not None else self._copy_unfitted()
         row = learner._read_row(x, reset=learner is not self).with_target(y, weight)
-        if time is None and (model := self._lean_model()) is not None:
+        if time is None and (model := self._model_with_fast_path()) is not None:
             predictive = _predict_one(model, row)
-            self._learn_predictions(predictive, row.y, row.weights, return_predictions=False)
+            self._calibrate_then_learn(predictive, row.y, row.weights, return_predictions=False)
             return self
         how = {} if time is None else {"times": [time]}
         learner._learn((row.array, row.y, row.weights), how, return_predictions=False)
@@ -266,7 +266,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Means (n,) at rows as the last step of a pipeline takes them."""
         return np.asarray(get_final_step(self.model_).predict(points))
 
-    def _lean_model(self) -> BayesianLinearRegression | None:
+    def _model_with_fast_path(self) -> BayesianLinearRegression | None:
         """The model, if it can take single rows without a batch's checks."""
         model = getattr(self, "model_", None)
         ready = type(model) is BayesianLinearRegression and model._posterior_or_none is not None
@@ -307,13 +307,15 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         branch = type(self).__new__(type(self))
         branch.__dict__ = dict(self.__dict__)
         if self._state is not None:
-            branch._state, branch.model_ = copy.deepcopy(self._state), branch_of(self.model_)
+            branch._state, branch.model_ = copy.deepcopy(self._state), make_branch(self.model_)
         return branch
 
     def _take_over(self, new: Self) -> Self:
         """Replace all that was learned by what ``new`` has learned, in one step."""
-        kept = {name: value for name, value in self.__dict__.items() if name not in LEARNED}
-        self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED}
+        kept = {
+            name: value for name, value in self.__dict__.items() if name not in LEARNED_ATTRIBUTES
+        }
+        self.__dict__ = kept | {k: v for k, v in new.__dict__.items() if k in LEARNED_ATTRIBUTES}
         return self
 
     def _learn(self, rows: Given, how: dict[str, Any], return_predictions: bool) -> Any:
@@ -329,7 +331,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             if isinstance(X, np.ndarray) and X.dtype == np.float64:
                 refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
             raise
-        return self._learn_predictions(predictive, y, weights, return_predictions)
+        return self._calibrate_then_learn(predictive, y, weights, return_predictions)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
@@ -353,7 +355,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return transform_for_last(model, read_points(self, X))
 
     def _accepts_any_rows(self, X: Any) -> bool:
-        """Whether rows may be something else than numbers, which a pipeline turns into numbers."""
+        """Return True if rows may be other than numbers, which a pipeline turns into numbers."""
         table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
         return table and isinstance(self.model, Pipeline)
 

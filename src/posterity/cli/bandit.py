@@ -48,7 +48,7 @@ def run(output: str) -> None:
 
 
 def load_digits_in_mixed_order() -> tuple[Array, NDArray[Any]]:
-    """scikit-learn's digits in mixed order: means of four pixels (1797, 16), and what they are."""
+    """Load scikit-learn's digits in mixed order: means of four pixels (1797, 16), and labels."""
     from sklearn.datasets import load_digits
 
     X, digits = load_digits(return_X_y=True)
@@ -58,7 +58,7 @@ def load_digits_in_mixed_order() -> tuple[Array, NDArray[Any]]:
 
 
 def decisions(X: Array, digits: NDArray[Any]) -> tuple[NDArray[Any], Array, Array]:
-    """Arms (n,), rewards (n,) and propensities (n, 10) of a bandit that learns as it goes."""
+    """Return arms (n,), rewards (n,) and propensities (n, 10) of a bandit that learns meanwhile."""
     from posterity.bandits import Bandit
 
     bandit, parts = Bandit(arms=list(range(10)), rng=0), []

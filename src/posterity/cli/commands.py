@@ -11,7 +11,7 @@ import click
 from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
-from posterity.cli.options import TABLE, WIDE, options
+from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +98,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE, "log_target", "period", "slices", *WIDE)
+@options(*TABLE_OPTIONS, "log_target", "period", "slices", *WIDE_OPTIONS)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict every row of FILE before learning it, and score the predictions.
@@ -136,7 +136,7 @@ def evaluate(**options: Any) -> None:
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
 @options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
-@options("missing", *TABLE, "period", "slices", "report", "as_json", "quiet")
+@options("missing", *TABLE_OPTIONS, "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Predict every row of FILE with several models before learning it, and rank the models.
 

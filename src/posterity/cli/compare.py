@@ -16,19 +16,19 @@ from posterity.cli.evaluate import (
     notes,
     progress_bar,
 )
-from posterity.cli.models import build, parse
+from posterity.cli.models import build_model, parse
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import say_note
+from posterity.cli.text import print_note
 from posterity.evaluation import compare_predictions
 from posterity.report import ColumnSummaries, comparison_report
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(TableSettings):
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     models: str
     loss: str
@@ -54,7 +54,7 @@ def _run(settings: Settings, path: str) -> None:
     check_lags(settings)
     table = settings.open(path)
     noise = settings.noise_precision
-    models = {w.text: build(w, noise_precision=noise) for w in parse(settings.models)}
+    models = {w.text: build_model(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
         raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")
@@ -80,6 +80,6 @@ def _run(settings: Settings, path: str) -> None:
         print_comparison(comparison, f"{settings.file}: {settings.target}, {len(models)} models")
     if not settings.quiet:
         for note in notes(table):
-            say_note(note)
+            print_note(note)
         if page is not None:
             click.echo(f"The report is in {page}", err=True)

@@ -37,7 +37,7 @@ def run(output: str) -> None:
 
 
 def check_path(output: str, option: str = "--output") -> Path:
-    """Where to write; raises ``ValueError`` before any work when its folder is not there."""
+    """Return the path to write to; raises ``ValueError`` before any work if it has no folder."""
     path = Path(output)
     if not path.parent.is_dir():
         raise ValueError(

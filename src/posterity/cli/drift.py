@@ -21,7 +21,7 @@ DISCOUNTS = tuple(float(discount) for discount in np.round(np.arange(0.5, 0.995,
 
 @dataclass(frozen=True)
 class Trial:
-    """How one way to forget has done: scores, and the absolute error of each row (n,)."""
+    """Results of one strategy of forgetting: scores, and the absolute error of each row (n,)."""
 
     name: str
     mae: float

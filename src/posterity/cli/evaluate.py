@@ -15,12 +15,12 @@ from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
-from posterity.cli.models import COUNTS, build, parse_one
+from posterity.cli.models import COUNTS, build_model, parse_one
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import say_note
+from posterity.cli.text import print_note
 from posterity.cli.wide import WideSettings, build_wide, open_wide_table
 from posterity.evaluation import (
     ClassificationResult,
@@ -40,7 +40,7 @@ TOO_DISPERSED = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(WideSettings):
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     model: str
     levels: tuple[float, ...]
@@ -83,7 +83,7 @@ def _run(settings: Settings, path: str) -> None:
         score(settings, model, table)
     if not settings.quiet:
         for note in notes(table):
-            say_note(note)
+            print_note(note)
 
 
 def make_model(settings: Any) -> Any:
@@ -98,7 +98,7 @@ def make_model(settings: Any) -> Any:
     }
     if settings.is_wide:
         return build_wide(settings, **how)
-    return build(parse_one(settings.model), **how)
+    return build_model(parse_one(settings.model), **how)
 
 
 def _run_wide(settings: Settings, model: Any, path: str) -> None:
@@ -124,7 +124,7 @@ def _run_wide(settings: Settings, model: Any, path: str) -> None:
             else:
                 print_report(result, _title(settings, table), forgetting=settings.forgetting)
     for note in () if settings.quiet else notes(table):
-        say_note(note)
+        print_note(note)
 
 
 def check_lags(settings: Any) -> None:
@@ -178,14 +178,14 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
 
 
 def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummaries) -> None:
-    """Features that tell the target, and values far out, on standard error."""
+    """Features that determine the target, and outliers, on standard error."""
     if not settings.quiet:
         for problem in survey.possible_slips(table.feature_names, settings.target):
-            say_note(problem)
+            print_note(problem)
 
 
 def _find_overdispersion(model: Any) -> Iterator[str]:
-    """What to say where counts vary more than the model of them allows."""
+    """Yield a message if counts vary more than their model allows."""
     if type(model).__name__ == "BayesianPoissonRegression" and model.dispersion_ > TOO_DISPERSED:
         yield (
             f"the counts vary {model.dispersion_:.3g} times more than a Poisson's, so intervals "
@@ -231,7 +231,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     _warn_of_leaks(settings, table, survey)
     if not settings.quiet:
         for problem in _find_overdispersion(model):
-            say_note(problem)
+            print_note(problem)
     if page is not None and not settings.quiet:
         click.echo(f"The report is in {page}", err=True)
 
@@ -262,7 +262,7 @@ def _make_document(
 
 
 def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) -> About:
-    """What a report on a file is about."""
+    """Describe the subject of a report: the file, how it was read, and the model."""
     logged = getattr(settings, "log_target", False)
     shown = {
         "features": ", ".join(table.feature_names),
@@ -288,7 +288,7 @@ def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) 
 def notes(
     table: TableStream, *, levels: str = "the first batch", left_out: Collection[str] = ()
 ) -> Iterator[str]:
-    """What was done to rows and values on the way in, in words.
+    """Yield, in words, what was done to rows and values on the way in.
 
     ``levels`` says whose levels are known; ``left_out`` are levels, as ``zone=a``, that are known
     and have no feature.
@@ -319,7 +319,7 @@ def notes(
 
 
 def explain_no_rows_left(file: str, table: TableStream, *, learning: bool = True) -> ValueError:
-    """What to say where no row is left to work on; what has no value has no mean to learn."""
+    """Return the error for a table with no row left; empty columns have no mean to learn."""
     n = table.n_rows_read
     if n <= table.n_before:
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")

@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
-from posterity.cli.intervals import check_report_path, tell
-from posterity.cli.models import build, parse_one
+from posterity.cli.intervals import check_report_path, report_intervals
+from posterity.cli.models import build_model, parse_one
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.rounds import read_arms
 from posterity.report import EstimateRow
 
 # Below this p value of the sample ratio the report warns.
-_ALARMING = 0.01
+_WARNING_P_VALUE = 0.01
 HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     file: str
     arm: str
@@ -55,7 +55,7 @@ def run(settings: Settings) -> None:
             missing=settings.missing,
         )
     remarks = _describe(test)
-    tell(
+    report_intervals(
         settings,
         page,
         title=f"{settings.reward} by {settings.arm}",
@@ -84,7 +84,7 @@ def _experiment(settings: Settings, path: str) -> Experiment:
         allocation = {by_text[name]: share for name, share in settings.shares.items()}
     model = None
     if settings.model != "linear":
-        model = build(parse_one(settings.model), forgetting=parse("none"))
+        model = build_model(parse_one(settings.model), forgetting=parse("none"))
     return Experiment(
         arms,
         model,
@@ -102,7 +102,7 @@ def _describe(test: Experiment) -> list[str]:
     else:
         lines.append(f"Decided: {decided.arm} {decided.reason}.")
     p = test.sample_ratio_p_value_
-    if p < _ALARMING:
+    if p < _WARNING_P_VALUE:
         lines.append(
             f"Arms did not come as often as they should have (p = {p:.2g}): find out why before "
             "anything is believed."

@@ -23,7 +23,7 @@ from posterity.report import About, forecast_report
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     file: str
     target: str
@@ -112,7 +112,7 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
 
 @contextmanager
 def _collect_warnings() -> Iterator[list[str]]:
-    """What is warned of meanwhile, in words."""
+    """Collect the texts of the warnings raised meanwhile."""
     remarks: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -20,7 +20,7 @@ class _Kind:
 
     @property
     def number(self) -> str:
-        """What the number is, in words."""
+        """The meaning of the number, in words."""
         return {"size": "a number of rows"}.get(self.field or "", f"a {self.field}")
 
 

@@ -1,4 +1,4 @@
-"""What all verbs share: the group, errors in one line, and callbacks that read options."""
+"""Base of all verbs: the group, errors in one line, and callbacks that read options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Problem(click.ClickException):
     exit_code = 2
 
 
-WRITTEN = "posterity.written"
+COMMAND_LINE = "posterity.written"
 
 
 class OneLineErrors(click.Group):
@@ -57,7 +57,7 @@ class OneLineErrors(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what was written, for reports to say how they were made."""
-        ctx.meta[WRITTEN] = shlex.join(["posterity", *args])
+        ctx.meta[COMMAND_LINE] = shlex.join(["posterity", *args])
         return click.Group.parse_args(self, ctx, args)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -213,7 +213,7 @@ def interactions(
 
 def describe_command() -> str:
     """The command line of this run."""
-    return str(click.get_current_context().meta.get(WRITTEN, ""))
+    return str(click.get_current_context().meta.get(COMMAND_LINE, ""))
 
 
 def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
@@ -238,7 +238,7 @@ def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
 
 
 def _format_as_option(message: str) -> str:
-    """What the library calls drop=['x'] or dates="days" is --drop x or --dates days here."""
+    """Write drop=['x'] or dates="days" in the library's messages as --drop x or --dates days."""
     message = message.replace("(unique_id)", "(--series)")
     message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _format_dropped, message)
     message = message.replace(

@@ -17,7 +17,7 @@ from posterity.report import About, EstimateRow, intervals_report
 
 
 class IntervalSettings(Protocol):
-    """What both verbs are asked for."""
+    """The options that both verbs have."""
 
     @property
     def file(self) -> str: ...
@@ -34,11 +34,11 @@ class IntervalSettings(Protocol):
 
 
 def check_report_path(settings: IntervalSettings) -> Path | None:
-    """Where a report is to be written, checked before anything is read."""
+    """Return the path of a report, checked before anything is read; None without one."""
     return None if settings.report is None else check_page(settings.report)
 
 
-def tell(
+def report_intervals(
     settings: IntervalSettings,
     page: Path | None,
     *,
@@ -68,4 +68,4 @@ def tell(
         click.echo(f"The report is in {page}", err=True)
 
 
-__all__ = ["check_report_path", "tell"]
+__all__ = ["check_report_path", "report_intervals"]

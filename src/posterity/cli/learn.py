@@ -26,7 +26,7 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings(WideSettings):
-    """What fit was asked for, one field an option."""
+    """Options of fit, one field each."""
 
     output: str
     model: str
@@ -67,7 +67,7 @@ def fit(settings: FitSettings) -> None:
 
 
 def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
-    """What the other verbs need to know: columns by their roles, and the levels left out."""
+    """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = {name: getattr(settings, name) for name in ("decimal", "thousands", "date_format")}
     roles = {role: getattr(settings, role) for role in ("weight", "time")}
@@ -140,7 +140,7 @@ def unlearn(
 
 
 def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
-    """One model that has learned what all have."""
+    """Merge models into one that has learned all their rows."""
     if len(models) < 2:
         raise ValueError("give two model files or more to merge")
     places = [os.path.realpath(path) for path in models]

@@ -15,7 +15,7 @@ from posterity.distributions import Transformed
 
 Array = NDArray[np.float64]
 # Standard deviation of the log beyond which a prediction has no CRPS to speak of.
-WIDEST = 2.0
+LARGEST_LOG_SD = 2.0
 
 
 def check_log_target(model: Any) -> None:
@@ -38,7 +38,7 @@ def logs(y: Any) -> Array:
     return np.log(y)
 
 
-class Unlogged(Transformed):
+class DistributionOfExp(Transformed):
     """Distribution of the target from that of its log; its point prediction is the median.
 
     The mean of exp(x) is infinite where x is Student-t, and so is the CRPS: scored is that of the
@@ -60,7 +60,7 @@ class Unlogged(Transformed):
             mean = np.exp(loc + 0.5 * scale * scale)
             inner = ndtr(z - scale) - ndtr(-scale / np.sqrt(2.0))
             crps = y * (2.0 * ndtr(z) - 1.0) - 2.0 * mean * inner
-        return np.where(scale < WIDEST, crps, np.nan)
+        return np.where(scale < LARGEST_LOG_SD, crps, np.nan)
 
 
 def learning_logs(learn: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,8 +75,8 @@ class LoggedModel:
         self._model = model
 
     def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Any:
-        """As the model's own, of targets themselves."""
-        return Unlogged(self._model.predict_then_learn(X, logs(y), sample_weight, **how))
+        """Predict and learn as the model does, for targets themselves."""
+        return DistributionOfExp(self._model.predict_then_learn(X, logs(y), sample_weight, **how))
 
     @property
     def posterior_(self) -> Any:

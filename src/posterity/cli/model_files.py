@@ -44,7 +44,7 @@ class ModelFile:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the model takes columns as they are, with as many levels as come."""
+        """True if the model takes columns as they are, with as many levels as come."""
         return isinstance(self.notes.get("structure"), str)
 
     def target(self, given: str | None) -> str:
@@ -87,12 +87,12 @@ class ModelFile:
 
     @property
     def text(self) -> TextFormat:
-        """How numbers and dates are written in text files, as fit read them."""
+        """Format of numbers and dates in text files, as fit read them."""
         noted = self.notes.get("text")
         return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
 
     def describe_reading(self, table: TableStream) -> Iterator[str]:
-        """What was done to rows and values on the way in."""
+        """Yield, in words, what was done to rows and values on the way in."""
         left_out = self.notes.get("left_out") or ()
         return describe_reading(table, levels="the model", left_out=left_out)
 

@@ -140,7 +140,7 @@ def _family(word: str) -> tuple[str, dict[str, float]]:
         raise ValueError(f"{word!r}: {number!r} is not a number; as in {name}:0.9") from None
 
 
-def build(words: ModelNames, **common: Any) -> Any:
+def build_model(words: ModelNames, **common: Any) -> Any:
     """The estimator; ``common`` are its parameters where no word sets them.
 
     Raises
@@ -150,9 +150,9 @@ def build(words: ModelNames, **common: Any) -> Any:
 
     Examples
     --------
-    >>> build(parse("flat,spline:5")[1])
+    >>> build_model(parse("flat,spline:5")[1])
     BayesianLinearRegression(basis=Spline(n_knots=5))
-    >>> build(parse_one("quantile:0.9+flat"), noise_precision=None)
+    >>> build_model(parse_one("quantile:0.9+flat"), noise_precision=None)
     BayesianQuantileRegression(prior_precision=0.0, quantile=0.9)
     """
     from posterity import generalized, linear

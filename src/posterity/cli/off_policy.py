@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from posterity.cli.estimates import finite, format_number
-from posterity.cli.intervals import check_report_path, tell
+from posterity.cli.intervals import check_report_path, report_intervals
 from posterity.cli.tables import table_path
 from posterity.off_policy import Estimate, Evaluation, Log, evaluate
 from posterity.report import EstimateRow
@@ -19,7 +19,7 @@ HEADER = ("policy", "method", "value", "interval", "at all times", "effective ro
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What was asked for, one field an option."""
+    """Options of the verb, one field each."""
 
     file: str
     policies: tuple[str, ...]
@@ -53,7 +53,7 @@ def run(settings: Settings) -> None:
             reward_range=settings.reward_range,
         )
     remarks = _describe(evaluation, log)
-    tell(
+    report_intervals(
         settings,
         page,
         title=f"{settings.reward} a decision",

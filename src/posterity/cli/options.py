@@ -9,7 +9,7 @@ import click
 
 from posterity.cli import group
 
-KNOWN: dict[str, Callable[[Any], Any]] = {
+OPTIONS: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column to predict."),
     "levels": click.option(
         "--level",
@@ -241,9 +241,9 @@ KNOWN: dict[str, Callable[[Any], Any]] = {
 
 
 # Models of many features.
-WIDE = ("structure", "hash_size", "interactions")
+WIDE_OPTIONS = ("structure", "hash_size", "interactions")
 # How columns of a table are read, beside which of them are.
-TABLE = (
+TABLE_OPTIONS = (
     "dates", "date_format", "decimal", "thousands", "lags", "categories", "category_levels",
 )  # fmt: skip
 
@@ -253,7 +253,7 @@ def options(*names: str) -> Callable[[Any], Any]:
 
     def add(function: Any) -> Any:
         for name in reversed(names):
-            function = KNOWN[name](function)
+            function = OPTIONS[name](function)
         return function
 
     return add

@@ -34,7 +34,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def check_page(report: str) -> Path:
-    """Where a report is to be written: raises before any work if that can't be done."""
+    """Return the path of a report; raises before any work if it can't be written."""
     path = Path(report)
     if not path.parent.is_dir():
         raise ValueError(

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
-from posterity.cli.log_target import Unlogged
+from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replace_atomically
 from posterity.cli.tables import name_input, table_path
-from posterity.cli.text import say_note
-from posterity.io.containers import container
+from posterity.cli.text import print_note
+from posterity.io.containers import make_container
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings
 
@@ -46,7 +46,7 @@ def run(
     opened = open_writer(output)
     kept = read_model(model, file)
     names = kept.feature_names
-    wrapped = container(None, "arrow")
+    wrapped = make_container(None, "arrow")
     with table_path(file) as path:
         policy: Any = kept.missing(missing)
         if policy in ("mean", "level"):
@@ -65,7 +65,7 @@ def run(
             if table.n_rows_read - table.n_before <= table.n_skipped:
                 raise explain_no_rows_left(name_input(file), table, learning=False)
     for note in () if quiet else kept.describe_reading(table):
-        say_note(note)
+        print_note(note)
 
 
 def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
@@ -94,7 +94,7 @@ def _columns(
         return predictions | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
     distribution = model.predict_distribution(X)
     if logged:
-        distribution = Unlogged(distribution)
+        distribution = DistributionOfExp(distribution)
     lower, upper = distribution.interval(level)
     centre = {"mean": distribution.mean(), "std": distribution.std()}
     if logged:
@@ -104,7 +104,7 @@ def _columns(
 
 
 def open_writer(output: str | None) -> Any:
-    """What opens the output, by its ending."""
+    """Return the function that opens the output, by the ending of its name."""
     if output is None:
         return lambda: _write_csv(sys.stdout.buffer)
     check_place(output)

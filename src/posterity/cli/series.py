@@ -19,7 +19,7 @@ from posterity.io.folders import open_source
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Which columns of a table are what; ``time`` None: rows are in their order."""
+    """Columns of a table by role; ``time`` None: rows are in their order."""
 
     target: str
     time: str | None

@@ -20,7 +20,7 @@ def run(folder: str, **how: Any) -> None:
 
 
 def run_audit(folder: str, experiment: str, decision: str, database: str | None) -> None:
-    """Work a decision out anew, print both, and say by the exit code whether they agree."""
+    """Compute a decision again, print both, and exit with 0 if they agree."""
     from posterity.service.run import audit
 
     audited = audit(folder, experiment, decision, database)

@@ -14,7 +14,7 @@ LARGEST = 1_000_000  # bytes
 
 
 def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
-    """What click takes as defaults: for each verb, values by the names of its parameters.
+    """Return click's defaults from a file: for each verb, values by the names of its parameters.
 
     Parameters
     ----------

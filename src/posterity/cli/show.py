@@ -1,4 +1,4 @@
-"""What a model file holds, in words or in JSON."""
+"""Description of a model file, in words or in JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
-LEARNED = ("auto", "ard")
+LEARNED_PRIORS = ("auto", "ard")
 
 
 def run(model: str, *, level: float, as_json: bool) -> None:
-    """Read, tell."""
+    """Show a model file, in words or in JSON."""
     kept = read_model(model)
     try:
         document = _make_document(kept, level)
@@ -92,7 +92,7 @@ def _name_quantity(model: Any, target: str) -> str:
 def _format_learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
-    if given.get("prior_precision") not in LEARNED or given.get("prior") is not None:
+    if given.get("prior_precision") not in LEARNED_PRIORS or given.get("prior") is not None:
         return []
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
     precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to

@@ -13,7 +13,7 @@ QUARTERS = 4
 def read_slices(
     table: TableStream, columns: Sequence[str]
 ) -> dict[str, SlicedNumbers | SlicedLevels]:
-    """What `progressive_validation` takes, by the names of the columns.
+    """Return slices for `progressive_validation`, by the names of the columns.
 
     Raises
     ------

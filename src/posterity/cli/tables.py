@@ -21,7 +21,7 @@ STANDARD_INPUT = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """How all verbs that begin with a table read it, one field an option."""
+    """Options of all verbs that begin with a table, one field each."""
 
     file: str
     target: str
@@ -42,7 +42,7 @@ class TableSettings:
 
     @property
     def text(self) -> TextFormat:
-        """How numbers and dates are written."""
+        """Format of numbers and dates."""
         return TextFormat(
             decimal=self.decimal, thousands=self.thousands, date_format=self.date_format
         )
@@ -62,12 +62,12 @@ _ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"
 
 
 def name_input(file: str) -> str:
-    """What messages call it."""
+    """Return the input's name for messages."""
     return "standard input" if file == STANDARD_INPUT else file
 
 
 def standard_input() -> BinaryIO:
-    """Its bytes; raises ``ValueError`` where there is none."""
+    """Return the bytes of the standard input; raises ``ValueError`` where there is none."""
     if sys.stdin is None:
         raise ValueError("standard input is closed: give a file, or pipe one in")
     return sys.stdin.buffer

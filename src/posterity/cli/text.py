@@ -11,14 +11,14 @@ from posterity.safety import escaped
 
 
 def escape(text: str) -> str:
-    """For rich's console."""
+    """Escape text for rich's console."""
     from rich.markup import escape as without_markup
 
     return without_markup(escaped(text))
 
 
 # What numbers need, however narrow a terminal is; and what a file has.
-_LEAST, _ENDLESS = 72, 1 << 16
+_SMALLEST_WIDTH, _FILE_WIDTH = 72, 1 << 16
 
 
 def console() -> Any:
@@ -26,7 +26,7 @@ def console() -> Any:
     from rich.console import Console
 
     shown = Console(highlight=False, soft_wrap=True)
-    shown.width = max(shown.width, _LEAST) if sys.stdout.isatty() else _ENDLESS
+    shown.width = max(shown.width, _SMALLEST_WIDTH) if sys.stdout.isatty() else _FILE_WIDTH
     return shown
 
 
@@ -42,9 +42,9 @@ def table(first: str, *numbers: str) -> Any:
     return made
 
 
-def say_note(text: str) -> None:
+def print_note(text: str) -> None:
     """Say something on standard error."""
     click.echo(f"note: {escaped(text)}", err=True)
 
 
-__all__ = ["console", "escape", "say_note", "table"]
+__all__ = ["console", "escape", "print_note", "table"]

@@ -8,7 +8,7 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.options import TABLE, WIDE, options
+from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
 
 FIT = """\b
 Examples:
@@ -80,7 +80,7 @@ learned_time = click.option(
     help="Column with the time of each row, not before those that MODEL has learned.  "
     "[default: as in fit]",
 )
-one_level = click.option(
+level_option = click.option(
     "--level",
     default=0.95,
     show_default=True,
@@ -101,8 +101,10 @@ several_quantiles = click.option(
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
-@options("weight", *WIDE)
-@options("time", "batch_rows", "memory", "missing", *TABLE, "log_target", "no_intercept", "quiet")
+@options("weight", *WIDE_OPTIONS)
+@options(
+    "time", "batch_rows", "memory", "missing", *TABLE_OPTIONS, "log_target", "no_intercept", "quiet"
+)
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
 
@@ -183,7 +185,7 @@ def merge(**settings: Any) -> None:
     type=click.Path(),
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@one_level
+@level_option
 @several_quantiles
 @click.option(
     "--keep",
@@ -208,7 +210,7 @@ def predict(**settings: Any) -> None:
 
 @click.command(epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
-@one_level
+@level_option
 @options("as_json")
 def show(**settings: Any) -> None:
     """Print what MODEL has learned: coefficients with intervals, noise, counts, columns.
@@ -258,7 +260,7 @@ def show(**settings: Any) -> None:
     type=click.Path(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@one_level
+@level_option
 @several_quantiles
 @options("report", "quiet")
 def forecast(**settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""Models of many features: what the command makes of --structure, --hash and --interactions."""
+"""Models of many features: the options --structure, --hash and --interactions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FAMILIES = {"": "Linear", "linear": "Linear", "logistic": "Logistic", "poisson":
 MOST_SHOWN = 30
 PREFIXES = {"diagonal": "Diagonal", "sparse": "Sparse"}
 # Settings of tables and scores that are for few features, and what they are where not given.
-NOT_FOR_MANY = {
+FEW_FEATURE_DEFAULTS = {
     "lags": (), "dates": "error", "category_levels": {}, "log_target": False, "report": None,
     "slices": (), "period": None, "delay": 0,
 }  # fmt: skip
-WRITTEN = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
+OPTION_NAMES = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class WideSettings(TableSettings):
-    """How a model keeps the dependence of its coefficients, beside how its table is read."""
+    """Options of models of many features, beside those of their table."""
 
     structure: str = "full"
     hash_size: int | None = None
@@ -32,7 +32,7 @@ class WideSettings(TableSettings):
 
     @property
     def is_wide(self) -> bool:
-        """Whether columns stay as they are, with as many levels as come."""
+        """True if columns stay as they are, with as many levels as come."""
         return self.structure != "full"
 
     def check_wide(self) -> None:
@@ -42,9 +42,9 @@ class WideSettings(TableSettings):
                 option = "--interactions" if self.hash_size is None else "--hash"
                 raise ValueError(f"{option} is for --structure diagonal or sparse: give one")
             return
-        for name, usual in NOT_FOR_MANY.items():
+        for name, usual in FEW_FEATURE_DEFAULTS.items():
             if getattr(self, name, usual) != usual:
-                option = WRITTEN.get(name, name.replace("_", "-"))
+                option = OPTION_NAMES.get(name, name.replace("_", "-"))
                 raise ValueError(
                     f"--{option} does not go with --structure {self.structure}: leave it out"
                 )

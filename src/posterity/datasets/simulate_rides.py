@@ -1,4 +1,4 @@
-"""Makes ``rides.csv.gz``: 4,000 taxi rides that nobody took, in a town that there is not.
+"""Simulate ``rides.csv.gz``: 4,000 taxi rides in an imaginary town.
 
 Run ``python -m posterity.datasets.simulate_rides FILE``. What is in the fares on purpose: a price
 for each kilometre that is higher in rush hours, night and airport surcharges, prices that rise by a

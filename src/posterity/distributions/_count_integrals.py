@@ -21,10 +21,10 @@ FloatArray = NDArray[np.float64]
 NODES = np.linspace(-4.6, 4.6, 121)
 SINH, LOG_COSH = np.sinh(NODES), np.log(np.cosh(NODES))
 STEP = NODES[1] - NODES[0]
-# Where a count tells much of its log rate, tails are no slower than a Gamma's of that shape.
+# A count with more information on its log rate has no slower tails than a Gamma of that shape.
 UNIFORM = np.linspace(-8.5, 8.5, 43)
 UNIFORM_STEP = UNIFORM[1] - UNIFORM[0]
-MUCH = 32.0
+INFORMATIVE_COUNT = 32.0
 UNIFORM_WEIGHTS = np.exp(-0.5 * UNIFORM * UNIFORM)
 UNIFORM_WEIGHTS /= UNIFORM_WEIGHTS.sum()
 # Nodes, log of d eta / du but for the scale, and the step of u.
@@ -63,7 +63,7 @@ def distribution_function(
 
 
 def information(y: FloatArray, dispersion: FloatArray) -> FloatArray:
-    """What a count tells of its log rate: 1 / (1 / y + dispersion)."""
+    """Return the information of a count on its log rate: 1 / (1 / y + dispersion)."""
     return y / (1.0 + dispersion * y)
 
 
@@ -133,7 +133,7 @@ def _by_blocks(formula: Callable[..., FloatArray], *operands: FloatArray) -> Flo
 
 
 def _log_mass(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-    much = information(y, a) >= MUCH
+    much = information(y, a) >= INFORMATIVE_COUNT
     result = np.empty(y.shape)
     for some, nodes in ((much, UNIFORM_NODES), (~much, SINH_NODES)):
         if some.any():
@@ -182,7 +182,7 @@ def _log_density(y: FloatArray, eta: FloatArray, off: FloatArray, a: FloatArray)
 
 
 def _find_mode(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
-    """Where (y - e^eta) / (1 + a e^eta) = (eta - m) / v: Newton's method inside a bracket."""
+    """Solve (y - e^eta) / (1 + a e^eta) = (eta - m) / v by Newton's method inside a bracket."""
     own = np.log(np.maximum(y, 1e-3))
     # The left side lies between -1/a (or less) and y: the root is between m and its own log rate.
     low, high = np.minimum(m, own), np.maximum(m, own)
@@ -231,7 +231,7 @@ def _compute_cdf(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> 
 
 def _cdf_at_known_rate(y: FloatArray, rate: FloatArray, a: FloatArray) -> FloatArray:
     """P(count <= y) at known rates."""
-    # So little dispersion changes no digit of a probability.
+    # A dispersion this small changes no digit of a probability.
     poisson = np.broadcast_to(a * (1.0 + rate) < 1e-12, rate.shape)
     if poisson.all():
         return gammaincc(y + 1.0, rate)

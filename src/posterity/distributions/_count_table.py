@@ -1,8 +1,9 @@
 """Distribution functions of counts, tabulated once a row: scores and quantiles read from them.
 
-Counts below ``FEW`` are added up one by one. Beyond, where probabilities change slowly from count
-to count, they are a function of real numbers: known at the nodes of a Gauss-Legendre rule, on a
-scale w where the counts' spread is about 1 everywhere, and summed by the Euler-Maclaurin formula.
+Counts below ``N_TABULATED`` are added up one by one. Beyond, where probabilities change slowly
+from count to count, they are a function of real numbers: known at the nodes of a Gauss-Legendre
+rule, on a scale w where the counts' spread is about 1 everywhere, and summed by the Euler-Maclaurin
+formula.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from posterity.distributions import _count_integrals as integrals
 
 FloatArray = NDArray[np.float64]
 
-FEW = 64
-COUNTS = np.arange(FEW, dtype=np.float64)
-# How many of the first counts are asked for, where none beyond has any probability.
-SIZES = (12, 16, 24, 32, 48, FEW)
+N_TABULATED = 64
+COUNTS = np.arange(N_TABULATED, dtype=np.float64)
+# Numbers of first counts that are tabulated, where none beyond has any probability.
+SIZES = (12, 16, 24, 32, 48, N_TABULATED)
 REACH = 8.0
 BLOCK_ROWS = 128
-# Nodes of eta, by the trapezoidal rule around what is believed of it: as many as it takes.
+# Numbers of nodes of the trapezoidal rule over eta's distribution: as many as needed.
 RULES = (24, 40, 64, 112, 200)
-# Numbers at a time that stay in the cache.
+# Values in a block that stays in the cache.
 CACHED = 20_000
 NEWTON_STEPS = 12
 MOST_DOUBLINGS = 1100
-# The table's own error, and more.
-UNSURE = 1e-7
-# Variances of the log rate, and logs of counts, that no table reaches.
-WIDE, LARGEST_LOG = 400.0, 600.0
-# Counts whose terms at shared nodes cancel too many digits.
-LARGE = 1e7
+# An upper bound of the table's error.
+TABLE_ERROR = 1e-7
+# Larger variances of the log rate, and logs of counts, have no table.
+LARGEST_LOG_VARIANCE, LARGEST_LOG = 400.0, 600.0
+# Larger counts lose too many digits by cancellation at shared nodes.
+LARGEST_SHARED_COUNT = 1e7
 
 
 class Rows(NamedTuple):
@@ -83,9 +84,9 @@ PLACES, BARYCENTRIC, INTEGRALS, DERIVATIVES = _make_quadrature_rule(48)
 class Table:
     """The distribution functions of a few rows.
 
-    ``below`` (n, FEW) at the first counts; beyond ``start`` (n,), as functions of w, at the places
-    and at the start: probability, its second derivative, the distribution function at a half more
-    than the count, and the integral of that.
+    ``below`` (n, N_TABULATED) at the first counts; beyond ``start`` (n,), as functions of w, at the
+    places and at the start: probability, its second derivative, the distribution function at a half
+    more than the count, and the integral of that.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -93,20 +94,20 @@ class Table:
         n = len(rows.mean)
         self.scale = np.sqrt(np.maximum(rows.dispersion + rows.variance, 1e-12))
         middle = self._transform_to_unit_scale(np.exp(np.minimum(rows.mean, 700.0)))
-        # What is dispersed as a Gamma goes further down than a normal.
+        # A Gamma's dispersion reaches further down than a normal.
         down = REACH + 7.0 * rows.dispersion / np.square(self.scale)
         first = np.floor(self._count(np.maximum(middle - down, 0.0)))
         last = np.ceil(np.minimum(self._count(middle + REACH), _bound_largest_count(rows))) + 20.0
-        self.few = first <= FEW
-        self.many = last > FEW
-        self.below = np.zeros((n, FEW))
+        self.few = first <= N_TABULATED
+        self.many = last > N_TABULATED
+        self.below = np.zeros((n, N_TABULATED))
         if self.few.any():
             masses = self._compute_first_counts(self.few, last[self.few])
             self.below[self.few] = np.minimum(np.cumsum(masses, axis=1), 1.0)
         before = np.where(self.few, self.below[:, -1], 0.0)
-        self.start = np.where(self.few, FEW - 0.5, first - 0.5)
+        self.start = np.where(self.few, N_TABULATED - 0.5, first - 0.5)
         self.low = self._transform_to_unit_scale(self.start)
-        self.high = self._transform_to_unit_scale(np.maximum(last, FEW + 1.0))
+        self.high = self._transform_to_unit_scale(np.maximum(last, N_TABULATED + 1.0))
         if self.many.any():
             self._beyond(before)
 
@@ -119,8 +120,8 @@ class Table:
         return np.square(np.sinh(np.minimum(0.5 * scale * w, 340.0)) / scale)
 
     def _compute_first_counts(self, which: NDArray[np.bool_], last: FloatArray) -> FloatArray:
-        """Probabilities (k, FEW) of the first counts, up to the last that has any."""
-        masses = np.zeros((len(last), FEW))
+        """Probabilities (k, N_TABULATED) of the first counts, up to the last that has any."""
+        masses = np.zeros((len(last), N_TABULATED))
         rows = Rows(*(operand[which] for operand in self.rows))
         sizes = np.minimum(np.searchsorted(SIZES, last - 10.0), len(SIZES) - 1)
         for place in np.unique(sizes):
@@ -142,26 +143,26 @@ class Table:
             mass[self.many] = _masses(count[self.many], rows)
         rate = half[:, None] * stretch[:, :-1]
 
-        def summed(values: FloatArray) -> FloatArray:
-            """From the start to the places, and at last to the end."""
+        def integrate(values: FloatArray) -> FloatArray:
+            """Integrate from the start to each place, and at last to the end."""
             return (values[:, :-1] * rate) @ INTEGRALS
 
         def slope(values: FloatArray) -> FloatArray:
             inner = values[:, :-1] @ DERIVATIVES / rate
-            # At the start: what the polynomial through the places says there.
+            # The polynomial through the places, at the start.
             return np.column_stack([inner, _between(inner, np.full(n, -1.0))])
 
         falls = slope(mass)
         bend = slope(falls)
         third = slope(bend)
         start = slice(-1, None)
-        grown = np.column_stack([summed(mass)[:, :-1], np.zeros(n)])
+        grown = np.column_stack([integrate(mass)[:, :-1], np.zeros(n)])
         grown -= (falls - falls[:, start]) / 24.0 - 7.0 * (third - third[:, start]) / 5760.0
         self.reached = np.minimum(before[:, None] + grown, 1.0)
-        total = summed(self.reached)
+        total = integrate(self.reached)
         self.total, self.to_the_end = total[:, :-1], total[:, -1]
         missing = np.square(1.0 - self.reached)
-        self.missing = summed(missing)[:, -1]
+        self.missing = integrate(missing)[:, -1]
         self.mass, self.bend = mass, bend
 
     # ---- reading -------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class Table:
         few = np.square(self.below - (y[:, None] <= COUNTS)).sum(axis=1)
         few = np.where(self.few, few, 0.0)
         # Beyond the first counts none is likely, but those up to y count.
-        beyond = np.maximum(y - FEW, 0.0)
+        beyond = np.maximum(y - N_TABULATED, 0.0)
         return few + (
             np.where(self.many, self._interpolate_rows(y), beyond) if self.many.any() else beyond
         )
@@ -206,13 +207,13 @@ class Table:
 
     def quantile(self, level: FloatArray) -> FloatArray:
         """The least count (n,) whose distribution function reaches ``level`` (n,)."""
-        found = np.minimum((self.below < level[:, None]).sum(axis=1), FEW - 1.0)
+        found = np.minimum((self.below < level[:, None]).sum(axis=1), N_TABULATED - 1.0)
         few = self.few & (self.below[:, -1] >= level)
         if not few.all() and self.many.any():
             found = np.where(few, found, self._search_quantile(level))
         unsure = ~(few | self.many)
-        unsure |= self._evaluate_cdf(found) < level + UNSURE
-        unsure |= self._evaluate_cdf(found - 1.0) > level - UNSURE
+        unsure |= self._evaluate_cdf(found) < level + TABLE_ERROR
+        unsure |= self._evaluate_cdf(found - 1.0) > level - TABLE_ERROR
         if unsure.any():
             rows = Rows(*(operand[unsure] for operand in self.rows))
             found[unsure] = _make_exact(found[unsure], level[unsure], rows)
@@ -220,9 +221,9 @@ class Table:
 
     def _evaluate_cdf(self, count: FloatArray) -> FloatArray:
         """The distribution function (n,) at ``count`` (n,), from -1 up."""
-        place = np.clip(count, 0, FEW - 1).astype(np.intp)
+        place = np.clip(count, 0, N_TABULATED - 1).astype(np.intp)
         cdf = np.where(count < 0.0, 0.0, self.below[np.arange(len(count)), place])
-        beyond = (count >= FEW) | ~self.few
+        beyond = (count >= N_TABULATED) | ~self.few
         if not beyond.any() or not self.many.any():
             return cdf
         there = (
@@ -232,7 +233,7 @@ class Table:
         return np.where(beyond, many, cdf)
 
     def _search_quantile(self, level: FloatArray) -> FloatArray:
-        """By Newton's method on w, kept inside a bracket."""
+        """Find the quantile by Newton's method on w, kept inside a bracket."""
         reached = self.reached[:, :-1]
         place = np.clip((reached < level[:, None]).sum(axis=1), 0, len(PLACES) - 1)
         low = np.where(place > 0, PLACES[place - 1], -1.0)
@@ -248,7 +249,7 @@ class Table:
             there = x - off / np.maximum(slope, 1e-300)
             x = np.where((there > low) & (there < high), there, 0.5 * (low + high))
         count = self._count(self.low + self.half * (1.0 + x))
-        return np.maximum(np.ceil(count - 0.5), np.where(self.few, FEW, 0.0))
+        return np.maximum(np.ceil(count - 0.5), np.where(self.few, N_TABULATED, 0.0))
 
 
 def crps(y: FloatArray, rows: Rows) -> FloatArray:
@@ -272,7 +273,7 @@ def quantile(level: FloatArray, rows: Rows) -> FloatArray:
     >>> quantile(zero + 0.9, Rows(zero, zero, zero))
     array([2.])
     """
-    wide = rows.variance > WIDE
+    wide = rows.variance > LARGEST_LOG_VARIANCE
     if not wide.any():
         return _by_blocks(Table.quantile, level, rows)
     result = np.empty(level.shape)
@@ -313,7 +314,7 @@ def _masses(count: FloatArray, rows: Rows) -> FloatArray:
     needed = (
         2.0 * REACH * np.sqrt(1.0 + rows.variance * integrals.information(most, rows.dispersion))
     )
-    needed[most > LARGE] = np.inf
+    needed[most > LARGEST_SHARED_COUNT] = np.inf
     sizes = np.searchsorted(RULES, needed)
     masses = np.empty(count.shape)
     for size in np.unique(sizes):
@@ -325,7 +326,7 @@ def _masses(count: FloatArray, rows: Rows) -> FloatArray:
 
 
 def _place_shared_nodes(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
-    """Nodes where eta is believed to be, the same for all counts: sums of e^(A + B count)."""
+    """Place nodes over the range of eta, the same for all counts: sums of e^(A + B count)."""
     z = np.linspace(-REACH, REACH, nodes)
     weights = np.exp(-0.5 * z * z)
     weights /= weights.sum()
@@ -354,13 +355,13 @@ def _place_shared_nodes(count: FloatArray, rows: Rows, nodes: int) -> FloatArray
 
 
 def _place_nodes_per_count(count: FloatArray, rows: Rows, nodes: int) -> FloatArray:
-    """Nodes where each count has them."""
+    """Place nodes over the range of eta, for each count its own."""
     wide = [np.broadcast_to(operand[:, None], count.shape).ravel() for operand in rows]
     return np.exp(integrals.log_mass(count.ravel(), *wide)).reshape(count.shape)
 
 
 def _between(values: FloatArray, x: FloatArray) -> FloatArray:
-    """Polynomials through ``values`` (n, k) at the places, at x (n,)."""
+    """Evaluate polynomials through ``values`` (n, k) at the places, at x (n,)."""
     off = x[:, None] - PLACES
     exact = off == 0.0
     weights = BARYCENTRIC / np.where(exact, 1.0, off)
@@ -372,7 +373,7 @@ def _between(values: FloatArray, x: FloatArray) -> FloatArray:
 def _make_exact(found: FloatArray, level: FloatArray, rows: Rows) -> FloatArray:
     """Quantiles (n,) made exact: where the neighbours are too near to the level for a table."""
     mass = np.exp(integrals.log_mass(found, *rows))
-    step = np.maximum(1.0, np.ceil(UNSURE / np.maximum(mass, 1e-12)))
+    step = np.maximum(1.0, np.ceil(TABLE_ERROR / np.maximum(mass, 1e-12)))
     # Of floats beyond 2^53 neighbours are further apart than one.
     step = np.maximum(step, 2.0 * np.spacing(found))
     low, high = np.maximum(found - step, -1.0), found.copy()

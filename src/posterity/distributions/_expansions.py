@@ -89,7 +89,7 @@ _CRPS_OFFSET: Polynomial = (
 
 @dataclass(frozen=True)
 class Expansion:
-    """As many terms as give full double precision from ``lowest_df`` on, out to ``reach``.
+    """Expansion with as many terms as double precision needs, from ``lowest_df`` to ``reach``.
 
     ``reach`` bounds ``log(1 + z^2 / df)`` (for quantiles ``u^2 / a``): further out the terms no
     longer fall fast enough. At df = 64 it is |z| = 4.2, at df = 1000 (more terms) |z| = 16.
@@ -104,7 +104,7 @@ class Expansion:
     crps_offset: Polynomial
 
 
-MODERATE = Expansion(
+MODERATE_DF_EXPANSION = Expansion(
     lowest_df=64.0,
     reach=0.24,
     tail=_TAIL,
@@ -113,7 +113,7 @@ MODERATE = Expansion(
     crps_density=_CRPS_DENSITY,
     crps_offset=_CRPS_OFFSET,
 )
-LARGE = Expansion(
+LARGE_DF_EXPANSION = Expansion(
     lowest_df=1000.0,
     reach=0.024,
     tail=_TAIL[:2],

@@ -1,4 +1,4 @@
-"""What a family of distributions answers about its standard member."""
+"""The interface of a family of distributions: functions of its standard member."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def check_level(level: ArrayLike) -> FloatArray:
     return levels
 
 
-def one_level(level: ArrayLike) -> float:
+def check_single_level(level: ArrayLike) -> float:
     """The level of one interval per row: several would be read as those of several rows."""
     if np.ndim(level):
         raise ValueError(
@@ -34,7 +34,7 @@ def one_level(level: ArrayLike) -> float:
 
 def interval_ends(distribution: Any, level: ArrayLike) -> FloatArray:
     """(..., 2): the ends of the central interval of each row, at one level."""
-    return np.stack(distribution.interval(one_level(level)), axis=-1)
+    return np.stack(distribution.interval(check_single_level(level)), axis=-1)
 
 
 def is_flat(scale: FloatArray, shape: tuple[FloatArray, ...]) -> Any:

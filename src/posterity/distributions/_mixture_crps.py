@@ -38,14 +38,14 @@ from posterity.distributions._standard_t import _spread as spread_of
 
 _FIRST_POINTS = 16
 _DOUBLINGS = 5
-# When doubling the points changes the integral by so little, the doubled rule is off by less.
+# If doubling the points changes the integral by less, the doubled rule's error is smaller still.
 _AGREEMENT = 5e-7
 _NEGLIGIBLE = 1e-7
 _PAIR_POINTS = 256
 
 
 def crps(y: FloatArray, terms: MixtureComponents) -> Any:
-    """Scores of a block."""
+    """Compute the scores of a block."""
     if len(terms) == 1:
         return terms[0].distribution().crps(y)
     if terms[0].df is None and all_ordinary(terms):
@@ -75,7 +75,7 @@ def crps(y: FloatArray, terms: MixtureComponents) -> Any:
 
 
 def _integrate(terms: MixtureComponents, least_df: FloatArray) -> FloatArray:
-    """Trapezoidal rule in s, for x = centre + scale * stretched(s)."""
+    """Integrate by the trapezoidal rule in s, for x = centre + scale * stretched(s)."""
     centre = total(terms, lambda term: term.loc)
     scale = np.sqrt(total(terms, lambda t: np.square(t.scale) + np.square(t.loc - centre)))
     ends = [
@@ -119,7 +119,7 @@ def _count_points(
     reach: FloatArray,
     least_df: FloatArray,
 ) -> FloatArray:
-    """Points at which the step is no longer than the scale of any component there.
+    """Count the points at which the step is no longer than the scale of any component there.
 
     Then no narrow component goes unseen by two rules in a row. To miss the step that F takes there
     costs its height, the weight, times the distance of points.
@@ -133,7 +133,7 @@ def _count_points(
 
 
 def _columns(fractions: FloatArray, rows: int) -> list[FloatArray]:
-    """Points as columns, against the rows: one at a time if these are many, else more."""
+    """Yield points as columns, against the rows: one at a time if these are many, else more."""
     together = max(BLOCK_ROWS // max(rows, 1), 1)
     return [fractions[i : i + together, None] for i in range(0, fractions.size, together)]
 
@@ -159,7 +159,7 @@ def _unstretch(x: FloatArray, df: FloatArray) -> FloatArray:
 
 
 def _compute_tail_length(df: FloatArray) -> FloatArray:
-    """How far the tails matter, at scale 1: beyond it they hold about 1e-8 of the integral.
+    """Return how far tails matter, at scale 1: beyond it they hold about 1e-8 of the integral.
 
     Six for the normal and sqrt(df expm1(36/df)) for its like; a tail as heavy as x^-df leaves
     T^(1 - df) beyond T.
@@ -172,7 +172,7 @@ def _compute_tail_length(df: FloatArray) -> FloatArray:
 
 
 def _sum_pair_differences(terms: MixtureComponents) -> Any:
-    """E|X - X'| as the sum over pairs of components, point masses among them."""
+    """Return E|X - X'| as the sum over pairs of components, including point masses."""
     result: Any = 0.0
     for i, one in enumerate(terms):
         result = result + one.weight * one.weight * _pair(one, one)
@@ -182,7 +182,7 @@ def _sum_pair_differences(terms: MixtureComponents) -> Any:
 
 
 def _pair(one: MixtureComponent, other: MixtureComponent) -> Any:
-    """E|X - Y| of draws from two components."""
+    """Return E|X - Y| of draws from two components."""
     if one.df is None or other.df is None:
         normal = MixtureComponent(np.ones(()), other.loc, np.hypot(one.scale, other.scale), None)
         return _compute_mean_error(one.loc, normal)
@@ -208,6 +208,6 @@ def _list_degrees_of_freedom(term: MixtureComponent) -> FloatArray:
 
 
 def _compute_mean_error(y: FloatArray, term: MixtureComponent) -> Any:
-    """E|X - y| of one component, that of a point mass too."""
+    """Return E|X - y| of one component, which may be a point mass."""
     certain = term._replace(weight=np.ones(()))
     return np.where(term.scale == 0.0, np.abs(y - term.loc), absolute_error(y, [certain]))

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from posterity.distributions import _t_recurrence
-from posterity.distributions._expansions import LARGE
+from posterity.distributions._expansions import LARGE_DF_EXPANSION
 from posterity.distributions._mixture_terms import (
     MixtureComponent,
     MixtureComponents,
@@ -37,7 +37,7 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 _LAST_STEP = 2e-5
 _FREE_STEPS = 5
 _BRACKETED_STEPS = 300
-# From here on the expansion tells the distribution function to about 1e-6: enough to begin with.
+# From here on the expansion has an error of about 1e-6: enough for starting values.
 _ROUGH_DF = 8.0
 
 
@@ -65,7 +65,7 @@ def quantile(p: FloatArray, terms: MixtureComponents) -> Any:
 
 
 class _Score(NamedTuple):
-    """Where x is too far by, on the scale of normal scores."""
+    """Distance of x from the quantile, on the scale of normal scores."""
 
     step: FloatArray  # Halley's
     bend: FloatArray  # the step over the shorter of spread and radius of curvature
@@ -134,7 +134,7 @@ def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> t
     df = term.df
     spread = spread_of(z, df)
     if rough and df.min() >= _ROUGH_DF:
-        tail = _t_recurrence.expand_tail(spread, df, LARGE)
+        tail = _t_recurrence.expand_tail(spread, df, LARGE_DF_EXPANSION)
     else:
         tail = _t_recurrence.tail(spread, df)
     exponent, factor = _t_recurrence.density_at_zero_parts(df)
@@ -145,8 +145,8 @@ def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> t
 
 
 def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) -> FloatArray:
-    """Between the least and the greatest quantile of the components; halved where a step leaves."""
-    # Less than a hundredth of a degree of freedom has quantiles beyond all numbers.
+    """Find quantiles between the components' least and greatest; a step beyond is halved."""
+    # With less than a hundredth of a degree of freedom quantiles overflow.
     low, high = np.clip(_bound_by_components(p, terms), -1e300, 1e300)
     x = low + 0.5 * (high - low)
     settled = np.zeros(x.shape, dtype=bool)
@@ -157,7 +157,7 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) ->
         middle = _bisect(low, high, terms)
         proposal = x + score.step
         inside = (proposal >= low) & (proposal <= high)
-        # A bracket of a few units in the last place is as near as floating point gets.
+        # Floating point can't narrow a bracket of a few units in the last place.
         closed = high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))
         x = np.where(settled, x, np.where(inside, proposal, middle))
         settled |= closed | (inside & (score.bend < _LAST_STEP))
@@ -167,13 +167,13 @@ def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) ->
 
 
 def _bound_by_components(p: FloatArray, terms: MixtureComponents) -> tuple[FloatArray, FloatArray]:
-    """Least and greatest quantile of the components: that of the mixture lies between."""
+    """Return the least and the greatest quantile of the components, which bound the mixture's."""
     ends = np.stack(np.broadcast_arrays(*(np.atleast_1d(t.distribution().ppf(p)) for t in terms)))
     return ends.min(axis=0), ends.max(axis=0)
 
 
 def _bisect(low: FloatArray, high: FloatArray, terms: MixtureComponents) -> FloatArray:
-    """Halfway; in orders of magnitude if the ends are far apart (few degrees of freedom)."""
+    """Return the middle; in orders of magnitude if the ends are far apart (few df)."""
     unit = np.min([np.broadcast_to(term.scale, low.shape) for term in terms], axis=0)
     orders = unit * np.sinh(0.5 * (np.arcsinh(low / unit) + np.arcsinh(high / unit)))
     wide = (high - low > 0.5 * np.maximum(np.abs(low), np.abs(high))) & np.isfinite(orders)

@@ -101,7 +101,7 @@ def over_rows(
 def _terms(
     components: Sequence[LocationScale], weights: FloatArray, rows: slice, single: bool
 ) -> list[MixtureComponent]:
-    """Components of the rows; one of weight zero in all of them is left out."""
+    """Return the components of the rows, without those of weight zero in all of them."""
     columns = weights if weights.ndim == 1 else np.ascontiguousarray(weights[rows].T)
     students = any(isinstance(c, StudentT) for c in components)
     terms = []
@@ -127,7 +127,7 @@ def _block(parameter: FloatArray, rows: slice, single: bool) -> FloatArray:
 
 
 def _replace_zero_weights(terms: list[MixtureComponent]) -> list[MixtureComponent]:
-    """Where a weight is zero, let the component be the heaviest one and share its weight.
+    """Replace components of weight zero by the heaviest one, which shares its weight.
 
     The mixture stays the same, and no limit, bracket or bound need ask for weights again.
     """

@@ -1,4 +1,4 @@
-"""What a mixture is made of: its components and their weights, and draws among them."""
+"""The components of a mixture and their weights, and draws among them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_components(components: Sequence[LocationScale], weights: FloatArray) -
 
 def draw_components(rng: np.random.Generator, weights: FloatArray, size: tuple[int, ...]) -> Any:
     """The component of each draw, by inversion; one of weight 0 is never drawn."""
-    # Rounding may leave a draw beyond the sum of the weights: it is the heaviest one's.
+    # Rounding may leave a draw beyond the sum of the weights: it goes to the heaviest component.
     chosen = np.broadcast_to(np.argmax(weights, axis=-1), size)
     left = rng.random(size)
     undecided = np.ones(size, dtype=bool)

@@ -1,4 +1,4 @@
-"""What the upper-triangular root R of a precision R'R says of coefficients, without squaring it."""
+"""Moments of coefficients from the upper-triangular root R of their precision R'R."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions._rows import FloatArray
 
-# So many roundings are added up in an entry, for each coefficient, as rows come one by one.
+# Rounding errors added up in an entry, for each coefficient, as rows come one by one.
 ROUNDINGS = 64.0
 
 
@@ -32,7 +32,7 @@ class PrecisionRoot:
 
     @cached_property
     def rank(self) -> int:
-        """How many directions are known."""
+        """The number of directions that are determined."""
         return int(np.count_nonzero(~self.free))
 
     @cached_property
@@ -57,7 +57,7 @@ class PrecisionRoot:
         free = self.free
         p = len(free)
         following = -self.inverse @ self.matrix[:, free]
-        # Zero up to rounding is zero: nothing else tells a bounded coefficient from its neighbour.
+        # Zero up to rounding is zero, or bounded coefficients could not be told from neighbours.
         # Rotations leave in each entry of R rounding of the size of its whole column.
         size = np.linalg.norm(self.matrix, axis=0)
         moved = size[free] + size @ np.abs(following)

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import betainc, betaincinv, erf, gammaln, ndtr, ndtri
 
 from posterity.distributions._expansions import (
-    LARGE,
-    MODERATE,
+    LARGE_DF_EXPANSION,
+    MODERATE_DF_EXPANSION,
     Expansion,
     double_series,
     polynomial,
@@ -95,14 +95,16 @@ def _choose_expansion(
 ) -> FloatArray:
     """One call of the shortest expansion that serves the whole block, or row by row."""
     lowest, furthest = df.min(), spread.max()
-    for expansion in (LARGE, MODERATE):
+    for expansion in (LARGE_DF_EXPANSION, MODERATE_DF_EXPANSION):
         if lowest >= expansion.lowest_df and furthest <= expansion.reach:
             return series(expansion, spread, df, *arguments)
     spread, df, *rest = np.broadcast_arrays(np.atleast_1d(spread), df, *arguments)
-    inside = (df >= MODERATE.lowest_df) & (spread <= MODERATE.reach)
+    inside = (df >= MODERATE_DF_EXPANSION.lowest_df) & (spread <= MODERATE_DF_EXPANSION.reach)
     value = np.empty(df.shape)
     if inside.any():
-        value[inside] = series(MODERATE, spread[inside], df[inside], *(r[inside] for r in rest))
+        value[inside] = series(
+            MODERATE_DF_EXPANSION, spread[inside], df[inside], *(r[inside] for r in rest)
+        )
     outside = ~inside
     value[outside] = exact(spread[outside], df[outside], *(r[outside] for r in rest))
     return value
@@ -115,12 +117,12 @@ def _compute_df_constant(
 ) -> FloatArray:
     """A constant of the distribution, a function of df alone."""
     lowest = df.min()
-    for expansion in (LARGE, MODERATE):
+    for expansion in (LARGE_DF_EXPANSION, MODERATE_DF_EXPANSION):
         if lowest >= expansion.lowest_df:
             return series(expansion, df)
-    many = np.atleast_1d(df) >= MODERATE.lowest_df
+    many = np.atleast_1d(df) >= MODERATE_DF_EXPANSION.lowest_df
     value = np.empty(many.shape)
-    value[many] = series(MODERATE, np.atleast_1d(df)[many])
+    value[many] = series(MODERATE_DF_EXPANSION, np.atleast_1d(df)[many])
     value[~many] = exact(np.atleast_1d(df)[~many])
     return value
 

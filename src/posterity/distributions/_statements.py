@@ -1,4 +1,4 @@
-"""Statements about coefficients, such as "age > 0", read into weights."""
+"""Statements about coefficients, such as "age > 0", parsed into weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_statement(statement: str, names: Collection[str]) -> tuple[dict[str, fl
         if len(sides) < len(read) or len(signs) > 1:
             continue
         if len(sides) == 2:
-            return _one_comparison(*(sides if signs == {"<"} else sides[::-1]))
+            return _read_comparison(*(sides if signs == {"<"} else sides[::-1]))
         low, (weights, constant), high = sides if signs == {"<"} else sides[::-1]
         if not low[0] and not high[0]:
             return weights, low[1] - constant, high[1] - constant
@@ -55,7 +55,7 @@ def _suggest(statement: str, names: Collection[str]) -> str:
     return next((hint for hint in found if hint), "")
 
 
-def _one_comparison(
+def _read_comparison(
     less: tuple[dict[str, float], float], greater: tuple[dict[str, float], float]
 ) -> tuple[dict[str, float], float, float]:
     weights = {

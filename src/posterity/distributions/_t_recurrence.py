@@ -12,7 +12,13 @@ import math
 import numpy as np
 
 from posterity.distributions import _standard_t
-from posterity.distributions._expansions import LARGE, MODERATE, Expansion, Polynomial, polynomial
+from posterity.distributions._expansions import (
+    LARGE_DF_EXPANSION,
+    MODERATE_DF_EXPANSION,
+    Expansion,
+    Polynomial,
+    polynomial,
+)
 from posterity.distributions._rows import FloatArray
 
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
@@ -33,8 +39,8 @@ def density_at_zero(df: FloatArray) -> FloatArray:
 
 def density_at_zero_parts(df: FloatArray) -> tuple[FloatArray, FloatArray | float]:
     """The same as exp(exponent) * factor, for an exponential that is due anyway."""
-    if df.min() >= MODERATE.lowest_df:
-        return _stirling(df, MODERATE.log_constant), 1.0 / _ROOT_2_PI
+    if df.min() >= MODERATE_DF_EXPANSION.lowest_df:
+        return _stirling(df, MODERATE_DF_EXPANSION.log_constant), 1.0 / _ROOT_2_PI
     if df.min() >= _STIRLING_DF:
         return _stirling(df, _LOG_RATIO), 1.0 / _ROOT_2_PI
     # Gamma(x + 1) = x Gamma(x), for x = df/2 and (df+1)/2.
@@ -53,7 +59,7 @@ def _stirling(df: FloatArray, terms: Polynomial) -> FloatArray:
 
 def tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     """P(Z > |z|) to full relative precision."""
-    inside = (spread <= MODERATE.reach) & (df >= MODERATE.lowest_df)
+    inside = (spread <= MODERATE_DF_EXPANSION.reach) & (df >= MODERATE_DF_EXPANSION.lowest_df)
     count = np.count_nonzero(inside)
     if count == inside.size:
         return expand_tail(spread, df)
@@ -71,12 +77,14 @@ def approximate_tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     lowest = df.min()
     if lowest < 8.0:
         return shift_tail(spread, df, 4)
-    return expand_tail(spread, df, MODERATE if lowest < 20.0 else LARGE)
+    return expand_tail(spread, df, MODERATE_DF_EXPANSION if lowest < 20.0 else LARGE_DF_EXPANSION)
 
 
-def expand_tail(spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE) -> FloatArray:
+def expand_tail(
+    spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE_DF_EXPANSION
+) -> FloatArray:
     """P(Z > |z|) by the expansion alone."""
-    # Beyond this there is no tail left, but polynomials of infinity.
+    # Beyond this the tail is 0, and the polynomials would overflow.
     spread = np.minimum(spread, 2000.0)
     return _standard_t._cdf_series(expansion, spread, df, np.asarray(-1.0))
 

@@ -13,8 +13,8 @@ from posterity.distributions._mixture_weights import check_weights, draw_compone
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.row_distribution import RowDistribution
 
-# Quantiles are halved until they are this near, relative to where they lie.
-CLOSE = 1e-13
+# Brackets of quantiles are bisected to this width, relative to the quantile.
+TOLERANCE = 1e-13
 MOST_HALVINGS = 200
 # Probabilities that the score is integrated over, on either side of the target's own.
 POINTS, SHARES = np.polynomial.legendre.leggauss(48)
@@ -22,7 +22,7 @@ POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
 
 
 class AnyMixture(RowDistribution):
-    """Mixtures, one per row, of whatever speaks scipy's language; see :class:`Mixture` for Normals.
+    """Mixtures, one per row, of any distributions with SciPy's methods; see :class:`Mixture`.
 
     Densities and probabilities are the components' own, weighed. Quantiles are solved for by
     bisection; the CRPS is an integral over quantiles, to about 0.2%.
@@ -43,7 +43,7 @@ class AnyMixture(RowDistribution):
     """
 
     __slots__ = ("components", "weights")
-    # How far targets are apart, at least, and what tells their density.
+    # The smallest distance of targets, and the name of their density's method.
     _unit: ClassVar[float] = 0.0
     _density: ClassVar[str] = "logpdf"
     _KNOWS_NOTHING = "a component knows nothing about it yet"
@@ -124,7 +124,7 @@ class AnyMixture(RowDistribution):
     # ---- helpers ----
 
     def _average(self, of: Callable[[Any], Any]) -> FloatArray:
-        """Weighted sum of what each component says; one of weight 0 never counts."""
+        """Return the weighted sum of the components' answers; weights of 0 never count."""
         total = np.zeros(())
         for k, component in enumerate(self.components):
             weight = self.weights[..., k]
@@ -167,7 +167,7 @@ def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
 
 
 def flat_rows(predictive: Any) -> Any:
-    """Whether nothing is known of each row; of what can't say, that something is."""
+    """Return True for rows whose prediction is flat; False of kinds that can't tell."""
     return (
         predictive.is_flat()
         if hasattr(predictive, "is_flat")
@@ -188,7 +188,7 @@ def quantile_score(predictive: RowDistribution, y: FloatArray) -> FloatArray:
     """
     y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), predictive.shape))
     below, above = predictive.cdf(y), predictive.sf(y)
-    # By the square of the tail's share nodes lie densely where quantiles run away.
+    # With the square of the tail's share, nodes are dense where quantiles grow fast.
     nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
     with np.errstate(invalid="ignore"):
         short = np.square(below) * np.abs(y - predictive.ppf(below * np.square(nodes)))
@@ -203,7 +203,7 @@ def solved_quantile(
     least: FloatArray,
     most: FloatArray,
     unit: float = 0.0,
-    close: float = CLOSE,
+    close: float = TOLERANCE,
 ) -> FloatArray:
     """Least number whose probability is at least q, by bisection between ``least`` and ``most``.
 

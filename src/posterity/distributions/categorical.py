@@ -1,4 +1,4 @@
-"""Which of several classes: probabilities of labels, one row each."""
+"""Categorical distributions: probabilities of several classes, one row each."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Categorical:
         """(n,) probability of the label y, one a row or one for all."""
         return np.exp(self.logpmf(y))
 
-    # What scores a distribution by its log density need not know that this one has none.
+    # Code that scores by the log density works for labels, too.
     logpdf = logpmf
     pdf = pmf
 

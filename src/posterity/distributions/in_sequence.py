@@ -98,7 +98,7 @@ class InSequence(RowDistribution):
     # ---- helpers ----
 
     def _split(self, values: ArrayLike) -> list[tuple[Any, FloatArray]]:
-        """Each part with its values, of values that broadcast against all rows."""
+        """Yield each part with its values, of values that broadcast against all rows."""
         array = np.asarray(values, dtype=np.float64)
         array = np.broadcast_to(array, np.broadcast_shapes(array.shape, self.shape))
         spans = zip(self.starts[:-1], self.starts[1:], strict=True)

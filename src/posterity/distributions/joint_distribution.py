@@ -1,4 +1,4 @@
-"""What all joint distributions of coefficients answer."""
+"""The methods that all joint distributions of coefficients have."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from posterity.distributions.row_distribution import RowDistribution
 
 Index = int | slice | Sequence[int] | np.ndarray
 
-# A longer list of coefficients is cut short in a repr.
+# Most coefficients in a repr.
 SHOWN = 6
 
 
-# What one may look for, and what there is.
-HERE = {
+# Other libraries' names, and ours.
+OUR_NAMES = {
     "hdi": "interval(level), which is central",
     "plot": "posterity.plots.plot_coefficients(model)",
     "quantile": "marginal().ppf(0.9)",
@@ -38,7 +38,7 @@ class JointDistribution:
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     # ---- what families say of themselves ----
 
@@ -47,7 +47,7 @@ class JointDistribution:
         raise NotImplementedError
 
     def _describe_rest(self) -> str:
-        """What the repr says after the coefficients."""
+        """Return the end of the repr, after the coefficients."""
         raise NotImplementedError
 
     def _project(self, X: FloatArray, shift: FloatArray) -> RowDistribution:
@@ -204,7 +204,7 @@ class JointDistribution:
         return list(self.names or (f"x{place}" for place in range(self._size())))
 
     def _place(self, name: str) -> int:
-        """Which coefficient has this name."""
+        """Return the place of the coefficient with this name."""
         if name not in (self.names or ()):
             listed = ", ".join(repr(one) for one in (self.names or ())[:20]) or "no names"
             raise ValueError(
@@ -337,10 +337,12 @@ class JointDistribution:
         return self._draw(np.random.default_rng(random_state if rng is None else rng), shape)
 
 
-def require_pandas(what: str = "a table", instead: str = "") -> Any:
-    """Pandas, or an ``ImportError`` that says what needs it, and what else there is."""
+def require_pandas(purpose: str = "a table", instead: str = "") -> Any:
+    """Return pandas, or raise ``ImportError``: ``purpose`` needs it, or use ``instead``."""
     try:
         return import_module("pandas")
     except ImportError:
         other = f", or use {instead}" if instead else ""
-        raise ImportError(f"{what} needs pandas: install it (pip install pandas){other}") from None
+        raise ImportError(
+            f"{purpose} needs pandas: install it (pip install pandas){other}"
+        ) from None

@@ -352,7 +352,7 @@ class JointPrediction:
 
 
 def correlations_of(products: FloatArray) -> FloatArray:
-    """Correlations (..., q, q) of sums of squares and products; what has no square has none.
+    """Compute correlations (..., q, q) of sums of squares and products; none for a square of 0.
 
     Examples
     --------
@@ -377,7 +377,7 @@ def _blocks(
 
 
 def _root(correlation: FloatArray) -> FloatArray:
-    """L with L L' = C; of one that rounding made singular, of what is next to it."""
+    """Return L with L L' = C; if rounding made C singular, that of a matrix next to it."""
     try:
         return np.asarray(np.linalg.cholesky(correlation), dtype=np.float64)
     except np.linalg.LinAlgError:
@@ -387,7 +387,7 @@ def _root(correlation: FloatArray) -> FloatArray:
 
 
 def _forward(root: FloatArray, z: FloatArray) -> FloatArray:
-    """L^-1 z for each row of z (n, q); where z is infinite, what comes out is not asked for."""
+    """Return L^-1 z for each row of z (n, q); rows with infinite z are undefined."""
     z = np.where(np.isfinite(z), z, 0.0)
     if root.ndim == 2:
         return np.asarray(np.linalg.solve(root, z.T).T)

@@ -1,4 +1,4 @@
-"""What Normal and Student-t share: one distribution per row, given by a location and a scale."""
+"""Base of Normal and Student-t: one distribution per row, given by a location and a scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts whose log rate is not quite known."""
+"""Counts whose log rate is normally distributed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from posterity.distributions.row_distribution import RowDistribution
 
 LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
-# beyond any that were ever seen, and says nothing.
-WIDEST = 10.0
+# beyond any that were ever observed, and is not a useful number.
+LARGEST_LOG_SD = 10.0
 
 
 class LogNormalCounts(RowDistribution):
@@ -54,7 +54,7 @@ class LogNormalCounts(RowDistribution):
         return Normal(self.log_mean, np.sqrt(self.log_variance))
 
     def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
-        """Counts of the same kind, of other log rates."""
+        """Return counts of the same kind with other log rates."""
         raise NotImplementedError
 
     # ---- what families say of themselves ----
@@ -66,7 +66,7 @@ class LogNormalCounts(RowDistribution):
         return np.isinf(self.log_variance).astype(np.float64)
 
     def _mean(self) -> FloatArray:
-        half = np.where(self.log_variance <= WIDEST, 0.5 * self.log_variance, np.inf)
+        half = np.where(self.log_variance <= LARGEST_LOG_SD, 0.5 * self.log_variance, np.inf)
         with np.errstate(over="ignore"):
             return np.exp(self.log_mean + half)
 
@@ -120,7 +120,7 @@ class LogNormalCounts(RowDistribution):
     def _crps(self, y: FloatArray) -> FloatArray:
         shape, (target, *rows) = self._with(y)
         result = np.full(target.shape, np.inf)
-        asked = np.isfinite(target) & (rows[1] <= WIDEST)
+        asked = np.isfinite(target) & (rows[1] <= LARGEST_LOG_SD)
         some = table.Rows(*(row[asked] for row in rows))
         counts = np.maximum(target[asked], 0.0)
         below = np.floor(counts)
@@ -144,6 +144,6 @@ class LogNormalCounts(RowDistribution):
         ).astype(np.float64)
 
     def _with(self, values: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
-        """``values`` against the rows, all flat: their shape, and the operands (k,)."""
+        """Broadcast ``values`` against the rows: return the shape, and the flat operands (k,)."""
         together = np.broadcast_arrays(values, self.log_mean, self.log_variance, self.dispersion)
         return together[0].shape, [operand.reshape(-1) for operand in together]

@@ -1,4 +1,4 @@
-"""What several predictions of the same rows, weighed, say together."""
+"""Mixtures of several predictions of the same rows, exact or matched by moments."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from posterity.distributions.mixture import Mixture
 
 @singledispatch
 def get_mixer(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
-    """How predictions like ``first`` are mixed: each kind registers its way, others make this."""
+    """Mix predictions like ``first``: each kind registers its function, others use this."""
     return any_mixture(parts, weights)
 
 
 @singledispatch
 def get_matcher(first: Any, parts: Sequence[Any], weights: FloatArray) -> Any:
-    """How they are matched by one prediction of their kind; those that are not, are mixed."""
+    """Match predictions like ``first`` by one of their kind; by default they are mixed exactly."""
     return mix_exactly(parts, weights)
 
 
@@ -46,7 +46,7 @@ def mix_exactly(parts: Sequence[Any], weights: ArrayLike) -> Any:
 
 
 def mix_predictions(parts: Sequence[Any], weights: ArrayLike) -> Any:
-    """One prediction for each row that stands for several that hardly differ.
+    """Return one prediction for each row in place of several that hardly differ.
 
     As :func:`mix_exactly`, but counts whose log rates are normal stay so, with the mixture's mean
     and variance of the log rate, and so do predictions under one likelihood of one's own.

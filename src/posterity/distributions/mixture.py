@@ -33,7 +33,7 @@ from posterity.distributions.student_t import StudentT
 
 # A smaller sum of densities may have lost digits to underflow.
 _LEAST_DENSITY = 1e-280
-# What a formula of the parameters alone is evaluated at.
+# The argument for formulas of the parameters alone.
 _NO_ARGUMENT = np.zeros(())
 
 
@@ -218,7 +218,7 @@ class Mixture(RowDistribution):
         sign = np.asarray(np.where(q > 0.5, -1.0, 1.0))
         lower = np.where(q > 0.5, 1.0 - q, q)
         lower = np.asarray(np.where(lower >= 0.0, lower, math.nan))
-        # Whatever is the same for all rows is so for the block: one side and one probability.
+        # Values that all rows share are shared in the block: one side and one probability.
         if q.size and (sign == sign.flat[0]).all():
             return self._compute_lower_quantile(lower, float(sign.flat[0]))
         below, above = (

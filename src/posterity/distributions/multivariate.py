@@ -32,7 +32,7 @@ class _Joint(JointDistribution):
         *,
         names: Sequence[str] | None = None,
     ) -> None:
-        # Copies: the factor that these came from goes on learning.
+        # Copies, as the factor that these came from continues to learn.
         self.mean: FloatArray = np.array(mean, dtype=np.float64)
         self.precision_root: FloatArray = np.array(precision_root, dtype=np.float64)
         self.scale = float(scale)
@@ -125,7 +125,7 @@ class _Joint(JointDistribution):
     def _scale_root(self, scales: FloatArray) -> FloatArray:
         if self._noise_unknown():
             return np.full(scales.shape, math.inf)
-        # 0 * inf: a perfect fit says nothing of a coefficient without information.
+        # 0 * inf: a perfect fit leaves a coefficient without information undetermined.
         with np.errstate(over="ignore"):
             return np.where(np.isinf(scales), math.inf, self.scale * np.minimum(scales, 1e308))
 

@@ -180,7 +180,7 @@ class MultivariateMixture(JointDistribution):
         chosen = rng.choice(len(parts), size=size, p=probabilities / probabilities.sum())
         draws, noise = np.empty((*size, self.components[0].mean.size)), np.empty(size)
         for k, (_, component) in enumerate(parts):
-            # One that was not drawn is asked for nothing, but an improper one refuses all the same.
+            # A component without draws is called too, as an improper one must refuse.
             here = np.asarray(chosen == k)
             draws[here], noise[here] = component._draw_with_noise(rng, (int(here.sum()),))
         return draws, noise

@@ -1,4 +1,4 @@
-"""Negative binomial counts whose log rate is not quite known."""
+"""Negative binomial counts whose log rate is normally distributed."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ class NegativeBinomialLogNormal(LogNormalCounts):
         )
 
     def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
-        """Counts of the same kind, of other log rates."""
+        """Return counts of the same kind with other log rates."""
         return type(self)(log_mean, log_variance, dispersion)

@@ -1,4 +1,4 @@
-"""Poisson counts whose log rate is not quite known."""
+"""Poisson counts whose log rate is normally distributed."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class PoissonLogNormal(LogNormalCounts):
         return f"PoissonLogNormal(log_mean={self.log_mean}, log_variance={self.log_variance})"
 
     def like(self, log_mean: FloatArray, log_variance: FloatArray, dispersion: FloatArray) -> Self:
-        """Counts of the same kind, of other log rates."""
+        """Return counts of the same kind with other log rates."""
         return type(self)(log_mean, log_variance)

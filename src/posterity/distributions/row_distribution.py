@@ -1,4 +1,4 @@
-"""What all distributions answer that have one row each: in scipy's words."""
+"""The methods that all distributions of rows have, named as in SciPy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.guesses import refuse_guess
 
-# What one may look for, and what there is.
-HERE = {
+# Names in other libraries, and ours.
+OUR_NAMES = {
     "hdi": "interval(level), which is central",
     "quantile": "ppf(0.9)",
     "quantiles": "ppf([0.1, 0.9])",
@@ -29,13 +29,13 @@ class RowDistribution:
 
     __slots__ = ()
 
-    # Why a flat row can't be drawn from.
+    # The reason why a flat row can't be drawn from.
     _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, HERE)
+            return refuse_guess(self, name, OUR_NAMES)
 
     # ---- rows ----
 
@@ -56,7 +56,7 @@ class RowDistribution:
         return self._rows(index)
 
     def is_flat(self) -> NDArray[np.bool_]:
-        """Whether nothing is known yet, for every row: of a mixture, by one of its components.
+        """True for each row of which nothing is known; of a mixture, by any component.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Rising functions of what another distribution is about, one per row."""
+"""Distributions of increasing functions of a variable, one per row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from posterity.distributions.row_distribution import RowDistribution
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 57)
 NODE_SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
-# Of the function, for its slope by a difference.
+# Relative step for the slope of the function by a finite difference.
 STEP = 1e-5
 
 
@@ -85,7 +85,7 @@ class Transformed(RowDistribution):
             step = STEP * np.maximum(1.0, np.abs(x))
             slope = (self._has_reached(x + step) - self._has_reached(x - step)) / (2.0 * step)
             log: FloatArray = self.base.logpdf(x) - np.log(slope)
-        # Where the function is level to the last digit, values have a place, and no density.
+        # Where the function is constant to the last digit, values have no density.
         return np.where(np.isfinite(x) & (slope > 0.0), log, -np.inf)
 
     def _cdf(self, y: FloatArray) -> FloatArray:

@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     times: FloatArray | None = None
 
     def select(self, rows: slice) -> Batch:
-        """Some of these rows."""
+        """Return some of the rows."""
         weight, times = self.sample_weight, self.times
         return Batch(
             take_rows(self.X, rows),
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
         )
 
     def keywords(self) -> dict[str, Any]:
-        """What a model takes beside X and y: ``times`` only where there are some."""
+        """Return keyword arguments for a model's methods: ``times`` only where there are some."""
         timed = {} if self.times is None else {"times": self.times}
         return {"sample_weight": self.sample_weight, **timed}
 

@@ -74,7 +74,7 @@ class LongRunLedger:
 
 
 def choose_lags(n_rows: int) -> int:
-    """Lags for so many rows: 4 (n / 100)^(2/9) (Newey and West 1994, Rev. Econ. Stud. 61, 631-653).
+    """Return the number of lags, 4 (n / 100)^(2/9) (Newey and West 1994, Rev. Econ. Stud. 61).
 
     Examples
     --------

@@ -16,10 +16,10 @@ def name_models(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, .
             "models must be a mapping of names to models, or a list of models; got "
             f"{type(models).__name__}"
         )
-    return names_of(models), list(models)
+    return list_names(models), list(models)
 
 
-def names_of(models: Sequence[Any]) -> tuple[str, ...]:
+def list_names(models: Sequence[Any]) -> tuple[str, ...]:
     """The class, and the parameters in which models of one class differ, as one would write them.
 
     What is still alike gets a number.

@@ -20,7 +20,7 @@ ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 
 
 class Distribution(Protocol):
-    """What a prediction must answer, one entry a row; ``cdf`` too, if there is to be a PIT."""
+    """The methods that predictions need; ``cdf`` too, if there is to be a PIT."""
 
     def mean(self) -> FloatArray: ...
     def interval(self, level: float) -> tuple[FloatArray, FloatArray]: ...
@@ -57,7 +57,7 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
 
 
 def _score_by_distribution(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
-    """What the distribution itself says; where its mean is infinite, its median predicts.
+    """Score by the distribution itself; where its mean is infinite, its median predicts.
 
     Such a prediction is no proper one, whatever its interval: it has no width, and is left out. Of
     a count it is the 5% quantile: the median of a rate of which nothing is known may be e^9.

@@ -19,7 +19,7 @@ FIRST_LEVEL = 8
 
 
 def n_columns(levels: Sequence[float]) -> int:
-    """How many columns `score_columns` gives."""
+    """Return the number of columns of `score_columns`."""
     return FIRST_LEVEL + 2 * len(levels)
 
 
@@ -49,7 +49,7 @@ def score_columns(
 
 
 def _mask_missing(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:
-    """Zeros, and no count, where a row has no such score."""
+    """Set rows without such a score to zero, and count the others."""
     with_density = scored & np.isfinite(columns[LOG_SCORE])
     with_crps = scored & np.isfinite(columns[CRPS])
     masked = list(columns)

@@ -89,7 +89,7 @@ class RunningScores:
         self._worst = sorted(self._worst + news, key=lambda one: -one.error)[:N_WORST]
 
     def result(self) -> ValidationResult:
-        """What was found; raises ``ValueError`` if there was no row."""
+        """Return the result; raises ``ValueError`` if there was no row."""
         if self.n_rows == 0:
             raise ValueError("the stream is empty: give at least one row")
         found = summarize(

@@ -19,7 +19,7 @@ MOST_STRETCHES = 128
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What a validation summed up.
+    """Sums of scores over a validation.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What any model must beat: the mean so far, the last value, the last value of the season."""
+"""Baselines that any model must beat: the mean so far, the last value, and that of the season."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class _LastValue:
 
 
 def _before(known: FloatArray, lag: int, n: int) -> FloatArray:
-    """What was `lag` rows before each of the last n rows."""
+    """Return the value `lag` rows before each of the last n rows."""
     end = len(known) - lag
     return np.ascontiguousarray(known[end - n : end])
 

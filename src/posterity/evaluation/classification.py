@@ -24,7 +24,7 @@ N_BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How often a label comes that was given a probability: ten bins of equal width.
+    """Reliability of a label's probabilities: observed frequencies in ten bins of equal width.
 
     Attributes
     ----------

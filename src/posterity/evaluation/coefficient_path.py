@@ -184,7 +184,7 @@ class CoefficientFollower:
             self._spacing *= 2
 
     def path(self) -> CoefficientPath:
-        """What was noted, up to the last row."""
+        """Return the coefficients noted, up to the last row."""
         if self._notes.rows[-1:] != [self._seen]:
             self._notes.add(self._seen, self._model.posterior_)
         return self._notes.path()

@@ -13,8 +13,8 @@ from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
-    evidence_terms,
     forgets,
+    get_evidence_terms,
     get_final_step,
     select_columns,
     transform_for_last,
@@ -23,11 +23,11 @@ from posterity.evaluation._batches import Batch, limit_batches
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
-from posterity.posteriors.ensemble import shares
+from posterity.posteriors.ensemble import compute_probabilities
 
 FloatArray = NDArray[np.float64]
 
-NEEDED = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
+REQUIRED_METHODS = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
 
 
 def compare(
@@ -123,14 +123,14 @@ def compare(
     >>> result.strengths
     ('very strong', 'best', 'not worth more than a bare mention')
     """
-    if score not in NEEDED:
+    if score not in REQUIRED_METHODS:
         raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
     if batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
     names, given = name_models(models)
     prior = log_prior(prior_weights, len(names))
     for name, model in zip(names, given, strict=True):
-        check_member(name, model, NEEDED[score])
+        check_member(name, model, REQUIRED_METHODS[score])
         if score == "evidence" and forgets(model):
             _refuse_forgetting(name)
     learners = dict(zip(names, [copy_unfitted(model) for model in given], strict=True))
@@ -138,7 +138,7 @@ def compare(
     seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
     log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)
-    weights = shares(prior, log_scores)
+    weights = compute_probabilities(prior, log_scores)
     return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
 
 
@@ -217,7 +217,7 @@ def _check_comparable(models: Mapping[str, Any]) -> None:
             )
         if forgets(model):
             _refuse_forgetting(name)
-        terms = evidence_terms(model)
+        terms = get_evidence_terms(model)
         if terms is not None:
             kinds[name] = terms
     if len(set(kinds.values())) <= 1:
@@ -246,7 +246,7 @@ def _refuse_nothing(seen: int) -> None:
 
 
 def _flat(predictive: Any) -> NDArray[np.bool_]:
-    """Where a prediction is flat; of others' distributions, where an interval is infinite."""
+    """Return True where a prediction is flat: in other libraries, where an interval is infinite."""
     if hasattr(predictive, "is_flat"):
         return predictive.is_flat()
     low, high = predictive.interval(0.5)

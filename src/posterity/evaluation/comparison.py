@@ -1,4 +1,4 @@
-"""What a comparison of models found."""
+"""Result of a comparison of models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
 
 
 def strength(difference: float) -> str:
-    """How strong a difference of two log evidences is, in words.
+    """Return the strength of a difference of two log evidences, in words.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def differences(self) -> FloatArray:
-        """How far each model is behind the best, (k,), in nats, at least 0."""
+        """Distance of each model from the best (k,), in nats, at least 0."""
         highest = self.log_scores.max()
         # Infinite scores: those that share the highest are not behind it.
         with np.errstate(invalid="ignore"):

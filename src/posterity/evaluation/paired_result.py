@@ -1,4 +1,4 @@
-"""What a paired comparison of models found."""
+"""Result of a paired comparison of models."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _validate_with_delay(
 
 
 def _estimate_rows(stream: Any, y: Any) -> float:
-    """How many rows there will be: known of arrays, estimated of a table on disk; or 0."""
+    """Return the number of rows: known of arrays, estimated of a table on disk, or 0."""
     if y is not None or (isinstance(stream, tuple) and len(stream) > 1):
         return len(stream[1] if y is None else y)
     share = getattr(stream, "fraction", 0.0)

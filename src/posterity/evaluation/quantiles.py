@@ -14,7 +14,7 @@ from posterity.evaluation._batches import limit_batches
 
 FloatArray = NDArray[np.float64]
 # Targets that the quantile so far is taken of, and rows after which it is taken anew.
-_KEPT, _BATCH_ROWS, _RENEWED = 65536, 16384, 0.02
+_KEPT, _BATCH_ROWS, _UPDATE_SHARE = 65536, 16384, 0.02
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ class _RunningQuantile:
         self._rng = np.random.default_rng(0)
 
     def before(self, y: FloatArray) -> FloatArray:
-        """What it was before each row, to a few percent of the rows; then they are learned."""
+        """Return the quantile before each row, renewed every few percent of rows; then learn."""
         found, start = np.empty(len(y)), 0
         while start < len(y):
-            end = min(len(y), start + max(1, int(_RENEWED * self._n)))
+            end = min(len(y), start + max(1, int(_UPDATE_SHARE * self._n)))
             known = len(self._kept) > 0
             found[start:end] = np.quantile(self._kept, self._quantile) if known else np.nan
             self._learn(y[start:end])

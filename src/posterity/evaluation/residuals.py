@@ -75,7 +75,7 @@ class ResidualLedger:
         self._kept = np.concatenate([self._kept, rows])
 
     def result(self) -> Residuals:
-        """Those kept that had a width."""
+        """Return the residuals of those kept rows that had a width."""
         row, predicted, residual = self._kept[np.isfinite(self._kept).all(axis=1)].T
         return Residuals(row.astype(np.int64), predicted, residual)
 

@@ -1,4 +1,4 @@
-"""What a validation found: overall and along time."""
+"""Results of a validation: overall and along time."""
 
 from __future__ import annotations
 

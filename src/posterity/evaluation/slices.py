@@ -130,14 +130,16 @@ class SliceSums:
 class SliceLedger:
     """Sums of scores by slice of one feature."""
 
-    def __init__(self, name: Any, how: Any, levels: Sequence[float]) -> None:
+    def __init__(self, name: Any, column: Any, levels: Sequence[float]) -> None:
         self.name = str(name)
-        self._how = (
-            how if isinstance(how, SlicedNumbers | SlicedLevels) else SlicedNumbers(name, how)
+        self._column = (
+            column
+            if isinstance(column, SlicedNumbers | SlicedLevels)
+            else SlicedNumbers(name, column)
         )
         self._n_columns = n_columns(levels)
         self._n_wanted: int | None = None
-        edges = self._how.edges
+        edges = self._column.edges
         if isinstance(edges, int | np.integer):
             if edges < 1:
                 raise ValueError(f"slices of {name!r}: give at least 1, got {edges}")
@@ -151,7 +153,7 @@ class SliceLedger:
 
     def add(self, X: Any, columns: Sequence[Column]) -> None:
         """Add the next rows."""
-        values = self._how.values(X)
+        values = self._column.values(X)
         if self._n_wanted is not None:
             shares = np.arange(1, self._n_wanted) / self._n_wanted
             edges = np.unique(np.quantile(values, shares))
@@ -164,7 +166,7 @@ class SliceLedger:
 
     def total(self) -> SliceSums:
         """The sums so far."""
-        levels = self._how.names if isinstance(self._how, SlicedLevels) else ()
+        levels = self._column.names if isinstance(self._column, SlicedLevels) else ()
         return SliceSums(self._edges, self._sums.copy(), levels)
 
 

@@ -1,4 +1,4 @@
-"""Prior precisions from the evidence, read from the data's factor: the rows are not needed again.
+"""Prior precisions from the evidence, computed from the data's factor without the rows.
 
 Three strategies, each a frozen dataclass without data and with one method, ``choose(data, noise,
 intercept=, mean=, shapes=)``, which answers with a :class:`Choice`:

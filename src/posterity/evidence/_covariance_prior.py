@@ -1,4 +1,4 @@
-"""What is believed of the covariance D of coefficients over groups before any group is seen.
+"""The prior of the covariance D of coefficients over groups.
 
 In coordinates in which the mean of x x' is I, D is near ``t`` I. The scale ``t`` is learned, under
 a weak prior that keeps it off zero and below the variance ``s`` of y (Chung, Gelman, Rabe-Hesketh,
@@ -52,7 +52,7 @@ class CovariancePrior:
         return np.asarray(self.strength * slope)
 
     def curvature(self, root: Array, lower: Lower) -> Array:
-        """How the penalty curves along the entries of K, D = L K K' L', near a multiple of I.
+        """Return the curvature of the penalty in K's entries, D = L K K' L', near a multiple of I.
 
         (e, e) for e entries: that of the shape, and of the scale, of which it knows little.
         """
@@ -64,7 +64,7 @@ class CovariancePrior:
         return np.diag(self.curvature_of_shape(lower)) + scale * np.outer(along, along)
 
     def curvature_of_shape(self, lower: Lower) -> Array:
-        """(e,) the same where the scale is known, entry by entry."""
+        """(e,) the same curvature where the scale is known, entry by entry."""
         return self.strength * np.where(lower[0] == lower[1], 4.0, 2.0)
 
     def _compute_scale(self, root: Array) -> float:

@@ -13,25 +13,25 @@ from posterity.evidence._covariance_prior import CovariancePrior, Lower
 
 Array = NDArray[np.float64]
 # A deviance that is worse than any.
-FAR = 1e6
+WORSE_THAN_ANY = 1e6
 
-# How many variances, from a tenth of a row's say to the variance of y, are tried for a start.
+# Number of starting variances, from a tenth of one row's information to the variance of y.
 STARTS = 4
-# Slopes at which the search by slopes starts again from its best point, in new units.
-ROUGH = (3.0, 0.3)
-# Steps of Fisher scoring at most, and the longest logarithm in one.
+# Slopes at which the quasi-Newton search restarts from its best point, in new units.
+ROUGH_SLOPES = (3.0, 0.3)
+# Most steps of Fisher scoring, and the largest change of a logarithm in one.
 MOST_STEPS, LONGEST_STEP = 30, 1.5
-# Fisher scoring is slow where a step is longer than this part of the last one. The point is near
-# the best where no logarithm changes by more than this.
-SLOW, NEAR = 0.5, 0.3
-# Columns up to which the curvature of each pair of entries is computed, and the least tolerance of
-# more columns.
-FEW_COLUMNS, NEAR_ENOUGH = 32, 0.01
+# Fisher scoring is slow if a step is longer than this share of the last one; a point is near the
+# optimum if no logarithm changes by more than this.
+SLOW_STEP_RATIO, NEAR_OPTIMUM = 0.5, 0.3
+# Most columns for which the curvature of each pair of entries is computed, and the smallest
+# tolerance with more columns.
+FEW_COLUMNS, WIDE_TOLERANCE = 32, 0.01
 
 
 @dataclass(frozen=True)
 class DeviancePoint:
-    """What a root L of D is worth: -2 log posterior density, and how it changes.
+    """The value at a root L of D: -2 log posterior density, with its gradient and information.
 
     To L (I + A) L', A symmetric: ``slope`` (p, p) is the one by A, ``information`` (g, p, p) what
     each group says: the deviance curves by sum tr(N A N A), but for what the noise takes back, of
@@ -64,7 +64,7 @@ class DeviancePoint:
         )
 
     def compute_volume(self, lower: Lower) -> float:
-        """-2 log of the part of the prior's volume that the groups leave (Laplace's formula).
+        """Return -2 log of the share of the prior's volume that is left (Laplace's formula).
 
         Of the shape of D only: of its scale all priors know as little.
         """
@@ -85,7 +85,7 @@ class DeviancePoint:
         return 4.0 * variances[lower[0] == lower[1]]
 
     def _compute_curvature(self, lower: Lower) -> Curvature:
-        """How the groups' deviance curves along the entries of K: the expected curvature."""
+        """Return the expected curvature of the groups' deviance in the entries of K."""
         p, N, total = len(self.root), self.information, self.information.sum(axis=0)
         if p <= FEW_COLUMNS:
             together = np.ones(len(lower[0]), dtype=bool)
@@ -158,11 +158,11 @@ class Deviance(Protocol):
     """-2 log evidence as a function of a root L of D."""
 
     def value(self, root: Array) -> float:
-        """What it is at a root."""
+        """Return the deviance at a root."""
         ...
 
     def evaluate(self, root: Array) -> DeviancePoint:
-        """What it is there, and how it changes."""
+        """Return the deviance at a root, with its gradient and information."""
         ...
 
 
@@ -180,11 +180,11 @@ def search_from(task: Deviance, root: Array, tolerance: float) -> DeviancePoint:
     """The best D from a root of another."""
     lower: Any = np.tril_indices(len(root))
     if len(root) > FEW_COLUMNS:
-        tolerance = max(tolerance, NEAR_ENOUGH)
+        tolerance = max(tolerance, WIDE_TOLERANCE)
     best, left = _run_fisher_scoring(task, task.evaluate(root), lower, tolerance)
     if left <= tolerance:
         return best
-    for until in (tolerance,) if left <= ROUGH[0] else (*ROUGH, tolerance):
+    for until in (tolerance,) if left <= ROUGH_SLOPES[0] else (*ROUGH_SLOPES, tolerance):
         best = _search_by_gradient(task, best, lower, until)
     return best
 
@@ -192,7 +192,7 @@ def search_from(task: Deviance, root: Array, tolerance: float) -> DeviancePoint:
 def _run_fisher_scoring(
     task: Deviance, best: DeviancePoint, lower: Lower, tolerance: float
 ) -> tuple[DeviancePoint, float]:
-    """Fisher scoring as long as each step is for the better; also the longest step that is left.
+    """Run Fisher scoring while steps improve; also return the longest step of the last round.
 
     In units of their own standard deviations, so that ``tolerance`` is how far each entry may be
     from the best one in these. It ends, too, where steps get shorter slowly, as those of many
@@ -207,7 +207,7 @@ def _run_fisher_scoring(
         longest = float(np.abs(steps).max(initial=0.0))
         entries = unit.multiply(steps)
         far = float(np.abs(entries).max(initial=0.0))
-        if longest <= tolerance or (longest > SLOW * last and far <= NEAR):
+        if longest <= tolerance or (longest > SLOW_STEP_RATIO * last and far <= NEAR_OPTIMUM):
             return best, longest
         last = longest
         factor = _build_factor(entries * min(1.0, LONGEST_STEP / far), lower)
@@ -230,7 +230,7 @@ def _search_by_gradient(
         K = _build_factor(unit.multiply(steps), lower)
         point = _evaluate_root(task, start.root @ K)
         if point is None:
-            return FAR * (1.0 + abs(start.value)), np.zeros_like(steps)
+            return WORSE_THAN_ANY * (1.0 + abs(start.value)), np.zeros_like(steps)
         if point.value < found[0].value:
             found[0] = point
         by_entry = 2.0 * np.linalg.solve(K.T, point.slope)[lower]
@@ -250,7 +250,7 @@ def _search_by_gradient(
 
 
 def _evaluate_root(task: Deviance, root: Array) -> DeviancePoint | None:
-    """What is known at a root, or None where a direction has collapsed."""
+    """Evaluate the deviance at a root; None where a direction has collapsed."""
     try:
         return task.evaluate(root)
     except np.linalg.LinAlgError:
@@ -258,7 +258,7 @@ def _evaluate_root(task: Deviance, root: Array) -> DeviancePoint | None:
 
 
 def _build_factor(entries: Array, lower: Lower) -> Array:
-    """K from its entries, those of the diagonal in logarithms; none is out of all proportion."""
+    """Build K from its entries, those of the diagonal in logarithms and bounded."""
     p = int(lower[0][-1]) + 1
     K = np.zeros((p, p))
     logs = np.exp(np.clip(entries, -10.0, 10.0))

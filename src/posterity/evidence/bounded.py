@@ -23,15 +23,15 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 STEPS = 60
-# A feature's size is its root mean square, or this part of its reach squared where that is more.
-PART = 30.0
-# Logs of the scales of log odds that are looked at.
+# A feature's mean square is at least the square of its largest deviation, divided by this.
+REACH_DIVISOR = 30.0
+# Grid of log scales of log odds.
 LOG_SCALES = np.arange(-20.0, 20.05, 0.1)
 
 
 @dataclass
 class RareFeatureScales(RunningScales):
-    """Scales of features that are rare, or rarely large, are those of the rows where they are.
+    """Scales of features; that of a rare feature is its scale in the rows where it is not zero.
 
     A level that came once among n rows has the mean square 1 / n, and a prior in units of that
     would believe anything of it. Where the predictor is a logarithm that will not do. Rows count
@@ -50,7 +50,7 @@ class RareFeatureScales(RunningScales):
 
     @classmethod
     def before_data(cls, n_features: int) -> Self:
-        """No rows yet."""
+        """Return the scales of no rows."""
         nothing = np.zeros(n_features)
         return cls(0.0, nothing, nothing, np.full(n_features, np.inf), np.full(n_features, -np.inf))
 
@@ -73,13 +73,13 @@ class RareFeatureScales(RunningScales):
             self.high = np.maximum(self.high, other.high)
 
     def read(self, *, intercept: bool) -> FeatureScales:
-        """As :func:`posterity.evidence.columns.mean_squares`."""
+        """Return mean squares as :func:`posterity.evidence.columns.mean_squares`."""
         squares, pinned = super().read(intercept=intercept)[:2]
         if self.count == 0.0:
             return FeatureScales(squares, pinned)
         centre = self.mean if intercept else 0.0
         reach = np.maximum(np.abs(self.low - centre), np.abs(self.high - centre))
-        larger = np.maximum(squares, reach * reach / PART)
+        larger = np.maximum(squares, reach * reach / REACH_DIVISOR)
         return FeatureScales(larger, pinned, squares / np.maximum(larger, SMALLEST))
 
 
@@ -129,7 +129,7 @@ class Bounded:
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
-        """One node; parameters as in :class:`Strategy`. Of several shapes the likeliest is used."""
+        """Choose one node, of the likeliest shape; parameters as in :class:`Strategy`."""
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         variances = np.geomspace(self.smallest, self.largest, STEPS)
         shares = None if scales is None else scales.shares
@@ -178,7 +178,7 @@ class OddsScale:
         return np.asarray(-0.5 * np.square(np.asarray(log_scales) / self.sd))
 
     def average(self, spectra: list[Spectrum], noise: Noise) -> Average:
-        """Over the scale of a prior that all of some data share, each known by its spectrum."""
+        """Average over the scale of a prior that several data share, each given by its spectrum."""
         logs = self.log_scale_prior(LOG_SCALES)
         logs = logs - np.log(np.exp(logs).sum())
         for spectrum in spectra:
@@ -195,7 +195,7 @@ class OddsScale:
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
-        """One node; parameters as in :class:`Strategy`. Of several shapes the likeliest is used."""
+        """Choose one node, of the likeliest shape; parameters as in :class:`Strategy`."""
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         found = []
         for shape in shapes:
@@ -213,7 +213,7 @@ class Average(NamedTuple):
 
     @classmethod
     def from_logs(cls, log_ratios: Array, logs: Array, spectra: list[Spectrum]) -> Average:
-        """Of integrands with these logs."""
+        """Return the average whose integrands have these logs."""
         top = float(logs.max())
         weights = np.exp(logs - top)
         total = float(weights.sum())

@@ -1,4 +1,4 @@
-"""What a strategy answers: precisions, each with a weight; and how their predictions are joined."""
+"""The prior that a strategy chooses: precisions with weights; and the mixture of predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large each feature is, read from the data's factor: what makes a prior scale-free."""
+"""Scales of the features, read from the data's factor, which make a prior scale-free."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
-# A centred column below this part of its size is what rounding left of a constant.
+# A centred column smaller than this, relative to the column, is a constant but for rounding.
 CONSTANT = 1e-12
 # A pinned coefficient's precision, against the column's sum of squares. The leverage of a row of
 # the feature's size is then below 1e-12, and the rounding in a constant's column (1e-24 of its
 # sum of squares) moves the coefficient by 1e-36 of itself.
-PINNED = 1e12
-# The same where a feature was 0 in every row, so that there is no size to go by.
-PINNED_AT_ZERO = 1e60
+PINNING_PRECISION = 1e12
+# The same where a feature was 0 in every row, so that it has no scale.
+PINNING_PRECISION_AT_ZERO = 1e60
 SMALLEST, LARGEST = 1e-300, 1e300
 
 
@@ -75,7 +75,7 @@ def compute_prior_shapes(
 
 
 def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
-    """(m,) precisions that hold a coefficient at its prior mean, scale-free and finite.
+    """(m,) precisions that hold a coefficient at its prior mean: relative to its scale, and finite.
 
     Examples
     --------
@@ -86,7 +86,9 @@ def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
     array([2.5e+13, 1.0e+60])
     """
     sums = np.square(data.root[:, int(intercept) :]).sum(axis=0)
-    return np.where(sums < SMALLEST, PINNED_AT_ZERO, np.minimum(PINNED * sums, LARGEST))
+    return np.where(
+        sums < SMALLEST, PINNING_PRECISION_AT_ZERO, np.minimum(PINNING_PRECISION * sums, LARGEST)
+    )
 
 
 def compute_precisions(
@@ -129,7 +131,7 @@ class RunningScales:
 
     @classmethod
     def before_data(cls, n_features: int) -> RunningScales:
-        """No rows yet."""
+        """Return the scales of no rows."""
         return cls(0.0, np.zeros(n_features), np.zeros(n_features))
 
     def copy(self) -> RunningScales:
@@ -157,7 +159,7 @@ class RunningScales:
             self.count = total
 
     def read(self, *, intercept: bool) -> FeatureScales:
-        """As :func:`mean_squares`."""
+        """Return the scales, as :func:`mean_squares`."""
         whole = self.squares + self.count * np.square(self.mean)
         sums = self.squares if intercept else whole
         pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)

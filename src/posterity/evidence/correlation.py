@@ -1,4 +1,4 @@
-"""How far correlations that were found in few rows are to be believed, learned from the evidence.
+"""Shrinkage of correlations that were found in few rows, learned from the evidence.
 
 Let C be the correlations of m rows' errors of q targets, each in units of its own size, and let
 their covariance have the prior InverseWishart(kappa I, kappa + q - 1): kappa rows of uncorrelated
@@ -31,12 +31,12 @@ Array = NDArray[np.float64]
 # kappa is looked for on a grid of log(kappa / (q + 1)). At the lower
 # end correlations are believed to ten digits, at the upper one no more than a million rows' are.
 LOWEST, HIGHEST, STEP = -25.0, 14.0, 0.3
-# So many matrices at a time.
+# Matrices in a block.
 BLOCK = 64
 
 
 def draw_correlations(correlation: Array, rows: ArrayLike) -> Array:
-    """Correlations (..., q, q) of ``rows`` (...) rows, shrunk as far as their evidence says.
+    """Draw correlations (..., q, q) of ``rows`` (...) rows, shrunk by their evidence.
 
     Averaged over kappa, whose prior is Lomax's with scale q + 1, by which each correlation is about
     as likely as any other before there are rows (Barnard, McCulloch and Meng 2000).

@@ -1,4 +1,4 @@
-"""What is believed of the ratio alpha / beta before any data, on a grid of its logarithm."""
+"""The hyperprior of the ratio alpha / beta, on a grid of its logarithm."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 # predictions of five rows; 1/100 to 1 were tried, with exponents 1/10 to 1 below the corner and
 # 1/20 to 1/2 above.
 EXPONENT = 0.1
-WEAK = 0.02
+WEAK_SIGNAL_A_DIRECTION = 0.02
 # Signals beyond e^40 of the noise, or below e^-40, are the same in double precision.
-REACH = 40.0
+LARGEST_LOG_SIGNAL = 40.0
 LONGEST_STEP = 0.4
 
 
@@ -45,8 +45,10 @@ def make_log_ratio_grid(n_directions: int) -> tuple[Array, Array]:
     (1.0, -40.0, 40.0)
     """
     step = min(LONGEST_STEP, 1.25 / np.sqrt(max(n_directions, 1)))
-    nodes = np.linspace(-REACH, REACH, 2 * int(np.ceil(REACH / step)) + 1)
-    above = nodes + np.log(min(WEAK * max(n_directions, 1), 1.0))
+    nodes = np.linspace(
+        -LARGEST_LOG_SIGNAL, LARGEST_LOG_SIGNAL, 2 * int(np.ceil(LARGEST_LOG_SIGNAL / step)) + 1
+    )
+    above = nodes + np.log(min(WEAK_SIGNAL_A_DIRECTION * max(n_directions, 1), 1.0))
     log_weights = EXPONENT * log_expit(above) + log_expit(-above)
     # Third-order ends (Gregory): the hyperprior has not quite vanished there.
     ends = np.log([3.0 / 8.0, 7.0 / 6.0, 23.0 / 24.0])

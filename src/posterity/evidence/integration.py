@@ -32,9 +32,9 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12  # weights, against the largest
-NOTHING = 1e-3  # what the data know of a direction
+UNINFORMED_SHARE = 1e-3  # what the data know of a direction
 
-# How much is lost by a single node: of the integrals for each shape, and the shapes' probabilities.
+# Error of a single node, given the integrals for each shape and the shapes' probabilities.
 Measure = Callable[["list[_Integral]", Array], float]
 
 
@@ -104,7 +104,7 @@ class Integrated:
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
-        """Nodes of the posterior of the ratio; parameters as in :class:`Strategy`.
+        """Return nodes of the posterior of the ratio; parameters as in :class:`Strategy`.
 
         With ``shapes`` (L, m) it is integrated over shape and ratio together, shapes being equally
         probable before the data, and a node has a shape of its own.
@@ -192,7 +192,7 @@ class Integrated:
 
 
 class _IntegratedForObservations(Integrated):
-    """Never kept, but made from the other when a stream's nodes are due."""
+    """Strategy of a stream's nodes, made from the other one when they are due, and never kept."""
 
     _compute_fitted_variance: ClassVar[bool] = True
 
@@ -217,7 +217,7 @@ def _compute_coefficients(
 
 @dataclass(frozen=True, eq=False)
 class _JoinedNodes:
-    """Nodes (K,): ratios, weights and shapes; and what was lost by there being so few."""
+    """Nodes (K,): ratios, weights and shapes; and the evidence lost by there being few."""
 
     ratios: Array
     weights: Array
@@ -269,7 +269,7 @@ class _Integral:
 
     @cached_property
     def average(self) -> Array:
-        """(r,) posterior mean of the share that the data determine."""
+        """(r,) posterior mean of the share of each direction that the data determine."""
         return self.weights @ self.known
 
     @cached_property
@@ -297,8 +297,8 @@ class _Integral:
         return middle * places / (1.0 - places), weights
 
     def _compute_middle(self) -> float:
-        """Geometric mean of the d^2 of which the posterior says anything."""
-        squares = self.spectrum.squares[self.average > NOTHING]
+        """Return the geometric mean of the d^2 on which the posterior depends."""
+        squares = self.spectrum.squares[self.average > UNINFORMED_SHARE]
         if not len(squares):
             return float(np.exp(self.weights @ np.log(self.ratios)))
         return float(np.exp(np.log(squares).sum() / len(squares)))
@@ -310,7 +310,7 @@ integral_of = _Integral.of
 def _join_nodes(
     parts: list[_Integral], measure: Measure, most: int, tolerance: float
 ) -> _JoinedNodes:
-    """Nodes for all shapes together, at most ``most`` where their number allows."""
+    """Return the nodes for all shapes together, at most ``most`` where their number allows."""
     if len(parts) == 1:
         disagreement = measure(parts, np.ones(1))
         ratios, weights = parts[0].nodes(1 if disagreement < tolerance else most)
@@ -382,7 +382,7 @@ def _compute_fitted_variance(parts: list[_Integral], probabilities: Array) -> fl
 
 
 def _average_noise_variance(parts: list[_Integral], probabilities: Array) -> float:
-    """Averaged; NaN before there is one."""
+    """Return the averaged noise variance; NaN before there is one."""
     return float(sum(p * part.noise_variance for p, part in zip(probabilities, parts, strict=True)))
 
 

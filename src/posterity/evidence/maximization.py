@@ -18,10 +18,10 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Array = NDArray[np.float64]
 ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
 
-# Log ratios searched, against the largest squared singular value. Below, the prior is less than
-# what rounding leaves of the data; above, shrinking is complete to nine digits.
+# Range of log ratios, relative to the largest squared singular value. Below it the prior is smaller
+# than the rounding of the data; above it shrinkage is complete to nine digits.
 LOWEST, HIGHEST, STEP = -75.0, 20.0, 0.5
-FLAT = 1e-10  # slopes of the log evidence that may be rounding
+FLAT_SLOPE = 1e-10  # slopes of the log evidence that may be rounding
 MOST_STEPS = 60
 
 
@@ -89,17 +89,17 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
         return _evaluate_at(spectrum, noise, spectrum.signal, "undetermined")
     grid = math.log(largest) + np.arange(LOWEST, HIGHEST + STEP / 2, STEP)
     slope = spectrum.slopes(np.exp(grid), noise)[0]
-    if np.abs(slope).max() < FLAT:
+    if np.abs(slope).max() < FLAT_SLOPE:
         return _evaluate_at(spectrum, noise, spectrum.signal, "undetermined")
     falls = np.flatnonzero(
-        (slope[:-1] > 0.0) & (slope[1:] <= 0.0) & (slope[:-1] - slope[1:] > FLAT)
+        (slope[:-1] > 0.0) & (slope[1:] <= 0.0) & (slope[:-1] - slope[1:] > FLAT_SLOPE)
     )
     places = _refine(spectrum, noise, grid[falls], grid[falls + 1])
     maxima = [_evaluate_at(spectrum, noise, ratio, "interior") for ratio in np.exp(places)]
     low = _evaluate_at(spectrum, noise, math.exp(grid[0]), "no noise")
     high = _evaluate_at(spectrum, noise, math.exp(grid[-1]), "no signal")
     # An end is a maximum if the evidence rises towards it, or if there is nothing else.
-    maxima += [low] if slope[0] < -FLAT else []
+    maxima += [low] if slope[0] < -FLAT_SLOPE else []
     maxima += [high] if slope[-1] > 0.0 else []
 
     def criterion(maximum: Maximum) -> float:
@@ -113,7 +113,7 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
 
 
 def _has_noise(spectrum: Spectrum, noise: Noise) -> bool:
-    """Whether a noise precision can be plugged in: enough rows, and a residual at some ratio."""
+    """Return True if there is a noise precision to plug in: enough rows and some residual."""
     if not isinstance(noise, LearnedNoise):
         return True
     left = noise.rate + spectrum.residual + float(np.square(spectrum.projections).sum())

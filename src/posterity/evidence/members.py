@@ -1,4 +1,4 @@
-"""Strategies for one of many posteriors, which are weighed by how they predict."""
+"""Strategies for one member of an average, which is weighted by its predictions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
-MANY = Integrated().most_nodes
+DEFAULT_NODES = Integrated().most_nodes
 
 
 @dataclass(frozen=True)
 class UnitInformation:
-    """No choice: the prior knows of each coefficient what a fraction of a row would tell.
+    """Strategy of a unit-information prior: it is worth a fraction of a row of data.
 
     w_j ~ N(m_j, sigma^2 / (rows s_j^2)), s_j^2 the mean square of feature j.
 
@@ -73,7 +73,7 @@ class UnitInformation:
 
 @dataclass(frozen=True)
 class InUnits:
-    """What another strategy chooses, to predict in units of a noise that is learned elsewhere.
+    """Strategy that chooses by another one, in units of a noise that is learned elsewhere.
 
     Examples
     --------
@@ -112,7 +112,11 @@ def use_many_nodes(strategy: Strategy) -> Strategy:
     >>> use_many_nodes(use_single_node(Integrated())).most_nodes
     5
     """
-    return replace(strategy, most_nodes=MANY) if isinstance(strategy, Integrated) else strategy
+    return (
+        replace(strategy, most_nodes=DEFAULT_NODES)
+        if isinstance(strategy, Integrated)
+        else strategy
+    )
 
 
 def use_single_node(strategy: Strategy) -> Strategy:

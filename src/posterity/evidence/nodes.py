@@ -8,8 +8,8 @@ from scipy.linalg.lapack import dstev
 
 Array = NDArray[np.float64]
 
-# What varies less than this is constant.
-CLOSEST = 1e-7
+# Values that vary less than this are constant.
+CONSTANT_TOLERANCE = 1e-7
 
 
 def compute_gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array, Array]:
@@ -41,7 +41,7 @@ def compute_gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array
     centre = float(weights @ values)
     centred = values - centre
     spread = float(np.sqrt(weights @ (centred * centred)))
-    if most == 1 or spread <= CLOSEST * centre:
+    if most == 1 or spread <= CONSTANT_TOLERANCE * centre:
         return np.array([centre]), np.ones(1)
     # The first two polynomials of the standardised values are 1 and the values themselves.
     centred /= spread
@@ -51,7 +51,7 @@ def compute_gauss_nodes(values: Array, weights: Array, most: int) -> tuple[Array
     while len(diagonal) < min(most, len(values)):  # a measure of g points has g nodes at most
         after = (centred - diagonal[-1]) * here - subdiagonal[-1] * before
         size = float(np.sqrt(weights @ (after * after)))
-        if size < CLOSEST:
+        if size < CONSTANT_TOLERANCE:
             break
         subdiagonal.append(size)
         before, here = here, after / size

@@ -25,7 +25,7 @@ from posterity.noise import LearnedNoise, Noise
 Array = NDArray[np.float64]
 
 WALKERS = 32
-# Nodes cost p^2 each to learn a row by, and p^3 to make: fewer where there are very many features.
+# A node costs p^2 a row, and p^3 to make: with very many features there are fewer.
 MOST_WORK = 2e9
 FEWEST_NODES = 4
 
@@ -127,7 +127,7 @@ class Relevance:
 def _make_evidence(
     data: Factor, noise: Noise, intercept: int, mean: Array, scales: FeatureScales
 ) -> Evidence | None:
-    """None where the rows don't tell anything, or tell all: the target is constant."""
+    """Return the evidence; None where the target is constant, or the rows say nothing or all."""
     offset, (squares, pinned) = int(intercept), scales[:2]
     root = data.root[offset:, offset:]
     target = data.moments[offset:, 0] - root @ mean
@@ -194,7 +194,7 @@ def _count_parameters(evidence: Evidence, solved: SolvedSets) -> float:
 def _compute_constant(
     data: Factor, noise: Noise, intercept: int, mean: Array, evidence: Evidence
 ) -> float:
-    """What their values leave out: log evidence with every feature pinned, less the value then."""
+    """Return what the sets' values omit: log evidence with all features pinned, less theirs."""
     empty = np.full(len(mean), np.inf)
     spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=empty)
     return float(spectrum.log_evidence(1.0, noise)[0]) - float(evidence.fit(evidence.null_energy))

@@ -24,15 +24,15 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Background: log of the signal variance that all features bring together, over the noise's. Slab:
-# the log of what one strong feature brings.
+# Background: log of the signal variance of all features together, over the noise's. Slab: the log
+# of that of one strong feature.
 BACKGROUNDS = np.linspace(-14.0, 16.1, 44)
 SLABS = np.linspace(-9.8, 16.1, 38)
 # Each is the odds of a share of variance r ~ Beta(1/2, 1/2): a half-Cauchy on the sd.
 EXPONENT = 0.5
-# The least residual sum of squares, against the target's, that is more than rounding.
-PERFECT = 1e-9
-# Singular values below this part of the largest are what rounding left of repeated rows.
+# Smallest residual sum of squares, relative to the target's, beyond rounding.
+SMALLEST_RESIDUAL = 1e-9
+# Singular values below this share of the largest are rounding, as of repeated rows.
 ROUNDING = 1e-13
 
 
@@ -54,11 +54,11 @@ class FeatureSets:
         return np.count_nonzero(self.members >= 0, axis=1)
 
     def take(self, which: Indices) -> Self:
-        """Some of them, or some of them several times."""
+        """Return some of the sets, or some of them several times."""
         return type(self)(self.members[which], self.background[which], self.slab[which])
 
     def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
-        """These, with ``other`` in the places ``which`` (K,)."""
+        """Return the sets, with ``other`` in the places ``which`` (K,)."""
         width = max(self.members.shape[1], other.members.shape[1])
         mine, others = widened(self.members, width), widened(other.members, width)
         return type(self)(
@@ -68,7 +68,7 @@ class FeatureSets:
         )
 
     def flip_features(self, features: Indices) -> Self:
-        """One feature of each (K,) put in, or taken out where it is in; -1: as it was."""
+        """Add one feature to each set (K,), or remove it where it is in; -1: leave the set."""
         present = (self.members == features[:, None]) & (features >= 0)[:, None]
         members = np.where(present, -1, self.members)
         enters = np.where((features >= 0) & ~present.any(axis=1), features, -1)
@@ -88,7 +88,7 @@ def widened(members: Indices, width: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class SolvedSets:
-    """What K sets say.
+    """Posteriors and values of K feature sets.
 
     ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
     the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise; ``rows``
@@ -103,7 +103,7 @@ class SolvedSets:
     rows: Array
 
     def take(self, which: Indices) -> Self:
-        """Some of them, or some of them several times."""
+        """Return some of the sets, or some of them several times."""
         return type(self)(
             self.sets.take(which),
             self.value[which],
@@ -114,7 +114,7 @@ class SolvedSets:
         )
 
     def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
-        """These, with ``other`` in the places ``which`` (K,)."""
+        """Return the sets, with ``other`` in the places ``which`` (K,)."""
         if which.all():
             return other
         width = max(self.mean.shape[1], other.mean.shape[1])
@@ -188,10 +188,10 @@ class Evidence:
         variances = np.exp(BACKGROUNDS) / signal
         kept = 1.0 / (1.0 + variances[:, None] * squares)
         m = matrix.shape[1]
-        # As many features as there are different rows explain any target: that tells nothing.
+        # As many features as distinct rows fit any target: that is no evidence.
         most = m if rank == m < residual_df else max(min(int(residual_df + 1e-6), rank) - 1, 1)
         sizes = np.arange(most + 2)
-        # The share of strong features is uniform: every size is as probable as another.
+        # The prior of the share of strong features is uniform: all set sizes are equally probable.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
         log_sizes[most + 1] = -np.inf
         twice_rate = 2.0 * noise.rate if isinstance(noise, LearnedNoise) else 0.0
@@ -227,7 +227,7 @@ class Evidence:
     def smallest_energy(self) -> float:
         """The smallest sum of squares that can be distinguished from 0."""
         total = self.residual + float(self.projections @ self.projections)
-        return max(self.full_energy, PERFECT * total)
+        return max(self.full_energy, SMALLEST_RESIDUAL * total)
 
     @property
     def null_energy(self) -> Array:
@@ -247,7 +247,7 @@ class Evidence:
         return 2.0 * self.shape / energy
 
     def fit(self, energy: Array) -> Array:
-        """What twice the rate of the noise adds to the log evidence."""
+        """Return the log evidence's term in ``energy``, which is twice the noise's rate."""
         if isinstance(self.noise, KnownNoise):
             return -0.5 * self.noise.known_precision * energy
         return -self.shape * np.log(energy)
@@ -273,7 +273,7 @@ class Evidence:
         covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
-        # Not by what the members explain: of an almost perfect fit that would leave no digits.
+        # Not by the members' explained squares: an almost perfect fit would leave no digits.
         left = self.projections - (mean[:, None, :] @ self.directions.T[members])[:, 0]
         energy = np.sum(self.left[sets.background] * np.square(left), axis=1)
         energy += precisions * np.square(mean).sum(axis=1) + self.full_energy
@@ -333,13 +333,13 @@ class Rows:
 
     @classmethod
     def empty(cls, count: int, m: int) -> Self:
-        """None made yet, of ``count``; one more for -1."""
+        """Return a cache of ``count`` places, all empty, and one more for -1."""
         places = np.full(count + 1, -1, dtype=np.intp)
         places[-1] = 0
         return cls(places, np.zeros((64, m)))
 
     def read(self, keys: Indices, make: Callable[[Indices], Array]) -> Array:
-        """Those of ``keys``, an array of any shape."""
+        """Return the entries of ``keys``, an array of any shape."""
         missing = np.unique(keys[self.places[keys] < 0])
         if len(missing):
             if self.used + len(missing) > len(self.table):

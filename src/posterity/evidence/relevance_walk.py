@@ -33,8 +33,7 @@ Indices = NDArray[np.intp]
 
 SEED = 20030103
 LONGEST_START = 12
-# Rounds before walkers in regions of little probability give way, and after; a few features need
-# fewer.
+# Rounds before walkers in improbable regions are resampled, and after; few features need fewer.
 ROUNDS_BEFORE, ROUNDS_AFTER = 12, 6
 # Steps on the grids of background and slab.
 STRIDES = np.array([1, 1, 2, 3, 5, 8])
@@ -42,7 +41,7 @@ STRIDES = np.array([1, 1, 2, 3, 5, 8])
 
 @dataclass(frozen=True, eq=False)
 class WalkResult:
-    """Where the walkers ended, all equally probable, and the log evidence (up to a constant)."""
+    """The walkers' last sets, all equally probable, and the log evidence (up to a constant)."""
 
     solved: SolvedSets
     log_evidence: float
@@ -94,7 +93,7 @@ def _centre(logs: Array) -> Array:
 
 
 def _start_walkers(evidence: Evidence, count: int, random: Generator) -> SolvedSets:
-    """Half of the walkers on a strong background; the others have none, and a set grown on it."""
+    """Start half of the walkers on a strong background, the others on none with a grown set."""
     background, slab = (
         _draw_columns(np.tile(compute_log_half_cauchy(grid), (count, 1)), random)
         for grid in (BACKGROUNDS, SLABS)

@@ -29,27 +29,27 @@ from scipy.linalg import solve_triangular
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
-from posterity.evidence.columns import PINNED
+from posterity.evidence.columns import PINNING_PRECISION
 from posterity.factor import Factor
 from posterity.factor.grouped import whiten_groups
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
 
-# So few groups each get a prior from the other groups, not from all.
+# With at most this many groups, each gets a prior from the other groups.
 FEW_GROUPS = 16
-# Noise of which nothing is seen is taken for this part of the variance of y.
+# Noise variance where the rows show none, relative to the variance of y.
 LEAST_NOISE = 1e-20
-# Groups that the prior of D may be worth, for each coefficient, the most strict first.
+# Strengths of the prior of D, in groups per coefficient, the strongest first.
 STRENGTHS = (64.0, 8.0, 1.0)
-# The tolerance at which they are compared.
+# The tolerance at which these strengths are compared.
 ROUGH = 0.03
-# Most by which the logarithm of a variance over groups is raised where it is uncertain.
+# Largest increase of the log of an uncertain variance over groups.
 MOST_SPREAD = 1.0
-# A feature whose variance is less than this part of its mean square has not varied.
+# A feature with a variance below this share of its mean square is constant.
 CONSTANT = 1e-20
-# Variance that all coefficients together explain under `unit_information`, in units of the noise's.
+# Largest signal variance under a unit-information prior, in units of the noise variance.
 _MOST_SIGNAL = 10.0
 
 
@@ -68,7 +68,7 @@ class GroupSample:
 
 @dataclass(frozen=True)
 class SharedPrior:
-    """What groups share.
+    """The prior that groups share.
 
     ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
     0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
@@ -87,7 +87,7 @@ class SharedPrior:
     best_root: Array | None = None
 
     @property
-    def newcomer(self) -> Array:
+    def new_group_prior(self) -> Array:
         """(q, ld) prior of a group of which no row has come."""
         return self.priors[-1]
 
@@ -124,13 +124,13 @@ def learn_prior(
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
-    means, residual_df = frame.to_whitened(mean), free[frame.kept]
-    if p == 0 or len(sample.rows) == 0 or not frame.tells:
+    means, residual_df = frame.to_whitened(mean), free[frame.independent]
+    if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         scale = np.sqrt(frame.scale)
         return _make_shared_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
-    with blas_threads(p * (p + 1) // 2):
+    with limit_blas_threads(p * (p + 1) // 2):
         best = _find_covariance(frame, noise, means, residual_df, tolerance).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
@@ -158,7 +158,7 @@ def with_given_precision(
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
 
-def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
+def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
     """A prior that says as much of each coefficient as one row (Kass and Wasserman 1995).
 
     Its precision is the mean square of the feature over all rows, so that no unit matters; with an
@@ -185,7 +185,7 @@ def unit_information(sample: GroupSample, mean: Array, *, intercept: bool) -> Fa
 
 
 def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
-    """What groups, all of them, say at a prior that was learned from some."""
+    """Return the statistics of all groups under a prior that was learned from some."""
     frame = _Frame.identity(sample)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
@@ -206,18 +206,17 @@ def make_given_prior(prior: Factor) -> SharedPrior:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Coordinates u = U w in which the mean of x x' is I, so that no unit of a feature matters.
+    """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
-    ``root`` is U over the columns ``kept``: those that do not depend on others. A residual below
-    ``least`` is none.
+    ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
     """
 
-    kept: NDArray[np.bool_]
+    independent: NDArray[np.bool_]
     root: Array
     rows: Array
     sample: GroupSample
     scale: float
-    tells: bool
+    is_informative: bool
     least: float = 1e-300
 
     @classmethod
@@ -235,9 +234,9 @@ class _Frame:
         residual = float(pooled.residual()[0, 0]) + sample.residual
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
-        scale, tells = _compute_signal(sample, noise, total, residual, int(kept.sum()))
+        scale, is_informative = _compute_signal(sample, noise, total, residual, int(kept.sum()))
         least = max(LEAST_NOISE * total, 1e-300)
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, tells, least)
+        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, is_informative, least)
 
     @classmethod
     def identity(cls, sample: GroupSample) -> _Frame:
@@ -253,31 +252,31 @@ class _Frame:
         None where there are other groups, whose columns may vary.
         """
         squares = np.sum(np.square(self.sample.rows[:, :, :-1]), axis=(0, 1))
-        sizes = np.sqrt(np.where(squares > 0.0, PINNED * squares, PINNED))
-        return np.asarray(np.diag(sizes)[~self.kept & self.sample.is_whole])
+        sizes = np.sqrt(np.where(squares > 0.0, PINNING_PRECISION * squares, PINNING_PRECISION))
+        return np.asarray(np.diag(sizes)[~self.independent & self.sample.is_whole])
 
     @property
-    def spare(self) -> float:
+    def residual_df(self) -> float:
         """Rows beyond those that each group's own coefficients fit."""
         return self.sample.count - _count_ranks(self.sample)
 
     def to_whitened(self, coefficients: Array) -> Array:
-        return self.root @ coefficients[self.kept]
+        return self.root @ coefficients[self.independent]
 
     def from_whitened(self, coefficients: Array) -> Array:
-        whole = np.zeros(len(self.kept))
-        whole[self.kept] = solve_triangular(self.root, coefficients, check_finite=False)
+        whole = np.zeros(len(self.independent))
+        whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
 
     def expand_root(self, root: Array) -> Array:
         """A root (p, p) for the coefficients themselves, 0 where columns depend on others."""
-        whole = np.zeros((len(self.kept),) * 2)
-        whole[np.ix_(self.kept, self.kept)] = root @ self.root
+        whole = np.zeros((len(self.independent),) * 2)
+        whole[np.ix_(self.independent, self.independent)] = root @ self.root
         return whole
 
 
 def _drop_empty_rows(rows: Array) -> Array:
-    """Triangles (g, p, p + 1) without rows of zeros, which most are in groups of few rows."""
+    """Drop rows of zeros from triangles (g, p, p + 1): most are, in groups of few rows."""
     filled = rows.any(axis=2)
     most = max(int(filled.sum(axis=1).max(initial=0)), 1)
     if most == rows.shape[1]:
@@ -325,7 +324,7 @@ def _find_covariance(
     """
     p = len(frame.root)
     strengths = [each * p for each in STRENGTHS if p > 1]
-    if p == 1 or frame.spare >= len(frame.rows):
+    if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)
     lower: Any = np.tril_indices(p)
     least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
@@ -399,11 +398,11 @@ class _Deviance:
         self.width = len(frame.root)
 
     def value(self, root: Array) -> float:
-        """-2 log evidence at a root, but for constants."""
+        """Return -2 log evidence at a root, up to a constant."""
         return self._compute_value(root, self._compute_means(root))
 
     def evaluate(self, root: Array) -> DeviancePoint:
-        """What is known at a root.
+        """Return the deviance at a root, with its gradient and information.
 
         With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
         noise precision, the slope by D is sum(M - M K M - c a a').
@@ -431,7 +430,7 @@ class _Deviance:
         return _MeansRegression(self.frame, self.mean, self.free, inverse)
 
     def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
-        """Observations that are left for the noise, and their residual."""
+        """Return the residual degrees of freedom, and the residual sum of squares."""
         residual_df = self.frame.sample.count - means.factor.rank
         return residual_df, max(means.residual, self.frame.least)
 
@@ -467,12 +466,12 @@ def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Fac
     block = np.zeros((f, f + p))
     block[:, :f] = factor.root
     both.append(block, np.ascontiguousarray(factor.moments))
-    rows = np.zeros((p, len(frame.kept)))
-    rows[:, frame.kept] = both.root[f:, f:] @ frame.root
-    prior = Factor(len(frame.kept))
+    rows = np.zeros((p, len(frame.independent)))
+    rows[:, frame.independent] = both.root[f:, f:] @ frame.root
+    prior = Factor(len(frame.independent))
     prior.append(rows, np.ascontiguousarray(both.moments[f:]))
     prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
-    # By construction it fits itself: what rounding left is not data.
+    # It fits itself by construction: the residual is rounding, not data.
     prior.residual_root[...] = 0.0
     return prior.triangle
 

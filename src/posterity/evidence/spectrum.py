@@ -25,7 +25,7 @@ from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
-# Largest quotient of squared singular values, the prior's included, that loses three digits.
+# Ratio of squared singular values, the prior's included, that loses three digits.
 WELL_CONDITIONED = 1e6
 
 
@@ -178,7 +178,7 @@ class Spectrum:
         and the rest follows from (s^2)' = sum f g q^2.
         """
         shares = self.shares(ratio)
-        # Not 1 - shares: where the data say almost nothing its digits would be gone.
+        # Not 1 - shares, which would have no digits left where the data have little information.
         known = self.squares / (np.atleast_1d(ratio)[:, None] + self.squares)
         both = shares * known
         energy = self.projections * self.projections
@@ -228,7 +228,7 @@ def _decompose(matrix: Array) -> tuple[Array, Array, Array]:
     """Squared singular values, U and V' of a matrix that is not tall (U square)."""
     if not matrix.size:
         return np.zeros(len(matrix)), np.eye(len(matrix)), matrix
-    # NumPy's, as all products are: NumPy and SciPy bring a pool of threads each, and small matrices
-    # that went to and fro would wait for the other pool's threads to fall asleep.
+    # NumPy's, as all products are: NumPy and SciPy each have a pool of threads, and small matrices
+    # that alternate between them would wait for the other pool's threads to sleep.
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     return values * values, left, right

@@ -1,4 +1,4 @@
-"""One prior precision for all of several targets, read from what they say together.
+"""One prior precision for all of several targets, by their joint evidence.
 
 Relative to the noise of each, all coefficients have one scale. With f_i the shares of the spectrum
 and q_ij the projections of target j (:mod:`posterity.evidence.spectrum`), sums of squares and
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SharedScale(Integrated):
-    """As :class:`Integrated`, with one scale of the prior for all targets of y (n, q).
+    """Strategy as :class:`Integrated`, with one scale of the prior for all targets of y (n, q).
 
     Better than a scale for each where the features explain about as much of every target, and rows
     are few. Of a single target it is :class:`Integrated`.
@@ -82,7 +82,7 @@ class SharedScale(Integrated):
 
 @dataclass(frozen=True)
 class FixedRatios:
-    """No choice: ratios that were chosen already, with their weights."""
+    """Strategy of given ratios with their weights: it chooses nothing."""
 
     ratios: tuple[float, ...]
     weights: tuple[float, ...]
@@ -97,7 +97,7 @@ class FixedRatios:
         shapes: Array | None = None,
         scales: FeatureScales | None = None,
     ) -> Choice:
-        """These, whatever the data say; parameters as in :class:`Strategy`."""
+        """Return the ratios, whatever the data; parameters as in :class:`Strategy`."""
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         ratios, weights = np.array(self.ratios), np.array(self.weights)
         precisions = compute_precisions(ratios, shapes[:1], pinned, data, intercept=intercept)

@@ -15,7 +15,7 @@ from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import RoundColumns, Rounds, iterate_pieces, open_rounds, read_rewards
 from posterity.rewards import RewardModel, reward_model
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ class Experiment:
 
     # ---- rows ------------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def observe(
         self,
         table: Any,
@@ -155,7 +155,7 @@ class Experiment:
         self._learn(rounds)
         return self
 
-    @all_or_nothing
+    @atomic
     def observe_rows(
         self,
         arms: ArrayLike,

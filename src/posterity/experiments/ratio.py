@@ -1,4 +1,4 @@
-"""Whether arms came as often as they should have."""
+"""Test of the sample ratio: did arms come as often as they should?"""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class SampleRatio:
     """
 
     n_arms: int
-    won: float = 0.0  # log of what the gambler has
-    most: float = 0.0
+    log_wealth: float = 0.0  # log of the gambler's capital
+    largest_log_wealth: float = 0.0
     start: Array | None = None
     counts: Array = field(default_factory=lambda: np.zeros(0))
-    hoped: Array = field(default_factory=lambda: np.zeros(0))
+    expected: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        self.counts, self.hoped = np.zeros(self.n_arms), np.zeros(self.n_arms)
+        self.counts, self.expected = np.zeros(self.n_arms), np.zeros(self.n_arms)
 
     def add(self, arms: NDArray[np.intp], shares: Array) -> None:
         """Rows: arms (n,), and the probabilities (n, K) that they had."""
@@ -52,17 +52,20 @@ class SampleRatio:
         came = np.zeros_like(shares)
         came[n, arms] = 1.0
         counts = self.counts + np.cumsum(came, axis=0)
-        hoped = self.hoped + np.cumsum(shares, axis=0)
-        tilt = (self.start + counts - came) / (self.start + hoped - shares)
+        expected = self.expected + np.cumsum(shares, axis=0)
+        tilt = (self.start + counts - came) / (self.start + expected - shares)
         odds = tilt[n, arms] / np.einsum("ij,ij->i", tilt, shares)
-        won = self.won + np.cumsum(np.log(odds))
-        self.won, self.most = float(won[-1]), max(self.most, float(won.max()))
-        self.counts, self.hoped = counts[-1], hoped[-1]
+        log_wealth = self.log_wealth + np.cumsum(np.log(odds))
+        self.log_wealth, self.largest_log_wealth = (
+            float(log_wealth[-1]),
+            max(self.largest_log_wealth, float(log_wealth.max())),
+        )
+        self.counts, self.expected = counts[-1], expected[-1]
 
     @property
     def p_value(self) -> float:
         """The smallest so far; below 0.05 at any time in at most 5% of right allocations."""
-        return float(np.exp(-self.most))
+        return float(np.exp(-self.largest_log_wealth))
 
 
 __all__ = ["SampleRatio"]

@@ -1,4 +1,4 @@
-"""When an experiment is over."""
+"""Rules for when an experiment is over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ArmSummaries:
-    """What is known of K arms.
+    """Means and intervals of K arms' rewards.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class ArmSummaries:
 
     @cached_property
     def draws(self) -> Array:
-        """Made when they are asked for."""
+        """The joint draws, made at the first access."""
         return self.draw()
 
     @property

@@ -1,6 +1,6 @@
 """Floor 1: the factor and its algebra."""
 
-from posterity.factor.factor import Before, Factor, NotInFactorError
+from posterity.factor.factor import Factor, NotInFactorError, OneStepPredictions
 from posterity.factor.rows import Rows
 
-__all__ = ["Before", "Factor", "NotInFactorError", "Rows"]
+__all__ = ["Factor", "NotInFactorError", "OneStepPredictions", "Rows"]

@@ -1,4 +1,4 @@
-"""Many factors side by side, which learn the same rows one at a time (one target)."""
+"""A bank of factors of one target, which learn the same rows one at a time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from posterity.factor.usable import check_usable
 Array = NDArray[np.float64]
 
 
-class Bank:
+class FactorBank:
     """Up to ``capacity`` triangles of ``n_coefficients`` and one target; the first ``size`` count.
 
     Examples
     --------
-    >>> bank = Bank(n_coefficients=1, capacity=2)
+    >>> bank = FactorBank(n_coefficients=1, capacity=2)
     >>> bank.push(Factor(1).triangle)
     >>> error, leverage, residual = bank.learn(
     ...     np.array([[2.0]]), np.array([[6.0]]), None, intercept=False
@@ -56,7 +56,7 @@ class Bank:
 
     @property
     def room(self) -> Array:
-        """(capacity, q, leading dimension), a view: the same and what is free."""
+        """(capacity, q, leading dimension), a view: all triangles, including those not in use."""
         return self._triangles
 
     def residual(self) -> Array:
@@ -64,9 +64,9 @@ class Bank:
         root = self._triangles[: self.size, -1, self.n_coefficients]
         return root * root
 
-    def copy(self) -> Bank:
+    def copy(self) -> FactorBank:
         """An independent bank with the same content."""
-        twin = Bank.__new__(Bank)
+        twin = FactorBank.__new__(FactorBank)
         twin._triangles, twin.size = np.empty_like(self._triangles), self.size
         twin._triangles[: self.size] = self.triangles
         return twin
@@ -107,7 +107,7 @@ class Bank:
         return np.stack([factor.coefficients()[:, 0] for factor in self.factors()])
 
     def factors(self) -> list[Factor]:
-        """Copies, as factors that count nothing."""
+        """Return copies as factors, with counts of 0."""
         copies = []
         for triangle in self.triangles:
             factor = Factor(self.n_coefficients)
@@ -116,10 +116,13 @@ class Bank:
         return copies
 
 
-def weakened_sum(prior: Factor, data: Array, weight: float) -> Array:
+def combine_prior_with_data(prior: Factor, data: Array, weight: float) -> Array:
     """The triangle of a prior and of the rows in the triangle ``data``, these times ``weight``."""
     p = prior.n_coefficients
     triangle = prior.triangle.copy()
     rows = np.sqrt(weight) * data[:p, : p + 1]
     kernel.append_block(triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False)
     return triangle
+
+
+Bank = FactorBank  # the name in pickles and skops files from before

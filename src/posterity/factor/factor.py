@@ -1,4 +1,4 @@
-"""Floor 1: the factor, a square root of everything that was learned.
+"""Floor 1: the factor, a square root of the information in all rows learned.
 
 Stack rows ``(x, y)``, ``x`` of length p and ``y`` of length k, and rotate the stack to a triangle::
 
@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dtrtrs
 from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
-from posterity.factor.parallel import partitions, run_together
+from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import check_usable
 from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
@@ -34,8 +34,8 @@ Array = NDArray[np.float64]
 SMALLEST = 1e-140  # squares of smaller values vanish
 
 
-# A smallest cosine below this: rounding may have decided what is left of a direction.
-DOUBTFUL = 1e-3
+# If the smallest cosine is below this, rounding may dominate what is left of a direction.
+DOUBTFUL_COSINE = 1e-3
 
 
 class NotInFactorError(ValueError):
@@ -51,7 +51,7 @@ class NotInFactorError(ValueError):
 
 
 @dataclass(frozen=True)
-class Before:
+class OneStepPredictions:
     """The factor's prediction of each row before it was learned.
 
     ``error`` (n, k) is the target minus its prediction, ``leverage`` (n,), ``residual`` (n, k) the
@@ -104,7 +104,7 @@ class Factor:
 
     @classmethod
     def of(cls, triangle: tuple[Array, Array, Array], count: float) -> Self:
-        """Of R (p, p), Z (p, k) and S (k, k), of rows that weigh so much.
+        """Return a factor of R (p, p), Z (p, k) and S (k, k), with this sum of weights.
 
         Examples
         --------
@@ -198,10 +198,10 @@ class Factor:
 
         Where many rows of many columns are well conditioned, their products say as much, sooner.
         ``threads`` limits them (1: stay on one core); the default is described in
-        :func:`posterity.factor.parallel.workers`.
+        :func:`posterity.factor.parallel.count_workers`.
         """
         ones = self.lacks_intercept_column(X, intercept)
-        parts = partitions(len(X), X.shape[1] + 1, threads)
+        parts = split_rows(len(X), X.shape[1] + 1, threads)
         triangles = [self.triangle.copy()]
         triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
 
@@ -218,11 +218,11 @@ class Factor:
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
         self.check_underflow(triangles[0], X, Y, weights)
-        self._commit(triangles[0], self._counts + _total(weights, len(X)))
+        self._replace_checked(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
-    ) -> Before:
+    ) -> OneStepPredictions:
         """Learn the rows one after another; returns the prediction made before each."""
         triangle = self.triangle.copy()
         ones = self.lacks_intercept_column(X, intercept)
@@ -232,12 +232,12 @@ class Factor:
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
         self.check_underflow(triangle, X, Y, weights)
-        self._commit(triangle, [counts[-1], self.seen + counts[-1] - self.count])
-        return Before(*before, counts[:-1])
+        self._replace_checked(triangle, [counts[-1], self.seen + counts[-1] - self.count])
+        return OneStepPredictions(*before, counts[:-1])
 
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
-        """Become this triangle with these sums of weights, if all of it is usable."""
-        self._commit(triangle, [count, seen])
+        """Set the triangle and the sums of weights, if all values are usable."""
+        self._replace_checked(triangle, [count, seen])
 
     def commit(self, triangle: Array, count: float, seen: float) -> None:
         """Former name of :meth:`set_triangle`."""
@@ -262,9 +262,9 @@ class Factor:
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
-        if status or not least > DOUBTFUL:
+        if status or not least > DOUBTFUL_COSINE:
             triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
-        self._commit(triangle, self._counts - _total(weights, len(X)))
+        self._replace_checked(triangle, self._counts - _total(weights, len(X)))
         return least
 
     def reduce(
@@ -277,7 +277,7 @@ class Factor:
         rounding: float = 1e-5,
         exact: bool = True,
     ) -> None:
-        """Unlearn rows of one target that say nearly what they said when they were learned.
+        """Unlearn rows of one target that are nearly, but not exactly, those learned.
 
         Of a direction of which they say more than all that is known, or as much but for
         ``rounding``, all goes; unless what they said is ``exact``, the mean does not leap where
@@ -292,7 +292,7 @@ class Factor:
         if triangle is None:
             raise NotInFactorError(None)
         left = np.maximum(self._counts - _total(weights, len(X)), 0.0)
-        self._commit(triangle, left)
+        self._replace_checked(triangle, left)
 
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
@@ -337,7 +337,7 @@ class Factor:
 
     def scale(self, weight: float) -> None:
         """Multiply the weight of every row by ``weight``, which is at least 0."""
-        self._commit(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
+        self._replace_checked(self.triangle * math.sqrt(weight), [self.count * weight, self.seen])
 
     def reset_counts(self) -> None:
         """Set the counts to 0, because the rows of a prior are not observations."""
@@ -396,7 +396,7 @@ class Factor:
         return self.residual_root.T @ self.residual_root
 
     def lacks_intercept_column(self, X: Array, intercept: bool) -> bool:
-        """Whether a 1 must be put before each row of ``X``: none has a column for it."""
+        """Return True if a 1 must be put before each row of ``X``, as none has a column for it."""
         return intercept and X.shape[1] < self.n_coefficients
 
     # ---- inner ---------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ class Factor:
             raise NotInFactorError(removal.find_first_impossible(self.triangle, rows))
         return left
 
-    def _commit(self, triangle: Array, counts: ArrayLike) -> None:
+    def _replace_checked(self, triangle: Array, counts: ArrayLike) -> None:
         check_usable(triangle)
         self._replace(triangle, counts)
 
@@ -436,5 +436,5 @@ def _total(weights: Array | None, n: int) -> float:
 
 
 def _solve(root: Array, right: Array) -> Array:
-    # LAPACK itself: what stands before it in SciPy takes many times as long for few columns.
+    # LAPACK directly: for few columns SciPy's checks take many times as long.
     return np.asarray(dtrtrs(root, right)[0])

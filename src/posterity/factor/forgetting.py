@@ -1,4 +1,4 @@
-"""Learning rows one after another while what is old fades, wanders or leaves.
+"""Learning rows one after another with forgetting: discounts, random walks and windows.
 
 Each function learns in place, returns what was predicted of each row before it, and raises
 ``FloatingPointError``, changing nothing, when the rows are not usable.
@@ -15,21 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.factor import Before, Factor
+from posterity.factor.factor import Factor, OneStepPredictions
 from posterity.factor.rows import Rows
 from posterity.factor.usable import check_usable
 
 Array = NDArray[np.float64]
 Names = Sequence[str] | None
-Told = tuple[Array, Array, Array]
+RowPredictions = tuple[Array, Array, Array]
 
-# Data that fade by more than this between two rows leave no digit of theirs beside the prior.
+# With a smaller discount between two rows, old data leave no digit beside the prior.
 SMALLEST_DISCOUNT = 1e-12
-# Rows at a time that are learned at once: sums of logarithms of more would lose digits.
+# Rows learned at once: sums of the logarithms of more discounts would lose digits.
 BLOCK_ROWS = 1024
 
 
-def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.0) -> Before:
+def learn_fading(
+    factor: Factor, rows: Rows, discounts: Array, share: float = 1.0
+) -> OneStepPredictions:
     """Discount everything before each row; the row's own weight is multiplied by ``share``."""
     weights = rows.weights
     if share != 1.0:
@@ -38,14 +40,16 @@ def learn_fading(factor: Factor, rows: Rows, discounts: Array, share: float = 1.
     return _learn(factor, scaled, discounts, kernel.learn_rows, (discounts,), seen=rows.total)
 
 
-def learn_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+def learn_stabilized(
+    factor: Factor, prior: Factor, rows: Rows, discounts: Array
+) -> OneStepPredictions:
     """Discount everything but the prior, which is in the factor, before each row."""
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
 
 
 def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
-    """What :func:`learn_stabilized` makes of the factor, at once: nobody asks for predictions."""
+    """Learn as :func:`learn_stabilized` does, all rows at once and without predictions."""
     check_usable(rows.X, rows.y)
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
@@ -53,7 +57,7 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
     first = 0
     while first < len(rows):
-        # Where more fades, what is left would be lost beside the rest: digits, if not all of it.
+        # If more faded at once, the old data would lose digits beside the new rows.
         age = -np.cumsum(np.log(discounts[first : first + BLOCK_ROWS]))
         size = max(int(np.searchsorted(age, -math.log(SMALLEST_DISCOUNT))), 1)
         part, faded = slice(first, first + size), float(age[size - 1])
@@ -73,7 +77,9 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     factor.set_triangle(triangle, counts[-1], factor.seen + rows.total)
 
 
-def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> Before:
+def learn_directional(
+    factor: Factor, prior: Factor, rows: Rows, discounts: Array
+) -> OneStepPredictions:
     """Discount, before each row, what is known beyond the prior of the row's own direction.
 
     Rows that were needed to determine directions of a flat prior tell nothing of the noise: their
@@ -83,8 +89,10 @@ def learn_directional(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     return _learn(factor, rows, discounts, kernel.learn_directional, arguments, spent=spent)
 
 
-def learn_random_walk(factor: Factor, rows: Rows, elapsed: Array, variance: Array) -> Before:
-    """Before row i the coefficients move by Normal(0, variance * elapsed[i]), noise-relative."""
+def learn_random_walk(
+    factor: Factor, rows: Rows, elapsed: Array, variance: Array
+) -> OneStepPredictions:
+    """Learn rows; before row i, add Normal(0, variance * elapsed[i]), noise-relative, to w."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
 
@@ -92,7 +100,7 @@ def learn_random_walk(factor: Factor, rows: Rows, elapsed: Array, variance: Arra
 def fading_path(
     factor: Factor, prior: Factor | None, discount: float, intercept: bool, names: Names
 ) -> kernel.RowPath:
-    """Lean single rows: everything, but for ``prior``, is discounted before each."""
+    """Return the compiled path that discounts everything, but for ``prior``, before each row."""
     path = factor.row_path(intercept, names)
     path.fade(discount, None if prior is None else prior.triangle)
     return path
@@ -101,7 +109,7 @@ def fading_path(
 def directional_path(
     factor: Factor, prior: Factor, discount: float, intercept: bool, names: Names
 ) -> kernel.ForgettingPath:
-    """Lean single rows, as :func:`learn_directional` learns them."""
+    """Return the compiled path that learns single rows as :func:`learn_directional` does."""
     own = factor.triangle, factor._counts
     return kernel.DirectionalPath(*own, intercept, names, discount, prior.triangle)
 
@@ -109,7 +117,7 @@ def directional_path(
 def random_walk_path(
     factor: Factor, variance: Array, intercept: bool, names: Names
 ) -> kernel.ForgettingPath:
-    """Lean single rows, as :func:`learn_wandering` learns them, one unit of time apart."""
+    """Return the compiled path of :func:`learn_random_walk`, for rows one unit of time apart."""
     return kernel.WanderingPath(factor.triangle, factor._counts, intercept, names, variance)
 
 
@@ -122,12 +130,14 @@ def window_path(
     intercept: bool,
     names: Names,
 ) -> kernel.RowPath:
-    """Lean single rows, as :func:`slide` learns them, that are added to those ``kept``."""
+    """Return the compiled path of :func:`slide`, whose rows are added to those ``kept``."""
     own, most = (factor.triangle, factor._counts), (size or 0, duration or math.inf)
     return kernel.WindowPath(*own, intercept, names, prior.triangle, kept, *most)
 
 
-def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]) -> Before:
+def slide(
+    factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]
+) -> OneStepPredictions:
     """Slide a window over rows start..n; the factor holds the prior and rows 0..start.
 
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
@@ -152,18 +162,18 @@ def slide(factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[
     counts = so_far[start:] - so_far[leave]
     new = float(np.sum(weights[start:]))
     factor.set_triangle(triangle, float(counts[-1]), factor.seen + new)
-    return Before(*before, counts[:-1])
+    return OneStepPredictions(*before, counts[:-1])
 
 
 def _learn(
     factor: Factor,
     rows: Rows,
     discounts: Array,
-    learn: Callable[..., Told],
+    learn: Callable[..., RowPredictions],
     arguments: tuple[Array, ...],
     seen: float | None = None,
     spent: int | None = None,
-) -> Before:
+) -> OneStepPredictions:
     check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
@@ -174,7 +184,7 @@ def _learn(
     else:
         counts = _count_beyond_spent(factor.count, rows, discounts, spent, before[1])
     factor.set_triangle(triangle, counts[-1], factor.seen + (rows.total if seen is None else seen))
-    return Before(*before, counts[:-1])
+    return OneStepPredictions(*before, counts[:-1])
 
 
 def _count_beyond_spent(

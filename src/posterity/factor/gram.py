@@ -1,4 +1,4 @@
-"""Normal equations of weighted rows: cheap, and half of the digits, unless their condition is good.
+"""Normal equations of weighted rows: fast; they lose half of the digits if ill conditioned.
 
 For directions on the way to a mode half of the digits do. For answers the triangle of the products
 is taken where its condition shows that it is right to 12 digits, and otherwise that of the rows.
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
-from posterity.factor.parallel import FEW_COLUMNS, blas_threads, partitions, run_together
+from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads, run_together, split_rows
 from posterity.kernel.columns import Columns
 
 Array = NDArray[np.float64]
 
 # Rows multiplied together: their scaled copy stays in the cache.
 BLOCK = 1024
-# Share of a column's square that those before it may leave: less, and too few digits are right.
-DEPENDENT = 1e-8
+# Smallest share of a column's square that earlier columns may leave: less has too few digits.
+DEPENDENT_SHARE = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
 CONDITION, ROUGH_CONDITION = 3e3, 3e7
-# Columns beyond which products are faster than panels of rows, rows a column from which on they
-# are, and those by which it is decided whether to go on where there are many more. So many, from
-# all of them, also tell the means.
-MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG = 40, 2, 4, 16
-# Squares of columns that say too little, or too much, of their digits.
+# Products are faster than panels of rows with more columns than the first, and with more rows a
+# column than the second. With many more rows (the last), the first few of them (the third) decide
+# whether to continue. As many, from all rows, also give the means.
+MANY_COLUMNS, ROWS_A_COLUMN, FIRST_CHUNK, LONG_ROWS_A_COLUMN = 40, 2, 4, 16
+# Range of squares of columns that keep their digits.
 LEAST_SQUARE, MOST_SQUARE = 1e-250, 1e250
 
 # Root (p, p), moments (p, 1) and residual (1, 1) of a factor of rows.
@@ -47,7 +47,7 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
            [2.5, 5.5]])
     """
     first = int(intercept)
-    parts = partitions(len(X), X.shape[1] + 1)
+    parts = split_rows(len(X), X.shape[1] + 1)
     sums = [np.zeros((X.shape[1] + first, X.shape[1] + first)) for _ in parts]
 
     def add(total: Array, part: slice) -> None:
@@ -59,7 +59,7 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
                 total[0, 0] += np.sum(weights[rows])
                 total[0, 1:] += weights[rows] @ X[rows]
 
-    with blas_threads(X.shape[1]):
+    with limit_blas_threads(X.shape[1]):
         run_together(add, sums, parts)
     total = np.sum(sums, axis=0) if len(sums) > 1 else sums[0]
     if intercept:
@@ -85,7 +85,7 @@ def solve(matrix: Array, right: Array) -> Array | None:
 
 
 def cholesky(matrix: Array) -> tuple[Array, Array | None]:
-    """Scales (p,) and the upper triangle (p, p) of the matrix in them, its columns' squares 1.
+    """Return scales (p,) and the upper Cholesky factor (p, p) of the matrix in units of them.
 
     The triangle is None where that is nearly singular.
 
@@ -101,7 +101,7 @@ def cholesky(matrix: Array) -> tuple[Array, Array | None]:
         return np.ones(len(matrix)), None
     scale = np.sqrt(diagonal)
     root, status = dpotrf(matrix / scale[:, None] / scale, lower=0)
-    dependent = status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT
+    dependent = status or not np.square(np.diagonal(root)).min(initial=1.0) > DEPENDENT_SHARE
     return scale, None if dependent else root
 
 
@@ -122,7 +122,7 @@ class Products:
     square: float
 
     def __add__(self, other: Products) -> Products:
-        """Of the rows of both."""
+        """Return the products of the rows of both."""
         squares, moments = self.squares + other.squares, self.moments + other.moments
         return Products(squares, moments, self.square + other.square)
 
@@ -166,8 +166,8 @@ def compute_reliable_triangle(
         return None
     if np.count_nonzero(known) > np.count_nonzero(precisions):
         return None
-    with blas_threads(min(q, FEW_COLUMNS)):
-        look = FIRST_CHUNK * q if n >= LONG * q else n
+    with limit_blas_threads(min(q, FEW_COLUMNS)):
+        look = FIRST_CHUNK * q if n >= LONG_ROWS_A_COLUMN * q else n
         every = slice(None, None, max(1, n // (FIRST_CHUNK * q)))
         means = _means(X[every], Y[every], intercept)
         total = np.zeros((q, q), order="F")
@@ -192,7 +192,7 @@ def _means(X: Array, Y: Array, intercept: bool) -> Array:
 def _add_products(
     total: Array, X: Array, Y: Array, weights: Array | None, part: slice, means: Array
 ) -> Array:
-    """``total`` (q, q), upper, and the products of rows less their means, in its memory."""
+    """Add to ``total`` (q, q), upper, the products of rows less their means, in its memory."""
     q, first = len(total), len(total) - X.shape[1] - Y.shape[1]
     by_rows = isinstance(X, np.ndarray) and X.strides[0] >= X.strides[1]
     room = np.empty((min(BLOCK, len(X)), q), order="C" if by_rows else "F")

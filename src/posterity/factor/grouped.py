@@ -13,12 +13,12 @@ from posterity import kernel
 from posterity.factor.factor import Factor
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked
-from posterity.factor.parallel import partitions, run_together
+from posterity.factor.parallel import run_together, split_rows
 
 Array = NDArray[np.float64]
 
-# Shares of what is known of a direction: beyond rounding, and no more than rounding.
-FOREIGN, EXHAUSTED = 1e-6, 1e-11
+# Shares of a direction's information: beyond rounding, and no more than rounding.
+FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
 
 
 class NotInGroupError(ValueError):
@@ -56,7 +56,7 @@ class GroupBank:
     def __init__(self, n_coefficients: int) -> None:
         q = n_coefficients + 1
         self.n_coefficients = n_coefficients  # p, intercept included
-        # Replaced together, never one by one: what shares their memory looks whether they are new.
+        # Replaced together, never one by one: paths that share their memory check for new arrays.
         self._arrays: list[NDArray[Any]]
         self._arrays = [
             np.zeros((0, q * (q + 1) // 2)),
@@ -182,7 +182,7 @@ class GroupBank:
                 self._arrays[0], order, X, y, weights, intercept, discount, tallies, share
             )
 
-        run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
+        run_together(learn, order.shares(len(split_rows(len(rows), self.n_coefficients))))
         self.clock += len(rows)
 
     def predict_then_learn_rows(
@@ -214,7 +214,7 @@ class GroupBank:
                 before,
             )
 
-        run_together(learn, order.shares(len(partitions(len(rows), self.n_coefficients))))
+        run_together(learn, order.shares(len(split_rows(len(rows), self.n_coefficients))))
         self.clock += len(rows)
         return before
 
@@ -296,7 +296,7 @@ class BankSnapshot:
 
 
 def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
-    """What is left of a triangle (q, ld) without ``rows`` (k, q); None if they can't be in it.
+    """Return a triangle (q, ld) without ``rows`` (k, q); None if they can't be in it.
 
     With the rows as B T and B = U diag(s) V', what is left is T' V (1 - s^2) V' T. All rows go at
     once: a group may have as many as it has coefficients, and rotating them out one after the
@@ -307,16 +307,16 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     kept = np.flatnonzero(np.diag(triangle))
     B = solve_triangular(T[:, kept], rows[:, kept].T, trans="T", check_finite=False).T
     size = np.sqrt(np.sum(T**2, axis=0))
-    if (np.abs(rows - B @ T) > FOREIGN * size).any():
+    if (np.abs(rows - B @ T) > FOREIGN_TOLERANCE * size).any():
         return None
     if len(B) > len(kept):
         B = np.linalg.qr(B, mode="r")
     _, s, V = np.linalg.svd(B, full_matrices=True)
     share = np.ones(len(kept))
     share[: len(s)] = (1.0 - s) * (1.0 + s)
-    if (share < -FOREIGN).any() or (empty and (share > FOREIGN).any()):
+    if (share < -FOREIGN_TOLERANCE).any() or (empty and (share > FOREIGN_TOLERANCE).any()):
         return None
-    alive = share > EXHAUSTED
+    alive = share > ZERO_TOLERANCE
     left = Factor(q - 1)
     if not empty:
         remains = np.sqrt(share[alive])[:, None] * (V[alive] @ T)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
-from posterity.factor.parallel import partitions, run_together
+from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import LARGEST, check_usable
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
-# A triangle takes about as long as so many rows of its width.
+# A triangle takes about as long as this many rows of its width.
 ROWS_A_TRIANGLE = 4
 
 
@@ -66,13 +66,13 @@ def check_together(X: Array, y: Array, weights: Array | None) -> None:
     heaviest = 1.0 if weights is None else max(1.0, float(weights.max(initial=0.0)))
     largest = LARGEST / math.sqrt(heaviest * max(len(X), 1))
     run_together(
-        lambda part: check_usable(X[part], y[part], largest=largest), partitions(len(X), 8)
+        lambda part: check_usable(X[part], y[part], largest=largest), split_rows(len(X), 8)
     )
 
 
 def sort_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:
     """Rows sorted by group."""
-    parts = partitions(len(numbers), 4)
+    parts = split_rows(len(numbers), 4)
     places = list(range(len(parts)))
     counts = np.empty((len(parts), len(slots)), dtype=np.intp)
 
@@ -102,7 +102,7 @@ def number_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.
         length = int(keys.max()) - low + 1
         if length <= len(keys):
             return kernel.number_range(keys, low, length)
-    parts = partitions(len(keys), 4)
+    parts = split_rows(len(keys), 4)
     found: list[Any] = [None] * len(parts)
 
     def number(place: int, part: slice) -> None:
@@ -125,7 +125,7 @@ def number_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.
 
 def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tuple[int, int]]:
     """Cut ``count`` triangles into one run for each core that is worth starting."""
-    parts = len(partitions(count * rows_each * (1 if rows_each == 1 else width), width + 1))
+    parts = len(split_rows(count * rows_each * (1 if rows_each == 1 else width), width + 1))
     return list(pairwise(count * part // parts for part in range(parts + 1)))
 
 

@@ -1,4 +1,4 @@
-"""Triangles without the half that is empty: row after row, each from its diagonal on."""
+"""Triangles without their empty half: row after row, each from its diagonal on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unpacked(halves: Array, q: int) -> Array:
 
 @lru_cache(maxsize=64)
 def places(q: int, ld: int) -> Places:
-    """Where the upper triangle (q, q) is in the memory of (q, ld), row by row."""
+    """Return the places of the upper triangle (q, q) in the memory of (q, ld), row by row."""
     rows, columns = np.triu_indices(q)
     return rows * ld + columns
 

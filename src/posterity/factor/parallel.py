@@ -21,12 +21,12 @@ SMALLEST_SHARE = 2_000_000
 WITHOUT_THREADS, FEW_COLUMNS = 32, 1000
 
 
-def workers() -> int:
+def count_workers() -> int:
     """Cores to use: ``POSTERITY_NUM_THREADS`` when set, otherwise those this process may run on.
 
     Examples
     --------
-    >>> workers() >= 1
+    >>> count_workers() >= 1
     True
     """
     named = os.environ.get("POSTERITY_NUM_THREADS", "")
@@ -41,9 +41,9 @@ def workers() -> int:
     return os.cpu_count() or 1
 
 
-def partitions(n_rows: int, width: int, threads: int | None = None) -> list[slice]:
+def split_rows(n_rows: int, width: int, threads: int | None = None) -> list[slice]:
     """Cut ``n_rows`` rows into one run for each core that is worth starting."""
-    threads = workers() if threads is None else threads
+    threads = count_workers() if threads is None else threads
     parts = max(1, min(threads, n_rows * width * width // SMALLEST_SHARE))
     edges = [n_rows * part // parts for part in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
@@ -73,7 +73,7 @@ def run_in_parallel(
         for turn in turns:
             task(turn)
         return
-    # No lock: one that an interrupt leaves behind would be waited for in vain.
+    # No lock: an interrupt could leave it locked for ever.
     waiting = deque(turns)
 
     def work(_: int) -> None:
@@ -84,7 +84,7 @@ def run_in_parallel(
                 return
             task(turn)
 
-    run_together(work, range(workers()))
+    run_together(work, range(count_workers()))
 
 
 _limit_lock = RLock()
@@ -97,7 +97,7 @@ def _get_thread_controller() -> ThreadpoolController:
 
 
 @contextmanager
-def blas_threads(size: int) -> Iterator[None]:
+def limit_blas_threads(size: int) -> Iterator[None]:
     """Keep BLAS to one thread for work on ``size`` columns, where threads do not pay.
 
     Always where ``POSTERITY_NUM_THREADS`` is 1. Threads of Python may be in it at the same time:
@@ -106,11 +106,11 @@ def blas_threads(size: int) -> Iterator[None]:
     Examples
     --------
     >>> import numpy as np
-    >>> with blas_threads(200):
+    >>> with limit_blas_threads(200):
     ...     np.linalg.svd(np.eye(200)).S[0]
     np.float64(1.0)
     """
-    if size < WITHOUT_THREADS or (size > FEW_COLUMNS and workers() > 1):
+    if size < WITHOUT_THREADS or (size > FEW_COLUMNS and count_workers() > 1):
         yield
         return
     with _limit_lock:

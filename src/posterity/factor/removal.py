@@ -1,4 +1,4 @@
-"""Unlearning rows together, where one after another would lose what tells right from wrong.
+"""Unlearning rows together, where unlearning one after another would lose precision.
 
 A direction that only these rows knew is gone with them. Hyperbolic rotations then divide rounding
 by rounding; here the factor itself shows whether all of a direction goes.
@@ -13,14 +13,14 @@ from posterity import kernel
 
 Array = NDArray[np.float64]
 
-# More of a direction than there is, by this share of it, was never learned; less than this is
-# nothing. Both are far beyond rounding, unless the features are collinear to ten digits.
-BEYOND = 1e-6
-NOTHING = 1e-10
-# Of rows that say nearly what they said: where so little of a direction is left, the mean moves by
-# so many of its standard deviations at most; and what is left of a column, relative to its length,
-# that is nothing.
-LITTLE, MOST_MOVED = 0.1, 3.0
+# Rows with more of a direction than there is, by this share, were never learned; a share below the
+# second is zero. Both are far beyond rounding, unless features are collinear to ten digits.
+EXCESS_TOLERANCE = 1e-6
+ZERO_TOLERANCE = 1e-10
+# For rows that are nearly those learned: where less than this share of a direction is left, the
+# mean moves by at most this many of its standard deviations; and columns below this share of their
+# length are zero.
+SMALL_SHARE, MOST_MOVED = 0.1, 3.0
 LEAST_COLUMN = 1e-4
 
 
@@ -48,18 +48,18 @@ def remove_rows(
     q = len(triangle)
     size = np.linalg.norm(triangle[:, :q], axis=0)
     held = np.flatnonzero(np.diag(triangle))
-    G = shares(triangle, rows, size)
+    G = express_in_factor(triangle, rows, size)
     if G is None:
         return None
     _, cosines, turned = np.linalg.svd(G, full_matrices=True)
-    if cosines.max(initial=0.0) > 1.0 + BEYOND:
+    if cosines.max(initial=0.0) > 1.0 + EXCESS_TOLERANCE:
         return None
     left = np.ones(len(held))
     left[: len(cosines)] = (1.0 - cosines) * (1.0 + cosines)
-    left[left < NOTHING] = 0.0
+    left[left < ZERO_TOLERANCE] = 0.0
     kept = left > 0.0
     rest = np.sqrt(left[kept])[:, None] * turned[kept]
-    its = None if stay is None else shares(triangle, stay, size)
+    its = None if stay is None else express_in_factor(triangle, stay, size)
     if its is not None:
         rest = np.vstack([rest, its @ turned[~kept].T @ turned[~kept]])
     fresh = _triangulate(rest @ triangle[held, :q], n_targets, size, clean=its is None)
@@ -81,7 +81,7 @@ def remove_uncertain_rows(
     size = np.linalg.norm(triangle[:, :q], axis=0)
     root = triangle.copy()
     root[:, p] = 0.0
-    G = shares(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
+    G = express_in_factor(root, np.column_stack([rows[:, :p], np.zeros(len(rows))]), size)
     if G is None:
         return None
     held = np.flatnonzero(np.diag(root))
@@ -94,10 +94,10 @@ def remove_uncertain_rows(
     left = np.sqrt((1.0 - cosine) * (1.0 + cosine))
     rest = turned[kept] @ triangle[held, :q]
     moments = rest[:, p].copy()
-    # How far the mean goes, in standard deviations of what is left.
+    # The mean's move, in standard deviations of what is left.
     moved = cosine * (cosine * moments - target[kept]) / left
     rest *= left[:, None]
-    bounded = np.zeros_like(left, dtype=bool) if exact else np.square(left) < LITTLE
+    bounded = np.zeros_like(left, dtype=bool) if exact else np.square(left) < SMALL_SHARE
     rest[:, p] += np.where(bounded, np.clip(moved, -MOST_MOVED, MOST_MOVED), moved)
     gone = float(np.sum(np.square(moments)) - np.sum(np.square(rest[:, p])))
     gone -= float(np.sum(np.square(rows[:, p]))) - lost
@@ -108,8 +108,8 @@ def remove_uncertain_rows(
     return fresh
 
 
-def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
-    """G (n, r) with rows = G F, F the r rows that hold something; None if there is no such G."""
+def express_in_factor(triangle: Array, rows: Array, size: Array | None = None) -> Array | None:
+    """Return G (n, r) with rows = G F, F the r nonzero rows; None if there is no such G."""
     q = len(triangle)
     size = np.linalg.norm(triangle[:, :q], axis=0) if size is None else size
     held = np.flatnonzero(np.diag(triangle))
@@ -117,14 +117,14 @@ def shares(triangle: Array, rows: Array, size: Array | None = None) -> Array | N
     scaled, wanted = (triangle[held, :q] / unit).T, (rows / unit).T
     G = np.linalg.lstsq(scaled, wanted, rcond=None)[0] if len(held) else np.zeros((0, len(rows)))
     off = np.abs(scaled @ G - wanted)
-    return None if (off > BEYOND).any() else np.asarray(G.T)
+    return None if (off > EXCESS_TOLERANCE).any() else np.asarray(G.T)
 
 
 def find_first_impossible(triangle: Array, rows: Array) -> int | None:
     """The first row that can't have been learned, whatever the others are; None: each can."""
     for i in range(len(rows)):
-        G = shares(triangle, rows[i : i + 1])
-        if G is None or np.linalg.norm(G) > 1.0 + BEYOND:
+        G = express_in_factor(triangle, rows[i : i + 1])
+        if G is None or np.linalg.norm(G) > 1.0 + EXCESS_TOLERANCE:
             return i
     return None
 
@@ -133,10 +133,10 @@ def _triangulate(rows: Array, n_targets: int, size: Array, *, clean: bool) -> Ar
     """Rows rotated to a triangle; a direction of which rounding alone is left is not known."""
     triangle = kernel.empty_triangle(len(size))
     if clean:  # what is left of a column is nothing against what it was
-        rows[:, np.linalg.norm(rows, axis=0) <= NOTHING * size] = 0.0
+        rows[:, np.linalg.norm(rows, axis=0) <= ZERO_TOLERANCE * size] = 0.0
     _append(triangle, n_targets, rows)
     for j in range(len(size) if clean else 0):
-        if 0.0 < abs(triangle[j, j]) <= NOTHING * size[j]:
+        if 0.0 < abs(triangle[j, j]) <= ZERO_TOLERANCE * size[j]:
             row = triangle[j : j + 1, : len(size)].copy()
             row[0, j], triangle[j] = 0.0, 0.0
             _append(triangle, n_targets, row)

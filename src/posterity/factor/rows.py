@@ -1,4 +1,4 @@
-"""Rows as they go through the house: the one container of them."""
+"""The container of rows to learn."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Rows:
         )
 
     def thin(self, share: int) -> Self:
-        """Every so many-th row, each with the weight of all that it stands for."""
+        """Return every ``share``-th row, each with the weight of all that it stands for."""
         few = self[::share]
         return replace(
             few,

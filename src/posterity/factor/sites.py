@@ -1,4 +1,4 @@
-"""Learning observations through their sites: Gaussian rows that a likelihood makes of them."""
+"""Learning observations by their sites: Gaussian rows that approximate a likelihood."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def site_path(
     statistics: object,
     check_targets: Callable[[Array], None],
 ) -> kernel.SitePath:
-    """The lean path that learns single rows through their sites, in place.
+    """The compiled path that learns single rows through their sites, in place.
 
     It adds to ``log_sites``, ``log_predictive``, ``seen`` and ``effective`` of ``statistics``, and
     keeps rows in its ``start`` unless that is None. What ``check_targets`` refuses is not learned.
@@ -129,7 +129,7 @@ def softmax_path(
     limit: int,
     due: float,
 ) -> kernel.SoftmaxPath:
-    """The lean path that learns labels of several classes, in place, and tells their probabilities.
+    """Return the compiled path that learns labels of several classes, and their probabilities.
 
     ``prior`` (n, p) are rows with targets 0. The rest as in :class:`posterity.kernel.SoftmaxPath`.
     """

@@ -160,7 +160,7 @@ def _eliminate_leaves(values: Array) -> tuple[Array, Array]:
 
 
 def _eliminate(dense: Array, width: int) -> tuple[Array, Array, Array]:
-    """Triangle of the first columns, the rows below it, and what is left of the others.
+    """Return the triangle of the first columns, the rows below it, and the others' remainder.
 
     The lower triangle counts.
     """

@@ -1,4 +1,4 @@
-"""Where the factor of a sparse symmetric matrix is not zero, found once for all its values.
+"""The nonzero pattern of a sparse symmetric matrix's factor, found once for all its values.
 
 The columns stand in an order of minimum degree, and those whose rows are nearly the same form a
 *front*: a dense matrix of these columns and of the rows they have below (Liu 1992, "The
@@ -23,12 +23,12 @@ Places = NDArray[np.intp]
 # Columns of the factor, and the rows below them.
 Block = tuple[Numbers, Numbers]
 
-# A front takes one column more if that stores fewer zeros than this, or than this share.
+# A front takes another column if that stores fewer zeros than this, or than this share.
 FEW_ZEROS = 256
 ZERO_SHARE = 0.3
-# A front of so many rows becomes part of its parent where its columns' share of the elimination,
-# which counts as their number times the parent's size squared, is less than this times the rows
-# squared: these would be copied.
+# A front of this many rows is merged into its parent if the cost of eliminating its columns there,
+# their number times the parent's size squared, is less than this times the rows squared, which
+# would be copied.
 MANY_ROWS, COPYING = 64, 200
 # Rows of a leaf that is eliminated together with others of its kind.
 MOST_ROWS = 16
@@ -82,7 +82,7 @@ class SparsityPattern:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers a factor holds."""
+        """The number of values in a factor."""
         return sum(_size(front.width, len(front.rows)) for front in self.fronts)
 
     def find_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Places:
@@ -311,7 +311,7 @@ def _make_fronts(sizes: list[int], below: list[Numbers], starts: Numbers) -> Ite
 
 
 def _find_targets(fronts: tuple[Front, ...], lower: csc_array, columns: Places) -> Places:
-    """Where each entry of the lower triangle stands in its front, written row by row."""
+    """Return the place of each entry of the lower triangle in its front, written row by row."""
     targets = np.empty(len(lower.indices), dtype=np.intp)
     for front in fronts:
         rows = lower.indices[front.entries]

@@ -1,4 +1,4 @@
-"""Which values can be learned: those that are finite, and small enough to square."""
+"""Check of values before they are learned: finite, and small enough to square."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOT_USABLE = (
     "a value in the rows is not finite, or its square overflows: leave the row out, or use larger "
     "units"
 )
-# Values looked at together: of more BLAS starts threads, which costs more than it saves.
+# Values checked together: with more, BLAS starts threads, which costs more than it saves.
 STRETCH = 8192
 
 
@@ -28,7 +28,7 @@ def check_usable(*arrays: NDArray[np.float64], largest: float = LARGEST) -> None
         flat = array.ravel()
         for start in range(0, flat.size, STRETCH):
             part = flat[start : start + STRETCH]
-            # No value is larger than the root of the sum of squares; only where that is too large
-            # is it worth looking closer. NaN is neither. (BLAS itself warns of no overflow.)
+            # No value is larger than the root of the sum of squares: only if that is too large, or
+            # NaN, are the values checked one by one. (BLAS itself does not warn of overflow.)
             if not ddot(part, part) <= largest**2 and not np.abs(part).max() <= largest:
                 raise FloatingPointError(NOT_USABLE)

@@ -74,7 +74,7 @@ def _expect_numbers(of: FactorizationPosterior) -> float:
 
 
 def _compute_side(of: FactorizationPosterior, side: int) -> float:
-    """What a side's levels contribute, their prior and their entropy."""
+    """Return the terms of the bound from a side's levels: their prior and their entropy."""
     mean, covariance = of.means[side], of.covariances[side]
     centre, precision = of.prior_means[side], of.prior_precisions[side]
     size, p = mean.shape

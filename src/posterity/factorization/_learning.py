@@ -103,7 +103,7 @@ def _sweep_once(
 
 
 def _reset_to_prior(of: FactorizationPosterior, rows: SideRows) -> None:
-    """Levels without rows are what their side has in common."""
+    """Set levels without rows to the prior of their side."""
     without = np.ones(len(of.means[rows.side]), dtype=bool)
     without[rows.levels] = False
     of.precisions[rows.side][without] = 0.0

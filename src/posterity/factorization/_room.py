@@ -1,4 +1,4 @@
-"""Arrays that grow at their end, with room for as many again."""
+"""Arrays that grow at their end; their capacity doubles."""
 
 from __future__ import annotations
 

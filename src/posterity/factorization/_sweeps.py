@@ -19,7 +19,7 @@ Codes = NDArray[np.intp]
 
 @dataclass
 class LevelWeights:
-    """What is believed of the weights of all levels of all sides, in units of the target's spread.
+    """Posterior of the weights of all levels of all sides, in units of the target's spread.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ class SideRows:
     values: Array
     y: Array
     weights: Array
-    met: dict[int, csr_array]
-    met_once: dict[int, csr_array]
+    squared_products: dict[int, csr_array]
+    cross_products: dict[int, csr_array]
 
     @classmethod
     def of(
@@ -94,13 +94,15 @@ class SideRows:
         levels = sorted_codes[starts]
         ends = np.append(starts[1:], len(y))
         row = np.repeat(np.arange(len(levels)), ends - starts)
-        own, met, met_once = values[:, side], {}, {}
+        own, squared_products, cross_products = values[:, side], {}, {}
         for other in set(range(len(sizes))) - {side}:
             shape, places = (len(levels), sizes[other]), (row, codes[:, other])
             square = weights * values[:, other] ** 2
-            met[other] = csr_array((own**2 * square, places), shape=shape)
-            met_once[other] = csr_array((own * square, places), shape=shape)
-        return cls(side, levels, starts, codes, values, y[order], weights, met, met_once)
+            squared_products[other] = csr_array((own**2 * square, places), shape=shape)
+            cross_products[other] = csr_array((own * square, places), shape=shape)
+        return cls(
+            side, levels, starts, codes, values, y[order], weights, squared_products, cross_products
+        )
 
     def sum_by_level(self, rows: Array) -> Array:
         """Sums over the rows (n,) of each level."""
@@ -111,7 +113,7 @@ class SideRows:
         return {
             other: np.ascontiguousarray(sides.means[other][self.codes[:, other]].T)
             * self.values[:, other]
-            for other in self.met
+            for other in self.squared_products
         }
 
 
@@ -147,19 +149,19 @@ def compute_partial_residuals(rows: SideRows, effects: dict[int, Array], offset:
 
 
 def sum_covariances(rows: SideRows, sides: LevelWeights) -> Array:
-    """Sums over rows of x^2 Cov of the others' v, (L, k, k): what f f' has beyond its means."""
+    """Sum x^2 Cov of the others' v over rows, (L, k, k): the part of f f' beyond its means."""
     k = sides.rank
     total = np.zeros((len(rows.levels), k * k))
-    for other, met in rows.met.items():
+    for other, met in rows.squared_products.items():
         spread = np.ascontiguousarray(sides.covariances[other][:, 1:, 1:])
         total += met @ spread.reshape(len(spread), k * k)
     return total.reshape(len(rows.levels), k, k)
 
 
 def sum_cross_covariances(rows: SideRows, sides: LevelWeights, effects: dict[int, Array]) -> Array:
-    """Sums over rows of Cov(f, what the others leave), (L, k): they share the others' errors."""
+    """Sum Cov(f, residual from the others) over rows, (L, k): they share the others' errors."""
     total = np.zeros((len(rows.levels), sides.rank))
-    for other, met in rows.met_once.items():
+    for other, met in rows.cross_products.items():
         covariance = sides.covariances[other]
         total -= met @ np.ascontiguousarray(covariance[:, 1:, 0])
         third = [effect[1:] for each, effect in effects.items() if each != other]

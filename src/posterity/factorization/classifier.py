@@ -11,7 +11,7 @@ from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical, positions
 from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner
@@ -145,7 +145,7 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the central interval of the second class's probability."""
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         mean, variance = self._moments(X)

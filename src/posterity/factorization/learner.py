@@ -1,4 +1,4 @@
-"""How factorization machines learn rows: at once, in batches, one by one."""
+"""Learning by factorization machines: all rows at once, in batches, or one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from posterity.factorization.inputs import (
     read_numbers,
     read_sides,
 )
-from posterity.factorization.posterior import BOLD, SHY, FactorizationPosterior, Rows
+from posterity.factorization.posterior import LARGE_START, SMALL_START, FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_weights, refuse_no_weight
@@ -37,7 +37,7 @@ TRIAL_SWEEPS = 20
 
 
 class FactorizationLearner(FactorizationReader):
-    """Learns rows of levels, whatever the kind of targets."""
+    """Base of factorization machines, which learns rows of levels for any kind of target."""
 
     rank: int | Literal["auto"]
     numeric: Sequence[str | int] | None
@@ -130,7 +130,7 @@ class FactorizationLearner(FactorizationReader):
         raise NotImplementedError
 
     def _target(self, y: Any) -> float | None:
-        """One target as a number; None if it must be read by :meth:`_targets`."""
+        """Return one target as a number; None if it must be read by :meth:`_targets`."""
         raise NotImplementedError
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
@@ -166,7 +166,7 @@ class FactorizationLearner(FactorizationReader):
         while start < len(targets):
             part = slice(start, start + _count_until_due(posterior))
             posterior.learn((codes[part], values[part], targets[part], weights[part]))
-            posterior, start = self._revisit(posterior), part.stop
+            posterior, start = self._sweep_if_due(posterior), part.stop
         self.__dict__.update(read[1] | {"_posterior_or_none": posterior, "_indexes": indexes})
 
     def _learn_new_levels(self, posterior: FactorizationPosterior, x: Any, y: float) -> bool:
@@ -201,23 +201,23 @@ class FactorizationLearner(FactorizationReader):
             self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
         return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
 
-    def _revisit(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
-        """What sweeps over all rows make of it, if they are due."""
+    def _sweep_if_due(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
+        """Sweep over all rows again, or restart, if that is due."""
         n = len(posterior.y)
         if n >= _grow_until_restart(posterior):  # few rows had no use for factors
             rows = posterior.codes, posterior.values, posterior.y, posterior.weights
             if n < FEW_ROWS * sum(posterior.sizes):
                 return self._fit(rows, posterior.sizes, posterior.sides.rank)
-            begun = self._start(rows, posterior.sizes, posterior.sides.rank, BOLD)
-            begun.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
-            return begun
+            restarted = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
+            restarted.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
+            return restarted
         if _is_due(posterior):
             posterior.sweep(STREAM_SWEEPS, self.tolerance)
         return posterior
 
     def _fit(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
         tried = []
-        for start in (SHY, BOLD) if rank else (SHY,):
+        for start in (SMALL_START, LARGE_START) if rank else (SMALL_START,):
             posterior = self._start(rows, sizes, rank, start)
             posterior.sweep(min(self.max_sweeps, TRIAL_SWEEPS), self.tolerance)
             tried.append(posterior)
@@ -251,21 +251,21 @@ class FactorizationLearner(FactorizationReader):
 
 
 def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
-    """Whether all rows are to be swept again, once so many more have come."""
+    """Return True if all rows are to be swept again, once ``more`` have come."""
     n = len(posterior.y) + more
     return n >= (1.0 + GROWTH) * posterior.swept or n >= _grow_until_restart(posterior)
 
 
 def _count_until_due(posterior: FactorizationPosterior) -> int:
-    """How many rows more are learned before all are swept again."""
+    """Count the rows to be learned before all are swept again."""
     due = min((1.0 + GROWTH) * posterior.swept, _grow_until_restart(posterior))
     return max(1, math.ceil(due) - len(posterior.y))
 
 
 def _grow_until_restart(posterior: FactorizationPosterior) -> float:
-    """How many rows there are when the sweeps begin anew."""
-    few = posterior.begun < FEW_ROWS * sum(posterior.sizes)
-    return (RESTART_FEW if few else RESTART) * posterior.begun
+    """Return the number of rows at which the sweeps begin anew."""
+    few = posterior.rows_at_start < FEW_ROWS * sum(posterior.sizes)
+    return (RESTART_FEW if few else RESTART) * posterior.rows_at_start
 
 
 def _sizes(indexes: list[KeyIndex | None]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a factorization machine has learned, and how it learns rows."""
+"""The posterior of a factorization machine, and how it learns rows."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Rows = tuple[Codes, Array, Array, Array]
 
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
-SHY, BOLD = (0.1, 10.0), (0.3, 1.0)
+SMALL_START, LARGE_START = (0.1, 10.0), (0.3, 1.0)
 
 
 @dataclass
 class FactorizationPosterior:
-    """Normal beliefs of all levels' weights, the rows they were learned from, and the noise.
+    """Posterior of a factorization machine: normal weights of levels, stored rows, and the noise.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class FactorizationPosterior:
         The bound of the last sweep, less constants, in the target's own units.
     residual
         Expected sum of squares of the last sweep, in units of the target's spread.
-    swept, begun
+    swept, rows_at_start
         Number of rows at the last sweep over all, and at the last fresh start.
     bounds
         Of the last sweeps, of targets in units of their spread.
@@ -77,7 +77,7 @@ class FactorizationPosterior:
     log_evidence: float = -np.inf
     residual: float = np.nan
     swept: int = 0
-    begun: int = 0
+    rows_at_start: int = 0
     bounds: list[float] = field(default_factory=list)
     precisions: list[Array] = field(default_factory=list)
     products: list[Array] = field(default_factory=list)
@@ -106,10 +106,10 @@ class FactorizationPosterior:
         noise_precision: float | None,
         seed: int | None,
         *,
-        start: tuple[float, float] = SHY,
+        start: tuple[float, float] = SMALL_START,
         labels: bool = False,
     ) -> FactorizationPosterior:
-        """Nothing learned yet of these rows, but that factors are small and not all the same."""
+        """Return the start for these rows: the prior, with small, unequal factors."""
         codes, values, y, weights = rows
         if labels:
             share = (weights @ y + 0.5) / (weights.sum() + 1.0)
@@ -141,7 +141,7 @@ class FactorizationPosterior:
             codes,
             values,
             y,
-            begun=len(y),
+            rows_at_start=len(y),
             weights=weights,
             labels=labels,
         )
@@ -172,7 +172,7 @@ class FactorizationPosterior:
 
     @property
     def noise_is_known(self) -> bool:
-        """Whether the noise's precision was given."""
+        """True if the noise's precision was given."""
         return self.noise_shape == np.inf
 
     def copy(self) -> FactorizationPosterior:
@@ -195,7 +195,7 @@ class FactorizationPosterior:
         return mean * self.unit, variance * self.unit**2
 
     def score_pairs(self, codes: Codes, policy: str | float, random: np.random.Generator) -> Array:
-        """What pairs of levels (n, 2) are worth by a policy: "mean", "draw" or a quantile."""
+        """Score pairs of levels (n, 2) by a policy: "mean", "draw" or a quantile."""
         if policy == "draw":
             return self._draw(codes, random) * self.unit
         mean, variance = self.compute_moments(codes, np.ones(codes.shape))
@@ -256,7 +256,7 @@ class FactorizationPosterior:
 
     @property
     def path(self) -> MachineRows:
-        """What reads and learns single rows, made anew after each sweep."""
+        """The compiled path that reads and learns single rows, made anew after each sweep."""
         if self._path is None:
             self._path = MachineRows(
                 self.means,

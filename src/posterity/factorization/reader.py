@@ -1,4 +1,4 @@
-"""What a factorization machine tells: predictions, recommendations, and what was learned."""
+"""Reads of a factorization machine: predictions, recommendations and coefficients."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         return columns, self._labels()
 
     def _find_levels(self, x: Any, *, new: bool = False) -> tuple[list[int], list[float]] | None:
-        """Places of a row's levels, and its features; None of a row to be read as a table.
+        """Find the places of a row's levels, and its features; None of a row to be read as a table.
 
         Levels that are not known get a place if ``new``, or -1.
         """

@@ -1,4 +1,4 @@
-"""Model files: everything that a model knows, in safetensors, without code.
+"""Model files: a model's whole state, in safetensors, without code.
 
 A file has the model's arrays and a document that says what they are: class, parameters,
 strategies, feature names, counts. It is read by a closed list of classes, so that loading runs no

@@ -1,4 +1,4 @@
-"""What must fit together in what a file holds: lengths, shapes, order."""
+"""Checks across the fields of a file: lengths, shapes, order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _fading(posterior: Any) -> bool:
 
 
 def _window(posterior: Any) -> bool:
-    kept, n_features = posterior.kept, posterior.n_coefficients - int(posterior.intercept)
+    kept, n_features = posterior.stored_rows, posterior.n_coefficients - int(posterior.intercept)
     n = len(kept.weights)
     return (
         _posterior(posterior)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from posterity.factor import Factor
-from posterity.factor.bank import Bank
+from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
@@ -131,14 +131,14 @@ class Decoder:
         if self._room < 0:
             raise ValueError("it needs far more memory than the file has bytes")
 
-    def _decode_bank(self, node: dict[str, Any]) -> Bank:
+    def _decode_bank(self, node: dict[str, Any]) -> FactorBank:
         stack, capacity = self._arrays[node["bank"]], node["capacity"]
         if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
             raise ValueError("a bank contains no triangles")
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
-        bank = Bank(stack.shape[1] - 1, capacity)
+        bank = FactorBank(stack.shape[1] - 1, capacity)
         for triangle in stack:
             bank.push(triangle)
         return bank
@@ -224,7 +224,7 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 
 
 def _make_splines(basis: Any) -> None:
-    """Of scikit-learn's splines a file has the knots alone."""
+    """Rebuild scikit-learn's splines, of which a file has only the knots."""
     row = np.zeros((1, 1))
     each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
     basis._use([one._splines[0] for one in each])

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.factor.bank import Bank
+from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
 from posterity.files import triangles
 from posterity.files.container import NAMES
@@ -94,7 +94,7 @@ class Encoder:
             entry = self._array(value, where)
         elif type(value) is Factor:
             entry = self._factor(value)
-        elif type(value) is Bank:
+        elif type(value) is FactorBank:
             entry = {"bank": self._store(value.triangles), "capacity": len(value._triangles)}
         elif type(value) is GroupBank:
             entry = self._groups(value)
@@ -131,7 +131,7 @@ class Encoder:
         }
 
     def _chain(self, value: Any, where: str) -> None:
-        """Of a chain of changes the oldest first: a long one would be too deep to follow."""
+        """Encode a chain of changes from the oldest: a long one would be too deep to follow."""
         links = []
         earlier = getattr(value, "earlier", None)
         while earlier is not None and id(earlier) not in self._numbers:

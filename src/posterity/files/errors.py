@@ -1,4 +1,4 @@
-"""What is wrong with a model file, or with a model that a file can't hold."""
+"""The error of a damaged model file, or of a model that a file can't hold."""
 
 from __future__ import annotations
 

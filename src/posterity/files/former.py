@@ -1,4 +1,4 @@
-"""What files from before hold of many classes, made into what there is now."""
+"""Conversion of classifiers of many classes from older files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Values = Mapping[str, Any]
 
 
 def full_contrasts(values: Values) -> Contrasts:
-    """All contrasts in one factor."""
+    """Return contrasts that share one factor."""
     contrasts, data = _contrasts(values, separate=False)
     (part,) = contrasts.parts
     if data.n_coefficients != part.n_coefficients or data.n_targets != 1:
@@ -32,7 +32,7 @@ def full_contrasts(values: Values) -> Contrasts:
 
 
 def copy_shared_triangle(values: Values) -> Contrasts:
-    """One triangle that all contrasts shared, with a target for each: each class has a copy."""
+    """Give each class a copy of the one triangle that all contrasts shared in older files."""
     contrasts, data = _contrasts(values, separate=True)
     p = contrasts.n_columns
     if data.n_coefficients != p or data.n_targets != contrasts.n_classes - 1:
@@ -59,8 +59,8 @@ def softmax_posterior(values: Values) -> SoftmaxPosterior:
         _count_contrasts(known, rate, effective, seen),
         prior,
         OddsScale() if values["learns"] else None,
-        due=seen + max(float(values["due"]) - effective, 0.0),
-        waiting=False,
+        next_prior_update=seen + max(float(values["due"]) - effective, 0.0),
+        awaits_first_prior=False,
     )
     if recent is not None:
         left = max(effective - float(np.sum(recent.weights)), 0.0)

@@ -209,7 +209,13 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
     "Contrasts": {"log_predictive": "told"},
     "AdaptivePosterior": {"expert_weights": "standing"},
     "AveragedPosterior": {"expert_weights": "standing"},
-    "EvidencePosterior": {"state": "known"},
+    "ContrastsPosterior": {"awaits_first_prior": "waiting", "next_prior_update": "due"},
+    "Dispersion": {"evidence_correction": "paid"},
+    "EvidencePosterior": {
+        "prior_is_frozen": "rests",
+        "single_node": "alone",
+        "state": "known",
+    },
     "GeneralizedAverage": {"expert_weights": "standing"},
     "GeneralizedPosterior": {"statistics": "account"},
     "GroupedPosterior": {
@@ -221,12 +227,17 @@ FIELD_NAMES: dict[str, dict[str, str]] = {
         "changed_since_update": "moved",
         "newest_reading": "fresh",
     },
+    "FactorizationPosterior": {"rows_at_start": "begun"},
+    "GroupedArms": {"arms_path": "lean"},
     "HeavyTailedPosterior": {"state": "known"},
     "HeavyTailsKnown": {"log_predictive": "told", "warm_start": "begun"},
     "HeteroscedasticPosterior": {"statistics": "account"},
     "NoiseAccount": {"log_predictive": "told"},
     "Runs": {"residual_df": "freed"},
     "Start": {"residual_df": "freed"},
+    "SeriesCalendar": {"business_days": "business"},
+    "TrackedTails": {"forgetting_rate": "oblivion"},
+    "WindowPosterior": {"stored_rows": "kept"},
     "WorkingQuantilePosterior": {"state": "known"},
 }
 ESTIMATOR_FIELDS = {"_posterior_or_none": "_knowledge", "_ensemble_or_none": "_standing"}
@@ -241,7 +252,7 @@ CACHES: dict[str, dict[str, object]] = {
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},
     "SparsePosterior": {"_solution": None, "_pattern": None},
-    "GroupedArms": {"lean": None, "slots": np.empty(0, dtype=np.intp)},
+    "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
@@ -253,7 +264,7 @@ LATER: dict[str, dict[str, object]] = {
         "labels": False,
     },
     "ForecastForm": {"rows": None},
-    "SeriesCalendar": {"business": False},
+    "SeriesCalendar": {"business_days": False},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "start": None},
@@ -263,7 +274,7 @@ LATER: dict[str, dict[str, object]] = {
     "StartRows": {"closed": True},
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None, "spectrum": None},
-    "EvidencePosterior": {"alone": False, "rests": False},
+    "EvidencePosterior": {"single_node": False, "prior_is_frozen": False},
     "BayesianGeneralizedLinear": {"prior": None},
     "BayesianLinearRegression": {"noise": "constant", "prior": None},
     "BayesianLogisticRegression": {"prior": None},

@@ -1,4 +1,4 @@
-"""Models to bytes and files, and back."""
+"""Conversion of models to bytes and files, and back."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 
 def _read_content(path: Path) -> bytes:
-    """All bytes of a file, once its first ones say that it is a model."""
+    """Read all bytes of a file, once its first ones say that it is a model."""
     with path.open("rb") as file:
         start = file.read(container.BEGINNING)
         container.check_beginning(start, os.fstat(file.fileno()).st_size)

@@ -22,7 +22,7 @@ LARGEST_SPARSE, MOST_SPARSE = 4096, 1 << 29
 
 
 def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:
-    """What is in a triangle (q, ld): of its upper half all, or what is not 0 and where.
+    """Return a triangle (q, ld) as arrays: its upper half, or nonzeros and their places.
 
     Whatever else may be in it is kept as well: then the whole. All, too, unless ``sparse``.
 
@@ -87,7 +87,7 @@ def _rows_of(factor: NDArray[Any], length: int) -> int:
 
 
 def unpack_triangles(halves: Array, q: int) -> Array:
-    """Packed triangles (n, q (q + 1) / 2) from a file; ``ValueError`` where they can't be any."""
+    """Unpack triangles (n, q (q + 1) / 2) of a file; ``ValueError`` if they have another size."""
     if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
         raise ValueError(f"an array of shape {halves.shape} does not contain triangles of {q} rows")
     if not np.abs(halves).max(initial=0.0) <= LARGEST:  # NaN is not, either

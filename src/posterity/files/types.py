@@ -1,4 +1,4 @@
-"""Whether a value from a file is what a class declares."""
+"""Checks of values from a file against the types that a class declares."""
 
 from __future__ import annotations
 

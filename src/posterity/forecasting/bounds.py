@@ -1,4 +1,4 @@
-"""Where values end below: counts and amounts that have no negative ones.
+"""Lower bounds of forecasts: counts and amounts are never negative.
 
 A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies below counts as
 being at the bound. Censoring a normal raises its mean. But the mean of a linear forecast is right
@@ -19,13 +19,13 @@ from scipy.special import ndtr
 Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
-# A series is often at its bound where this share of its values is.
-OFTEN = 0.05
-# Means of forecasts, in standard deviations above the bound. Above FAR the bound does not matter.
-# Between BEYOND and NEAR the censored mean is NEAR. At BEYOND that is the mean of the forecast's
-# own normal when it is censored, and below nothing is moved.
-FAR, NEAR, BEYOND = 5.0, 0.2, -0.4929
-# The table by which normals are found.
+# A series is often at its bound if at least this share of its values is.
+FREQUENT_SHARE = 0.05
+# Means of forecasts, in standard deviations above the bound. Above the first the bound does not
+# matter. Between the third and the second the censored mean is the second. At the third that is the
+# mean of the forecast's own normal when it is censored, and below nothing is moved.
+UNCENSORED_MEAN, SMALLEST_CENSORED_MEAN, LOWEST_MEAN = 5.0, 0.2, -0.4929
+# The table by which the normals with given censored moments are found.
 LOWEST, POINTS = -4.0, 4096
 ONE = np.array(1.0)
 
@@ -38,7 +38,7 @@ class LowerBounds:
     often: NDArray[np.bool_]
 
     def before(self, columns: slice | int) -> LowerBounds:
-        """Those known before some columns: one after the other, of all series each (n S,)."""
+        """Return the bounds before some columns: one after the other, of all series each (n S,)."""
         values, often = self.values[:, columns], self.often[:, columns]
         return LowerBounds(values.T.reshape(-1), often.T.reshape(-1))
 
@@ -71,7 +71,7 @@ def find_lower_bounds(values: Array, bound: float | str | None) -> LowerBounds:
     bounds = np.full((series, length + 1), -np.inf)
     bounds[:, 1:] = np.where(bounded, limit, -np.inf)
     often = np.zeros(bounds.shape, dtype=bool)
-    often[:, 1:] = bounded & (there > OFTEN * np.cumsum(np.isfinite(values), axis=1))
+    often[:, 1:] = bounded & (there > FREQUENT_SHARE * np.cumsum(np.isfinite(values), axis=1))
     return LowerBounds(bounds, often)
 
 
@@ -87,15 +87,15 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
 
     ``z`` are means of forecasts with a standard deviation of 1.
     """
-    share = np.clip((z - BEYOND) / (NEAR - BEYOND), 0.0, 1.0)
-    mean = np.maximum(z, NEAR)
+    share = np.clip((z - LOWEST_MEAN) / (SMALLEST_CENSORED_MEAN - LOWEST_MEAN), 0.0, 1.0)
+    mean = np.maximum(z, SMALLEST_CENSORED_MEAN)
     variance = share + (1.0 - share) * (
-        compute_censored_moments(np.array(BEYOND), ONE)[1] - NEAR**2
+        compute_censored_moments(np.array(LOWEST_MEAN), ONE)[1] - SMALLEST_CENSORED_MEAN**2
     )
     ratios, places = _make_table()
     found = np.interp(np.log(variance / np.square(mean)), ratios, places)
     sd = mean / compute_censored_moments(found, ONE)[0]
-    moved = (z > BEYOND) & (z < FAR)
+    moved = (z > LOWEST_MEAN) & (z < UNCENSORED_MEAN)
     return np.where(moved, found * sd, z), np.where(moved, sd, 1.0)
 
 
@@ -105,6 +105,6 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
 @lru_cache(maxsize=1)
 def _make_table() -> tuple[Array, Array]:
     """Increasing logs of variance over squared mean of censored normals, and their means."""
-    places = np.linspace(FAR + 1.0, LOWEST, POINTS)
+    places = np.linspace(UNCENSORED_MEAN + 1.0, LOWEST, POINTS)
     mean, square = compute_censored_moments(places, ONE)
     return np.log(square / np.square(mean) - 1.0), places

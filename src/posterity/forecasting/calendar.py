@@ -1,4 +1,4 @@
-"""Times as numbers of steps: how far apart rows are, and what periods such a step suggests."""
+"""Times as numbers of steps: the distance of rows, and the periods of such a step."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Index = NDArray[np.int64]
 Kind = Literal["numbers", "seconds", "months", "business days"]
 
 DAY = 86_400
-# Shortest distance, in days, that is taken for a month: February has 28.
+# Shortest month in days, that of February.
 MONTH = 28
-# The first and the last working day of a month, holidays included, are so many days from its ends.
+# The first and the last working day of a month, with holidays, lie this many days from its ends.
 NEAR_END = 5
 # Periods of a series by the seconds, or months, of its step.
-OF_MONTHS = {1: (12,), 3: (4,)}
+PERIODS_BY_MONTHS = {1: (12,), 3: (4,)}
 # Units that seconds are written in, the longest that divides them.
 UNITS = (("weeks", 7 * DAY), ("days", DAY), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-# Distances that are looked at to find the step.
-ENOUGH = 100_000
+# Most distances that are used to find the step.
+MOST_DISTANCES = 100_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Calendar:
     month_end: bool = False
     day: int = 0
     dtype: str = "int64"
-    business: bool = False
+    business_days: bool = False
 
     @classmethod
     def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
@@ -110,7 +110,7 @@ class Calendar:
         days = (
             last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
         )
-        if self.business:
+        if self.business_days:
             days = np.busday_offset(days, 0, roll="backward" if self.month_end else "forward")
         return np.asarray(days.astype(self.dtype))
 
@@ -125,11 +125,11 @@ class Calendar:
 
     @property
     def periods(self) -> tuple[int, ...] | None:
-        """Seasonal periods that such a step suggests; None where it says nothing."""
+        """The seasonal periods of such a step; None where it suggests none."""
         if self.kind == "numbers":
             return None
         if self.kind == "months":
-            return OF_MONTHS.get(self.step, ())
+            return PERIODS_BY_MONTHS.get(self.step, ())
         if self.kind == "business days":
             return (5,)
         if self.step == DAY:
@@ -154,7 +154,7 @@ def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
 
 
 def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
-    """What users write as times, as int64 or datetime64; strings are read as dates.
+    """Convert times as users give them to int64 or datetime64; strings are read as dates.
 
     Times with a zone are those of their place where steps are whole days, as those of the
     ``calendar`` are or, without one, all times are at the same time of day. Others are taken in
@@ -235,11 +235,11 @@ def _find_step(distances: Index | None) -> int:
     """The step that all distances are multiples of."""
     if distances is None or not len(distances):
         return 1
-    return reduce(gcd, (int(one) for one in np.unique(distances[:ENOUGH]))) or 1
+    return reduce(gcd, (int(one) for one in np.unique(distances[:MOST_DISTANCES]))) or 1
 
 
 def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
-    """Whether no two times share a month, and all are at the same day of it or at one of its ends.
+    """Return True for one time a month, always at the same day of it or at one of its ends.
 
     Working days count as its ends if they are near.
     """
@@ -266,7 +266,7 @@ def _count_days_to_ends(days: NDArray[Any]) -> tuple[Index, Index]:
 
 
 def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
-    """Whether there is a row on most working days, and none on any weekend."""
+    """Return True if most working days have a row, and no day of a weekend has."""
     if (times != days).any() or len(times) < 10:
         return False
     distinct = np.unique(days)

@@ -1,4 +1,4 @@
-"""What a horizon and series must have, and the messages where they are short."""
+"""Checks of horizons and series, and the messages where they are too short."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 
-# A series needs so many observed values.
+# Fewest observed values of a series.
 FEWEST_VALUES = 4
-# Rows that a series must have given to a form for its forecasts to count.
+# Fewest rows that a form needs of a series for its forecasts to count.
 FEWEST_ROWS = 3
-# Series that a warning names.
-NAMED = 3
+# Most series that a warning names.
+MOST_NAMED = 3
 
 
 class ForecastWarning(UserWarning):
@@ -139,7 +139,7 @@ def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
 
 def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:
     names = [panel.describe_series(panel.ids[number]) for number in np.flatnonzero(which)]
-    listed = ", ".join(names[:NAMED])
-    if len(names) > NAMED:
-        listed += f" and {len(names) - NAMED} more"
+    listed = ", ".join(names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        listed += f" and {len(names) - MOST_NAMED} more"
     return f"{listed} {'is' if len(names) == 1 else 'are'}"

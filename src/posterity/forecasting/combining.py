@@ -15,7 +15,7 @@ from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import TrialScores
-from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, weights
+from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, compute_weights
 
 Array = NDArray[np.float64]
 
@@ -49,9 +49,9 @@ def make_forecast(
         ([found[number]] for number in range(len(learners))),
     )
     common = common or CommonScores.of(scores, usable)
-    shares = weights(scores, usable, common.usual)
+    shares = compute_weights(scores, usable, common.usual)
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    # Each is let go as soon as its spread is another one: of many series they are large.
+    # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
@@ -74,7 +74,7 @@ def compute_common_scores(
     future: Array,
     size: int,
 ) -> CommonScores:
-    """What all series say together, from their paths, some at a time."""
+    """Compute the scores that all series share, from their paths, some at a time."""
     each = [learner.paths(levels[learner.form], future, size) for learner in learners]
     return CommonScores.of(
         scores, find_usable([learner.has_enough_rows for learner in learners], each)

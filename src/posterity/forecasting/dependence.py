@@ -1,4 +1,4 @@
-"""How the shocks of several series at one time go together."""
+"""Correlations between the shocks of several series at one time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from posterity.forecasting.rows import compute_residuals
 
 Array = NDArray[np.float64]
 
-# Residuals that correlations come from: the last ones, so many of each series.
+# Most residuals of each series, the last ones, that correlations are computed from.
 MOST_RESIDUALS = 500
-# Residuals at fewer times tell nothing of correlations.
+# Correlations are 0 with residuals at fewer times.
 FEWEST_TIMES = 4
 
 
@@ -37,7 +37,7 @@ class ShockCorrelation:
 
     @classmethod
     def of(cls, residuals: Array, ends: NDArray[np.int64]) -> ShockCorrelation:
-        """From residuals (S, n) of the same times in a column; NaN where there is none.
+        """Return correlations of residuals (S, n) at the same times; NaN where there is none.
 
         Sample correlations are shrunk towards 0 by as much as their own errors ask for (Schafer and
         Strimmer 2005). A pair that shares few times is shrunk by that alone.
@@ -80,7 +80,7 @@ class ShockCorrelation:
 def find_correlation(
     learners: Sequence[Learner], levels: FormLevels, shares: Array, ends: NDArray[np.int64]
 ) -> ShockCorrelation:
-    """Of series whose forms weigh ``shares`` (S, F): by the residuals of the best form of each."""
+    """Return correlations of series by the residuals of the best form in ``shares`` (S, F)."""
     if len(shares) < 2:
         return ShockCorrelation.none(len(shares))
     best = shares.argmax(axis=1)
@@ -99,7 +99,7 @@ def find_correlation(
 
 
 def _choose_shrinkage(unit: Array) -> float:
-    """How far to shrink correlations of rows (S, n) of length 1: variance over square."""
+    """Return the shrinkage of correlations of rows (S, n) of length 1: variance over square."""
     n = unit.shape[1]
     squares = np.square(unit)
     lengths = squares.sum(axis=1)

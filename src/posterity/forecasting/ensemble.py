@@ -19,10 +19,10 @@ from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 
 Array = NDArray[np.float64]
 
-# Numbers in the paths that are made at once.
+# Values in the paths that are simulated at once.
 BLOCK = 3_000_000
-# The occasion of a forecast that is no trial.
-NOW = -1
+# The number of trial for a forecast that is not one.
+NO_TRIAL = -1
 
 # The levels that each form learns; some forms learn the same.
 FormLevels = Mapping[Form, Levels]
@@ -34,7 +34,7 @@ Priors = Mapping[Form, Mapping[int, Prior | None]]
 class Learner:
     """One form: the triangles of all series' rows, up to some column of the panel.
 
-    ``priors`` are those that series share, by occasion: learned when a forecast first needs one.
+    ``priors`` are those that series share, by trial: learned when a forecast first needs one.
     """
 
     form: Form
@@ -54,7 +54,7 @@ class Learner:
     def find_origins(
         self, levels: Levels, columns: range, future: Callable[[int], Array]
     ) -> Iterator[ForecastOrigin]:
-        """Where it stands right before each of these columns, learning them on the way.
+        """Yield the state that forecasts before each of these columns start from, while learning.
 
         ``future`` says the exogenous columns (S, h, m) from a column on.
         """
@@ -71,7 +71,7 @@ class Learner:
             yield self.find_origin(levels, future(column))
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
-        """What forecasts from the last column learned on start from.
+        """Return the state that forecasts from the last column learned start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
@@ -86,26 +86,26 @@ class Learner:
             known.behind,
         )
 
-    def prior(self, start: ForecastOrigin, occasion: int = NOW) -> Prior | None:
-        """What series share, learned when it is first asked for."""
-        if self.form.shared and occasion not in self.priors:
+    def prior(self, start: ForecastOrigin, trial: int = NO_TRIAL) -> Prior | None:
+        """Return the prior that series share, learned when it is first needed."""
+        if self.form.shared and trial not in self.priors:
             triangles, _ = start.in_units(self.form.window.shape[1])
-            self.priors[occasion] = shared.learn_prior(triangles, start.count)
-        return self.priors.get(occasion)
+            self.priors[trial] = shared.learn_prior(triangles, start.count)
+        return self.priors.get(trial)
 
     def paths(
-        self, levels: Levels, future: Array, size: int, occasion: int = NOW
+        self, levels: Levels, future: Array, size: int, trial: int = NO_TRIAL
     ) -> Iterator[Paths]:
         """Paths of all series from the last column learned on, some at a time."""
-        return self.draw_paths_from(self.find_origin(levels, future), size, occasion)
+        return self.draw_paths_from(self.find_origin(levels, future), size, trial)
 
     def draw_paths_from(
-        self, start: ForecastOrigin, size: int, occasion: int = NOW
+        self, start: ForecastOrigin, size: int, trial: int = NO_TRIAL
     ) -> Iterator[Paths]:
         """Paths of series that stand somewhere, some at a time."""
         form, h = self.form, start.offsets.shape[1]
         triangles, scale = start.in_units(form.window.shape[1])
-        prior = self.prior(start, occasion)
+        prior = self.prior(start, trial)
         costs = size * (form.length + 3 * (h + start.behind)) / BLOCK
         for which in _split_by_cost(costs):
             posterior = Posterior.of(
@@ -138,7 +138,7 @@ class Learner:
 
 @dataclass(frozen=True, eq=False)
 class ForecastOrigin:
-    """Where forecasts of a form start.
+    """The statistics and last values that forecasts of a form start from.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L) up to one that was
     observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, m), the exogenous columns of the

@@ -1,4 +1,4 @@
-"""What a forecaster answers: the joint distribution of the next steps of each series."""
+"""Forecasts: the joint predictive distribution of the next steps of each series."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.bounds import LowerBounds
@@ -21,16 +21,16 @@ from posterity.forecasting.paths import Paths
 
 Array = NDArray[np.float64]
 
-# Numbers in the covariances that are made at once.
+# Values in the covariances that are computed at once.
 BLOCK = 4_000_000
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
-TINY = 1e-300
-# Steps that a forecast shows of itself.
+SMALLEST_DENSITY = 1e-300
+# Steps in the repr of a forecast.
 SHOWN = 3
-# What is used instead of names of pandas, statsmodels and others.
-HERE = {
+# Our names for those of pandas, statsmodels and others.
+OUR_NAMES = {
     "sum": "total(steps)",
     "sample": "rvs(size), which has sample paths",
     "simulate": "rvs(size), which has sample paths",
@@ -58,11 +58,11 @@ class StepDistribution:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say where what others call differently is."""
-            return refuse_guess(self, name, HERE)
+            """Raise ``AttributeError``, with our name for one of other libraries."""
+            return refuse_guess(self, name, OUR_NAMES)
 
     def __repr__(self) -> str:
-        """How many series and steps, and the first series."""
+        """Return the number of series and steps, and the forecast of the first series."""
         count, steps = self.marginals.components[0].mean[:, 0].shape
         what = f"{steps} step" + "s" * (steps != 1)
         if not self.single:
@@ -98,7 +98,7 @@ class StepDistribution:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Ends of the central intervals of each step at a probability ``level``."""
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must be between 0 and 1, as in 0.95")
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
@@ -222,7 +222,7 @@ class Forecast(StepsAhead):
         bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
     ) -> Forecast:
-        """From the paths of each form, their weights (S, F), and lower bounds of values (S,).
+        """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
 
         Series are independent unless the correlation of their ``shocks`` is given.
         """
@@ -290,7 +290,7 @@ class Forecast(StepsAhead):
         chosen = choose_steps(steps, self.horizon)
         parts = [_sum_steps(path, chosen) for path in self.paths]
         sums = Marginals(parts, self.marginals.weights)
-        reached = self._find_reached(chosen)
+        reached = self._find_censored_series(chosen)
         if reached.any():
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
@@ -311,7 +311,7 @@ class Forecast(StepsAhead):
             products[step] = some @ some.T
         return products
 
-    def _find_reached(self, steps: slice) -> NDArray[np.bool_]:
+    def _find_censored_series(self, steps: slice) -> NDArray[np.bool_]:
         """(S,) whether a lower bound has more than a negligible probability at one of the steps."""
         bound = self.marginals.bound
         if bound is None:
@@ -324,14 +324,16 @@ class Forecast(StepsAhead):
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
         assert self.marginals.bound is not None
         drawn = draw_sums(self, steps)[:, :, None]
-        # The mean of a sum is the sum of means: exactly, not only within what draws are apart.
+        # The mean of a sum is exactly the sum of means, without the error of draws.
         count = len(range(self.horizon)[steps])
         bound = np.where(reached, count * self.marginals.bound, -np.inf)
         least = np.where(reached, bound, 0.0)[:, None]
         over = drawn[:, :, 0] - least
         exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True) - least
         found = over.mean(axis=1, keepdims=True)
-        ratio = np.where(reached[:, None] & (found > 0.0), exact / np.maximum(found, TINY), 1.0)
+        ratio = np.where(
+            reached[:, None] & (found > 0.0), exact / np.maximum(found, SMALLEST_DENSITY), 1.0
+        )
         drawn = (least + over * ratio)[:, :, None]
         # Sums are drawn together as they are smoothed, which leaves their variance as it was.
         mean = drawn.mean(axis=1, keepdims=True)
@@ -383,7 +385,7 @@ def _sum_steps(path: Paths, steps: slice) -> Component:
     if not path.log:
         weights = np.zeros(path.mean.shape[2])
         weights[steps] = 1.0
-        # What a shock at a step adds to all of those chosen from then on.
+        # The effects of a shock at a step, summed over the chosen steps from then on.
         root = np.stack(
             [
                 path.responses[:, :, : len(weights) - shock] @ weights[shock:]

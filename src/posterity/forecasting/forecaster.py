@@ -36,11 +36,11 @@ from posterity.forecasting.recent import read_following_rows, read_next_row, sel
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
-# Numbers that a forecast keeps of each form, series, draw and step.
+# Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
 
 
@@ -123,7 +123,7 @@ class Forecaster(BaseEstimator):
     True
     """
 
-    # What was learned, and of several series the rows that came one by one since.
+    # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
 
@@ -181,7 +181,7 @@ class Forecaster(BaseEstimator):
         check_enough(panel)
         return self._copy_from(panel)
 
-    @all_or_nothing
+    @atomic
     def partial_fit(self, y: Any, X: Any = None) -> Self:
         """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
 
@@ -190,11 +190,11 @@ class Forecaster(BaseEstimator):
         """
         if self._panel is None:
             return self.fit(y, X)
-        panel = self._fitted_panel.then(read_following_rows(self._fitted_panel, y, X))
+        panel = self._fitted_panel.append(read_following_rows(self._fitted_panel, y, X))
         check_enough(panel)
         return self._copy_from(panel)
 
-    @all_or_nothing
+    @atomic
     def learn_one(
         self, y: float, x: ArrayLike | Mapping[str, float] | None = None, *, series: Any = None
     ) -> Self:
@@ -228,20 +228,20 @@ class Forecaster(BaseEstimator):
             )
         row = read_next_row(self._panel, self._recent, series, y, x)
         if self._panel.single and series is None:
-            return self._copy_from(self._panel.then(row))
-        recent = row if self._recent is None else self._recent.then(row)
+            return self._copy_from(self._panel.append(row))
+        recent = row if self._recent is None else self._recent.append(row)
         if recent.observed.sum() > GROWTH * self._panel.observed.sum():
-            return self._copy_from(self._panel.then(recent))
+            return self._copy_from(self._panel.append(recent))
         self._recent = recent
         return self
 
-    @all_or_nothing
+    @atomic
     def merge(self, other: Self) -> Self:
         """Learn what ``other`` has learned: other series, or later rows of the same."""
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar:
             theirs = _align_to_calendar(theirs, mine)
-        return self._copy_from(mine.then(theirs))
+        return self._copy_from(mine.append(theirs))
 
     # ---- forecasting -----------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Forecaster(BaseEstimator):
         """
         return self.forecast(h, X_future, series=series).median()
 
-    @all_or_nothing
+    @atomic
     def forecast_then_learn(
         self, y: Any, h: int, X: Any = None, *, level: float = 0.95
     ) -> Progress:
@@ -338,7 +338,7 @@ class Forecaster(BaseEstimator):
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
             fitted = self._fitted_panel
-            whole = fitted.then(read_following_rows(fitted, y, X))
+            whole = fitted.append(read_following_rows(fitted, y, X))
             first = fitted.length
             advanced = set((whole.ends - _find_ends(fitted, whole)).tolist())
             if advanced != {whole.length - first}:
@@ -425,7 +425,7 @@ class Forecaster(BaseEstimator):
 
     @property
     def _learned(self) -> Panel:
-        """What was learned at once: what all series say together comes from it."""
+        """The panel that was learned at once, from which the scores that series share come."""
         if self._panel is None:
             raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
         return self._panel
@@ -437,9 +437,9 @@ class Forecaster(BaseEstimator):
 
     @property
     def _fitted_panel(self) -> Panel:
-        """All that was learned."""
+        """The panel that was learned."""
         learned = self._learned
-        return learned if self._recent is None else learned.then(self._recent)
+        return learned if self._recent is None else learned.append(self._recent)
 
     def _find_periods(self, panel: Panel) -> tuple[int, ...]:
         if self.seasonality is not None:
@@ -491,7 +491,7 @@ class Forecaster(BaseEstimator):
         return answers[h]
 
     def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
-        """What all series say together at this horizon: kept until they are learned anew."""
+        """Return the scores that all series share at this horizon; cached until more is learned."""
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
             learners, levels, scores = self._run_trials(h)

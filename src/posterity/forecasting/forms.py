@@ -1,4 +1,4 @@
-"""Forms of an autoregression: what of the past is looked at, and on which scale.
+"""Forms of an autoregression: the lags it has, and the scale that it works on.
 
 With z the series or its logarithm, and d the lag whose value is taken off, ``difference``,
 
@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Half-lives after which the weights of an exponential mean are cut off.
+# Length of an exponential mean, in half-lives.
 REACH = 5
-# Lags of a form without seasons; the longest dense stretch of lags that is looked at.
-LONG, DENSEST = 13, 200
-# Values that are enough to tell a drift in them from chance.
-DRIFTING = 12
-# Rows after the first period that are enough to see it return.
-ONCE = 3
-# A prior over series is learned for at most so many coefficients, from at least so many series.
+# Lags of a form without seasons, and most consecutive lags of any form.
+N_LAGS, MOST_DENSE_LAGS = 13, 200
+# Fewest values in which a drift can be distinguished from chance.
+DRIFT_ROWS = 12
+# Fewest rows after the first period of a seasonal form.
+FEWEST_SEASONAL_ROWS = 3
+# A prior over series is learned for at most this many coefficients, from at least this many series,
 MOST_SHARED, FEWEST_SERIES = 60, 8
 # and where a series has fewer rows than this for each.
 FEW_ROWS = 20
@@ -146,7 +146,10 @@ def choose_forms(
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
     once = [
-        form for m in periods if n // 2 < m <= n - ONCE for form in _make_short_season_forms(int(m))
+        form
+        for m in periods
+        if n // 2 < m <= n - FEWEST_SEASONAL_ROWS
+        for form in _make_short_season_forms(int(m))
     ]
     periods = sorted({int(m) for m in periods if 1 < m <= n // 2})
     plain = _make_plain_forms(n) + [
@@ -155,7 +158,7 @@ def choose_forms(
     if len(periods) > 1:
         plain += _make_nested_forms(periods)
     plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
-    drifts = n >= DRIFTING
+    drifts = n >= DRIFT_ROWS
     scales = [
         replace(form, drift=drifts and form.difference == 1 and bool(form.lags)) for form in plain
     ]
@@ -195,7 +198,7 @@ def add_memories(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
 
 
 def _make_plain_forms(n: int) -> list[Form]:
-    long = min(LONG, max(n // 4, 1))
+    long = min(N_LAGS, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
 
 
@@ -205,7 +208,7 @@ def _make_short_season_forms(m: int) -> list[Form]:
 
 def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
     forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
-    if dense and m <= DENSEST:
+    if dense and m <= MOST_DENSE_LAGS:
         forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
     return forms
 
@@ -213,11 +216,11 @@ def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
 def _make_nested_forms(periods: list[int]) -> list[Form]:
     short, long = periods[0], periods[-1]
     around = (long - 1, long, long + 1)
-    if short > DENSEST:
+    if short > MOST_DENSE_LAGS:
         return [Form(long, (1, 2, 3, short, short + 1, *around))]
     ladder = tuple(sorted({*span(1, short + 1), *range(2 * short, long, short), *around}))
     forms = [Form(short, ladder), Form(long, ladder)]
-    return [*forms, Form(short, span(1, long + 1))] if long <= DENSEST else forms
+    return [*forms, Form(short, span(1, long + 1))] if long <= MOST_DENSE_LAGS else forms
 
 
 def span(first: int, last: int) -> tuple[int, ...]:

@@ -124,7 +124,7 @@ def reconcile(
         steps = np.broadcast_to(own, (np.shape(forecast.times)[1], *own.shape))
     else:
         steps = _condition(forecast.covariance(), own[places] - upward[inner])
-    # What is no sum is as it was; sums that were not forecast follow from what is coherent by now.
+    # Series that are not sums are kept; sums that were not forecast follow from the coherent ones.
     maps = np.vstack([np.eye(len(known)), upward[~inner]]) @ steps
     mean = np.einsum("hij,jh->ih", maps, forecast.mean())
     covariance = maps @ forecast.covariance() @ np.swapaxes(maps, 1, 2)

@@ -21,16 +21,16 @@ from posterity.forecasting.bounds import (
 
 Array = NDArray[np.float64]
 
-# Of the logarithm of a value: beyond, a mean is not a number any more.
+# Limits of the mean and sd of a value's logarithm: beyond them the mean overflows.
 LARGEST_LOG, LARGEST_SD = 600.0, 6.0
-# Numbers that are worked on at once, steps of the search for a quantile, and how near it must come.
-BLOCK, STEPS, NEAR = 2_000_000, 60, 1e-9
+# Values in a block; most steps of the search for a quantile, and its tolerance.
+BLOCK, STEPS, QUANTILE_TOLERANCE = 2_000_000, 60, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
 NODES = 16
-# Beyond quantiles with about this probability nothing is left, roughly.
-TAIL = 3e-5
-# Inverses of standard deviations that are zero.
-POINT = 1e300
+# Probability of each tail that integrals leave out, roughly.
+TAIL_PROBABILITY = 3e-5
+# Inverse of a standard deviation of zero.
+POINT_MASS_PRECISION = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Component:
     log: bool
 
     def part(self, which: slice) -> Component:
-        """Some of the series."""
+        """Return some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
 
     def means(self) -> Array:
@@ -87,7 +87,7 @@ class Component:
         if self.log or not np.isfinite(bound).any():
             return self.moments()
         least = np.where(np.isfinite(bound), bound, 0.0)[:, None, None]
-        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT)
+        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT_MASS_PRECISION)
         with np.errstate(over="ignore"):
             each, square = compute_censored_moments(over, sd)
         mean = each.mean(axis=1)
@@ -207,10 +207,10 @@ class Marginals:
         return cdf.reshape(y.shape), density.reshape(y.shape)
 
     def _quantile(self, q: Array) -> Array:
-        return self._cells.quantile(q.reshape(-1), NEAR).reshape(q.shape)
+        return self._cells.quantile(q.reshape(-1), QUANTILE_TOLERANCE).reshape(q.shape)
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> SeriesStepMarginals:
         parts = []
         for log in (False, True):
             some = [
@@ -224,12 +224,12 @@ class Marginals:
                 sds = np.concatenate([part.sd for part, _ in some], axis=1)
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
-                precisions = 1.0 / np.maximum(sds, 1.0 / POINT)
+                precisions = 1.0 / np.maximum(sds, 1.0 / POINT_MASS_PRECISION)
                 parts.append(Normals(log, *map(_flatten_cells, (weights, means, precisions))))
-        return Cells(parts)
+        return SeriesStepMarginals(parts)
 
     def _crps(self, y: Array) -> Array:
-        """Gauss-Legendre on either side of the outcome, out to where nothing is left.
+        """Integrate by Gauss-Legendre on either side of the outcome, out to negligible tails.
 
         In u, x = median + s sinh(u), s the standard deviation of a normal as high as the median's
         density: nodes are as dense as the mass, and reach far into long tails.
@@ -238,14 +238,17 @@ class Marginals:
         nodes, weights = 0.5 * (nodes + 1.0), 0.5 * weights
         shape, y = y.shape, y.reshape(-1)
         cells = self._cells
-        low, high = (cells.quantile(np.full(len(y), q), 0.5 * TAIL) for q in (TAIL, 1.0 - TAIL))
+        low, high = (
+            cells.quantile(np.full(len(y), q), 0.5 * TAIL_PROBABILITY)
+            for q in (TAIL_PROBABILITY, 1.0 - TAIL_PROBABILITY)
+        )
         median = cells.quantile(np.full(len(y), 0.5), 0.01)
         with np.errstate(divide="ignore"):
             unit = 1.0 / (ROOT_2_PI * cells.score(median[:, None])[1][:, 0])
         unit = np.clip(unit, 1e-6 * (high - low) + 1e-300, high - low + 1e-300)
         least = np.broadcast_to(self._least, shape).reshape(-1)
         low, high = np.maximum(low, least), np.maximum(high, least)
-        # What is between the outcome and the mass counts whole.
+        # Between the outcome and the point mass the integrand is 1.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         ends = np.stack([low, np.clip(y, low, high), high])
         first, middle, last = np.arcsinh((ends - median) / unit)
@@ -288,7 +291,7 @@ class Normals:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class SeriesStepMarginals:
     """The same with series and steps in one axis (n), of which some may be asked for."""
 
     parts: list[Normals]
@@ -370,7 +373,7 @@ def _score_mixtures(
 
 
 def compute_normal_crps(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
-    """CRPS of one normal, or lognormal: what forms are weighed by, of those nearest to forecasts.
+    """CRPS of one normal or lognormal, by which forms are weighted.
 
     In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015). Outcomes that are not
     observed have NaN.

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 # Prior standard deviations of own first lags, and of others' as a share of that.
 OWN = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 OTHERS = (0.02, 0.1, 0.25, 0.5, 1.0)
-# Rows of unit errors that the first signal's noise is worth before any row.
+# Weight of the prior of the first signal's noise, in rows of unit errors.
 NOISE_ROWS = 2.0
 
 
@@ -41,7 +41,7 @@ class Nodes:
 
     @classmethod
     def grid(cls) -> Nodes:
-        """All that are averaged."""
+        """Return the grid of all nodes that are averaged."""
         own, share, delta = (
             one.ravel() for one in np.meshgrid(OWN, OTHERS, (0.0, 1.0), indexing="ij")
         )
@@ -49,7 +49,7 @@ class Nodes:
 
     @classmethod
     def given(cls, own: float, others: float) -> Nodes:
-        """What users say it is; infinite is a flat prior."""
+        """Return the node that users give; infinite is a flat prior."""
         return cls(np.array([own, own]), np.array([others, others]), np.array([0.0, 1.0]))
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Regressions:
-    """One link of the chain under each node: triangles (G, k + 1, k + 1) of prior and rows.
+    """Regression of one link of the chain under each node: triangles (G, k + 1, k + 1).
 
     ``shape`` (G,) and ``rate`` (G,) are of the noise's posterior, ``log_evidence`` (G,).
     """
@@ -105,7 +105,7 @@ class System:
         return _posterior(rows, precision, self.n, NOISE_ROWS + 1.0 + k)
 
     def chain(self, nodes: Nodes) -> list[Regressions]:
-        """All links."""
+        """Return all links of the chain."""
         return [self.link(j, nodes) for j in range(self.n_signals)]
 
 

@@ -18,13 +18,13 @@ from posterity.forecasting.rows import carry_forward
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Values before that are enough to tell, and one that is left out for so many.
-FEWEST, RARE = 20, 100
+# Fewest values before an outlier, and values for each outlier that may be left out.
+FEWEST_VALUES, VALUES_AN_OUTLIER = 20, 100
 # Root mean squares of the steps before that the step to an outlier is beyond, and ranges of the
 # values before that it is outside of.
-STEPS, RANGES = 20.0, 1.0
-# Series that come so near to having one are looked at value by value.
-NEARLY = 0.99
+LARGEST_STEPS, LARGEST_RANGES = 20.0, 1.0
+# A series is checked value by value if one reaches this share of the limits.
+CANDIDATE_SHARE = 0.99
 
 
 def check_outliers(outliers: Any) -> None:
@@ -72,22 +72,22 @@ def find_outliers(values: Array, columns: Array | None = None) -> Mask:
 
 
 def find_outliers_one_by_one(values: Array, columns: Array | None = None) -> list[bool]:
-    """Which of the values (n,) of one series, with exogenous ``columns`` (n, m), are outliers."""
+    """Flag the outliers among values (n,) of one series, with exogenous ``columns`` (n, m)."""
     explained = np.zeros(len(values), dtype=bool) if columns is None else _find_new(columns)
     found: list[bool] = []
     outliers, moved, last, squares = 0, 0, 0.0, 0.0
     low, high, least = np.inf, -np.inf, np.inf
     for value, new in zip(values.tolist(), explained.tolist(), strict=True):
         learned, after_outlier = len(found) - outliers, bool(found) and found[-1]
-        step, width = (value - last if learned else 0.0), RANGES * (high - low)
+        step, width = (value - last if learned else 0.0), LARGEST_RANGES * (high - low)
         outlier = (
-            learned >= FEWEST
+            learned >= FEWEST_VALUES
             and not (after_outlier or new)
-            and RARE * outliers < len(found)
+            and VALUES_AN_OUTLIER * outliers < len(found)
             and 2 * moved > learned
-            and step * step * (learned - 1) > STEPS * STEPS * squares > 0.0
+            and step * step * (learned - 1) > LARGEST_STEPS * LARGEST_STEPS * squares > 0.0
             and not low - width <= value <= high + width
-            and not (value > high > 0.0 and value / high <= (high / least) ** RANGES)
+            and not (value > high > 0.0 and value / high <= (high / least) ** LARGEST_RANGES)
         )
         found.append(outlier)
         if outlier:
@@ -110,7 +110,7 @@ def _find_new(columns: Array) -> Mask:
 
 def _may_have_outliers(values: Array) -> Mask:
     """(S,) which series have a value far from those before it: the first is an outlier, if any."""
-    if values.shape[1] <= FEWEST:
+    if values.shape[1] <= FEWEST_VALUES:
         return np.zeros(len(values), dtype=bool)
     observed = np.isfinite(values)
     learned = np.cumsum(observed, axis=1)[:, :-1]
@@ -118,8 +118,8 @@ def _may_have_outliers(values: Array) -> Mask:
         squares = np.square(np.diff(carry_forward(values), axis=1))
         squares = np.where(np.isnan(squares), 0.0, squares)
         before = np.cumsum(squares, axis=1)[:, :-1]
-        far = squares[:, 1:] * (learned[:, 1:] - 1) > NEARLY * STEPS**2 * before
-    return np.asarray((far & (learned[:, 1:] >= FEWEST)).any(axis=1))
+        far = squares[:, 1:] * (learned[:, 1:] - 1) > CANDIDATE_SHARE * LARGEST_STEPS**2 * before
+    return np.asarray((far & (learned[:, 1:] >= FEWEST_VALUES)).any(axis=1))
 
 
 __all__ = ["check_outliers", "find_outliers", "find_outliers_one_by_one", "leave_out_outliers"]

@@ -1,4 +1,4 @@
-"""Many series side by side on one grid of steps, each with its last value in the last column."""
+"""Panel of many series on one grid of steps, each with its last value in the last column."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Panel:
         calendar: Calendar,
         names: tuple[str, ...],
     ) -> Panel:
-        """From rows [y, columns] (n, 1 + m) of series ``which`` (n,) at steps ``index`` (n,)."""
+        """Return a panel of rows [y, columns] (n, 1 + m), of series ``which``, steps ``index``."""
         ends = np.full(len(ids), np.iinfo(np.int64).min)
         np.maximum.at(ends, which, index)
         back = ends[which] - index
@@ -112,7 +112,7 @@ class Panel:
         )
 
     def part(self, which: Index) -> Panel:
-        """Some of the series, by their numbers."""
+        """Return some of the series, by their numbers."""
         return replace(
             self,
             ids=tuple(self.ids[number] for number in which),
@@ -131,8 +131,8 @@ class Panel:
             columns=np.pad(self.columns[:, cut:], (*more, (0, 0)), constant_values=np.nan),
         )
 
-    def then(self, other: Panel) -> Panel:
-        """These series and what came later of them, or of new ones.
+    def append(self, other: Panel) -> Panel:
+        """Append what came later of these series, or of new ones.
 
         Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.
         """

@@ -1,4 +1,4 @@
-"""From draws of coefficients to the distribution of the next h steps.
+"""Sample paths: from draws of coefficients to the distribution of the next h steps.
 
 Given coefficients and noise, the steps ahead are jointly Gaussian: means by recursion, and errors
 ``e_t = sigma (psi_0 eps_t + psi_1 eps_{t-1} + ...)``, psi the response to an impulse, by the same
@@ -47,7 +47,7 @@ class Paths:
 
     @property
     def steps(self) -> Component:
-        """Each step by itself."""
+        """The distribution of each step by itself."""
         return Component(self.mean, self.sd, self.log)
 
     def in_units(self, unit: Array) -> Paths:
@@ -64,7 +64,7 @@ class Paths:
         return replace(self, mean=mean, noise=factor * self.noise)
 
     def part(self, which: slice) -> Paths:
-        """Some of the series."""
+        """Return some of the series."""
         early = None if self.early is None else self.early[which]
         return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
 
@@ -127,7 +127,7 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     return Paths(levels, responses, draws.noise, form.log)
 
 
-def usual(responses: Array) -> NDArray[np.bool_]:
+def is_plausible(responses: Array) -> NDArray[np.bool_]:
     """(S, K) whether no impulse grows beyond that of a walk that was summed twice, k + 1.
 
     What does is an autoregression with a root well outside the unit circle: coefficients that the
@@ -177,7 +177,7 @@ def _replace_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]
     """Draws, those that explode replaced by others; where all do, halfway to the naive forecast."""
     weights, noise = draws.coefficients, draws.noise
     responses = _compute_responses(form, weights, h)
-    fine = usual(responses)
+    fine = is_plausible(responses)
     for _ in range(HALVINGS):
         lost = np.flatnonzero(~fine.any(axis=1))
         if not len(lost):
@@ -185,7 +185,7 @@ def _replace_explosions(form: Form, draws: Draws, h: int) -> tuple[Draws, Array]
         weights = weights.copy() if weights is draws.coefficients else weights
         weights[lost] *= 0.5
         responses[lost] = _compute_responses(form, weights[lost], h)
-        fine[lost] = usual(responses[lost])
+        fine[lost] = is_plausible(responses[lost])
     chosen = np.tile(np.arange(fine.shape[1]), (len(fine), 1))
     for series in np.flatnonzero(~fine.all(axis=1) & fine.any(axis=1)):
         good, bad = np.flatnonzero(fine[series]), np.flatnonzero(~fine[series])

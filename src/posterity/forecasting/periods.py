@@ -10,18 +10,18 @@ from posterity.forecasting.rows import carry_forward
 
 Array = NDArray[np.float64]
 
-# So many series, the longest, are looked at, and no period is longer than LONGEST.
+# Most series that are used, the longest ones; and the longest period.
 MOST_SERIES, LONGEST = 200, 400
-# A period shows in three of it at least, and in autocorrelations that are not small.
-TIMES, LEAST = 3, 0.2
-# The shortest lag whose correlation is at least this part of the largest is the period.
-NEARLY = 0.8
-# A longer period must say so much more than the shorter one.
-MORE = 0.05
+# Fewest cycles of a period in a series, and the smallest autocorrelation at it.
+FEWEST_CYCLES, SMALLEST_AUTOCORRELATION = 3, 0.2
+# The period is the shortest lag with at least this share of the largest correlation.
+PEAK_SHARE = 0.8
+# A longer period must have a correlation larger by this than the shorter one.
+CORRELATION_GAIN = 0.05
 
 
 def find_periods(panel: Panel) -> tuple[int, ...]:
-    """No period, one, or two of which the second is a multiple of the first.
+    """Find no period, one, or two of which the second is a multiple of the first.
 
     Lags at which the autocorrelation of differences, averaged over series, has a peak that is
     both significant at 95% (Bartlett) and not small.
@@ -42,30 +42,32 @@ def find_periods(panel: Panel) -> tuple[int, ...]:
         correlations[2:-1] >= correlations[3:]
     )
     length = float(np.median(panel.observed))
-    bound = np.maximum(LEAST, 1.96 / np.sqrt(length))
+    bound = np.maximum(SMALLEST_AUTOCORRELATION, 1.96 / np.sqrt(length))
     peaks &= correlations > bound
     if not peaks.any():
         return ()
-    period = int(np.flatnonzero(peaks & (correlations >= NEARLY * correlations[peaks].max()))[0])
+    period = int(
+        np.flatnonzero(peaks & (correlations >= PEAK_SHARE * correlations[peaks].max()))[0]
+    )
     multiples = np.arange(2 * period, len(correlations), period)
     multiples = multiples[peaks[multiples]] if len(multiples) else multiples
     if not len(multiples):
         return (period,)
     longer = int(multiples[np.argmax(correlations[multiples])])
-    if correlations[longer] < correlations[period] + MORE:
+    if correlations[longer] < correlations[period] + CORRELATION_GAIN:
         return (period,)
     return (period, longer)
 
 
 def compute_autocorrelations(panel: Panel) -> Array:
-    """Of differences, at lags 0, 1, ..., averaged over the longest series.
+    """Compute autocorrelations of differences, at lags 0, 1, ..., averaged over the longest series.
 
     What exogenous columns explain, by least squares, is taken off: sales on every tenth day do not
     make a season of ten.
     """
     observed = panel.observed
     some = np.argsort(-observed, kind="stable")[:MOST_SERIES]
-    lags = min(int(np.median(observed[some])) // TIMES, LONGEST) + 2
+    lags = min(int(np.median(observed[some])) // FEWEST_CYCLES, LONGEST) + 2
     total, count = np.zeros(max(lags, 0)), 0
     for values, columns in zip(carry_forward(panel.values[some]), panel.columns[some], strict=True):
         known = np.isfinite(values)

@@ -23,16 +23,16 @@ from posterity.evidence.hyperprior import make_log_ratio_grid
 
 Array = NDArray[np.float64]
 
-# Of log(ratio / signal): beyond, signals of the tenth of a millionth of the noise, or as much more.
+# Limit of log(ratio / signal): signals of 1e-7 of the noise variance, or 1e7 times it.
 FARTHEST = 16.0
 # Points of the grid for a shared prior, and the sd of the log ratio there: of the closeness of a
 # series to what the others say, which is known but for a factor of e^2 or so.
 SHARED_POINTS, SHARED_SPREAD = 25, 2.0
-# Before any row the noise is worth so many, of the size of the naive forecast's errors.
+# Weight of the noise's prior, in rows with errors of the naive forecast's size.
 NOISE_ROWS = 2.0
-# Root mean square of a lag, in units of the naive errors, below which it has hardly moved.
-STILL = 0.01
-# Shares whose product is far from underflow.
+# A lag with a smaller root mean square, in units of the naive errors, has hardly moved.
+SMALLEST_MOVE = 0.01
+# Number of shares whose product is far from underflow.
 TOGETHER = 8
 
 
@@ -74,7 +74,7 @@ class Posterior:
     def of(
         cls, triangles: Array, count: Array, prior: Prior | None = None, *, n_lags: int = 0
     ) -> Posterior:
-        """From triangles (S, p + 1, p + 1) of ``count`` (S,) rows, in units of the naive errors.
+        """Return the posterior from triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
 
         The first ``n_lags`` coefficients are those of lags. Lags that hardly moved, as of a series
         that was constant until its last row, tell nothing of theirs, which are near 0 then.
@@ -86,7 +86,7 @@ class Posterior:
             size = np.sqrt(np.square(root).sum(axis=1) / np.maximum(count, 1.0)[:, None])
             scale = 1.0 / np.where(size > 0.0, size, 1.0)
             lags = slice(0, n_lags)
-            scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], STILL))
+            scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], SMALLEST_MOVE))
             turned, mean = root * scale[:, None, :], np.zeros(p)
         else:
             target, turned, mean = target - root @ prior.mean, root @ prior.root, prior.mean
@@ -114,7 +114,7 @@ class Posterior:
         node = np.minimum(node, self.weights.shape[1] - 1)
         ratios = np.take_along_axis(self.ratios, node, axis=1)
         rates = 0.5 * np.take_along_axis(self.residuals, node, axis=1)
-        # Few series have a number of rows of their own, and the function is dear.
+        # The function is slow, and many series have the same number of rows.
         rows, which = np.unique(self.rows, return_inverse=True)
         precisions = gammaincinv(0.5 * rows[:, None], points[None, :, 1])[which]
         noise = np.sqrt(rates / precisions)
@@ -161,7 +161,7 @@ def _sum_over_directions(ratios: Array, squares: Array, weights: Array) -> tuple
 
 
 def _make_grid(n_series: int, p: int, signal: Array | None) -> tuple[Array, Array]:
-    """Ratios (S, G) and the log of what is believed of each before the data (G,).
+    """Return ratios (S, G) and their log prior (G,).
 
     ``signal`` (S,) is how much coefficients that are as large as the noise explain; with a shared
     prior it is None.

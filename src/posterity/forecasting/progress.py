@@ -31,13 +31,13 @@ from posterity.forecasting.trials import (
     get_columns_from,
     get_outcomes_from,
 )
-from posterity.forecasting.weighing import CommonScores, weights
+from posterity.forecasting.weighing import CommonScores, compute_weights
 
 Array = NDArray[np.float64]
 
-# Forms are weighed anew when so much more has come, and a horizon at least.
+# Weights of forms are updated when the series have grown by this share, and by a horizon.
 GROWTH = 0.1
-# Numbers in the paths of the forecasts that are made together.
+# Values in the paths of the forecasts that are made together.
 BLOCK = 1_000_000
 
 Ends = Callable[[int, Array], tuple[Array, Array]]
@@ -116,7 +116,7 @@ def compute_progress(
     ends: Ends | None = None,
     lower_bound: float | str | None = None,
 ) -> Progress:
-    """All of these forecasts, beside what came: the ``observed`` values (S, T) of the panel.
+    """Make all of these forecasts, and compare them with ``observed`` values (S, T) of the panel.
 
     A value that is missing from the panel alone is not learned.
     ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its
@@ -125,7 +125,7 @@ def compute_progress(
     n, series = whole.length - first, len(whole)
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
     outcomes = get_outcomes_from(observed, range(first, whole.length), h).swapaxes(0, 1)
-    ends = ends or (lambda _number, _pit: _find_central_tails(level, h))
+    ends = ends or (lambda _number, _pit: _find_interval_tails(level, h))
     bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
         marginals = unbounded.above(bounds.before(slice(columns.start, columns.stop)))
@@ -220,12 +220,12 @@ def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array
             factors.append(factors[-1])
             continue
         common = CommonScores.of(scores, now)
-        shares.append(weights(scores, now, common.usual))
+        shares.append(compute_weights(scores, now, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)
 
 
-def _find_central_tails(level: float, h: int) -> tuple[Array, Array]:
+def _find_interval_tails(level: float, h: int) -> tuple[Array, Array]:
     return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
 
 

@@ -1,4 +1,4 @@
-"""What users give as series: an array, a dict of arrays, a wide frame, or a long one."""
+"""Reading series: an array, a dict of arrays, a wide frame, or a long one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Array = NDArray[np.float64]
 
 # Names of columns in long frames, as in Nixtla's libraries.
 ID, TIME, TARGET = "unique_id", "ds", "y"
-# Gaps that a warning names.
+# Most gaps that a warning names.
 NAMED = 3
-# A nameless index of so many times more numbers than rows may well be what a selection left over.
+# An unnamed index that spans this many times the rows may be left over from a selection.
 SPARSE = 2
 
 
@@ -69,7 +69,7 @@ def columns_of(data: Any) -> list[str] | None:
 
 
 def has_times(data: Any, calendar: Calendar | None = None) -> bool:
-    """Whether rows come with times, in the column ds or in a pandas index."""
+    """Return True if rows come with times, in the column ds or in a pandas index."""
     return TIME in (columns_of(data) or ()) or _read_index_times(data, calendar) is not None
 
 
@@ -293,7 +293,7 @@ def _mark_single(panel: Panel) -> Panel:
 
 def _get_column(frame: Any, name: str) -> Any:
     column = frame[name]
-    # Polars and pandas know the zone of times; an array has lost it, or is slow.
+    # Polars and pandas keep the time zone; arrays lose it, or are slow.
     zoned = getattr(getattr(column, "dt", None), "tz", None) is not None
     return column.array if zoned else column
 
@@ -328,7 +328,7 @@ def _read_times(frame: Any, names: list[str], calendar: Calendar | None) -> NDAr
     if TIME in names:
         return as_times(_get_column(frame, TIME), calendar)
     times = _read_index_times(frame, calendar)
-    # Where series are below each other, whole numbers without a name count all rows.
+    # In a long frame, an unnamed index of whole numbers counts all rows.
     counts = times is not None and times.dtype.kind in "iu" and frame.index.name is None
     return None if counts and ID in names else times
 

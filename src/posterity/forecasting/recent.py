@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.forecasting import reading
 from posterity.forecasting.panel import Panel, convert_to_values
 
-# Series that a message names.
+# Most series that a message names.
 NAMED = 5
 
 
@@ -76,13 +76,13 @@ def read_next_row(
 def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
     """Exogenous columns of one row, in the order of their names."""
     if isinstance(x, Mapping):
-        # Columns that are not known are one too many.
+        # Without known columns, any column is one too many.
         x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
     return np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
-    """All that is known of some series, as they are in the panel of all."""
+    """Select some series, with all their values, from the panel of all."""
     names = [names] if isinstance(names, str) else names
     if not len(names):
         raise ValueError("series is empty: name the series to forecast, or leave it out for all")
@@ -91,13 +91,13 @@ def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> P
         return some
     late = np.array([k for k, name in enumerate(recent.ids) if name in some.ids], dtype=np.int64)
     if len(late):
-        some = some.then(recent.part(late))
+        some = some.append(recent.part(late))
     before = panel.part(np.array([find_number(panel, name) for name in recent.ids])).lengths
     return some.pad_to_length(max(panel.length, int((before + recent.lengths).max())))
 
 
 def find_number(panel: Panel, name: Any) -> int:
-    """Which series of a panel has this name; raises ``ValueError`` where none has."""
+    """Return the number of the series with this name; raises ``ValueError`` if there is none."""
     if name in panel.ids:
         return panel.ids.index(name)
     listed = ", ".join(repr(one) for one in panel.ids[:NAMED])

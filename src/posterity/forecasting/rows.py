@@ -16,19 +16,19 @@ from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
 
-# Numbers in the rows that are made at once.
+# Values in the rows that are built at once.
 BLOCK = 4_000_000
-# Columns that are learned at once, at most, and the multiply-adds that one may cost.
+# Most columns learned at once, and most multiply-adds for each.
 MOST_TOGETHER, TOGETHER = 16, 200_000
-# Values with another a lag before that are enough to tell how near these are.
+# Fewest pairs of values a lag apart that give their typical distance.
 FEWEST_PAIRS = 3
-# Steps since the last observed value whose noise is counted, at most.
+# Most steps since the last observed value whose noise is counted.
 MOST_BEHIND = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """z (S, T) of a panel on the scale of a form, and the same with what is missing bridged.
+    """Values z (S, T) of a panel on the scale of a form, and the same with gaps bridged.
 
     ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
     the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).

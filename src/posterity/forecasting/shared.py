@@ -17,11 +17,11 @@ from posterity.forecasting.posterior import Prior
 Array = NDArray[np.float64]
 
 SWEEPS = 30
-# So many series say what all have in common.
+# Most series from which the shared prior is learned.
 MOST_SERIES = 2_000
-# Series with less noise than this part of the usual one speak no louder.
+# Smallest noise of a series, relative to the usual one: it limits a series' weight.
 QUIETEST = 0.1
-# D begins at this part of what would explain all of a target by each coefficient alone.
+# Start of D, as a share of the variance by which a coefficient alone explains the target.
 START = 0.3
 
 

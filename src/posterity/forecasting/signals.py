@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Signals ``values`` (n, q) by rows, and what is known of the scale of each.
+    """Signals ``values`` (n, q) by rows, and the scale of each.
 
     ``unit`` (q,) are the sizes of their AR(1) errors, ``centre`` (q,) their means, and ``varies``
     (q,) whether they ever changed: those that did not are left out of regressions, and forecast at

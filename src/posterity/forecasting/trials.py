@@ -1,4 +1,4 @@
-"""What forms predicted of windows that had not come yet, and how good it was."""
+"""Trial forecasts: predictions of past windows by each form, and their scores."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from posterity.forecasting.paths import Paths
 
 Array = NDArray[np.float64]
 
-# Windows that forms are weighed on, the last of each series; more where there are few series.
+# Windows that forms are scored on, the last of each series; most windows, with few series.
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
-# Draws in a window, where there are many series.
+# Draws in a window with many series.
 FEW_DRAWS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class TrialScores:
-    """What forms predicted of the last windows of a panel before they learned them.
+    """Predictions of the last windows of a panel before these were learned, and their scores.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
     ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
@@ -43,11 +43,11 @@ class TrialScores:
         return self.crps.shape[2]
 
     def of_series(self, some: slice) -> TrialScores:
-        """What was predicted of some series."""
+        """Return the scores of some of the series."""
         return self._select(some, slice(None))
 
     def without(self, window: int) -> TrialScores:
-        """What was predicted of the other windows."""
+        """Return the scores of all windows but one."""
         return self._select(slice(None), np.arange(self.n_windows) != window)
 
     def _select(self, series: slice, windows: slice | NDArray[np.bool_]) -> TrialScores:
@@ -78,7 +78,7 @@ def run_trials(
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What forms, in logarithms where ``log`` (F,), predicted of the next ``h`` steps, by column.
+    """Trial forecasts of the next ``h`` steps, by column; in logarithms where ``log`` (F,).
 
     ``of_columns`` has (3, F, S, h) for each column right before which they were tried: mean, sd and
     crps of :class:`TrialScores`.
@@ -90,7 +90,7 @@ class Trials:
 
     @classmethod
     def of(cls, learners: Sequence[Learner], h: int) -> Trials:
-        """Nothing predicted yet."""
+        """Return trials without any prediction."""
         return cls(np.array([learner.form.log for learner in learners]), h)
 
     def run(
@@ -112,7 +112,7 @@ class Trials:
                 own = levels[learner.form]
                 learner.learn_until(own, origin)
                 waiting.append(learner.find_origin(own, get_columns_from(panel, origin, self.h)))
-                # Of few series all windows are forecast together, as if they were more series.
+                # With few series all windows are forecast together, as if they were more series.
                 if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
                     start = ForecastOrigin.stack(waiting)
                     found = join_paths(learner.draw_paths_from(start, size, window))
@@ -144,7 +144,7 @@ class Trials:
             self.of_columns[column][:, number] = one
 
     def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
-        """What was predicted of the first ``h`` steps from these columns on."""
+        """Return the scores of the first ``h`` steps after each of these columns."""
         shape = (3, len(self.log), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
         mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
@@ -167,7 +167,7 @@ def get_outcomes_from(values: Array, columns: Sequence[int], h: int) -> Array:
 
 
 def choose_draws(size: int, n_series: int) -> int:
-    """How many draws, of ``size`` for a forecast, each window has."""
+    """Return the number of draws for each window, given ``size`` draws for a forecast."""
     return size if n_series <= FEW_SERIES else min(size, FEW_DRAWS)
 
 

@@ -21,7 +21,7 @@ from posterity.forecasting.vector_gaps import complete_levels, compute_responses
 
 Array = NDArray[np.float64]
 
-# "auto" takes so many lags at most, and leaves so many rows for each lag of all signals.
+# "auto" takes at most this many lags, and needs this many rows for each lag of all signals.
 MOST_LAGS, ROWS_FOR_LAG = 8, 5
 # A draw whose largest root is beyond 1 + this / h explodes within the horizon.
 EXPLOSIVE = 2.0
@@ -122,7 +122,7 @@ class VectorAutoregression(BaseEstimator):
         """Learn later rows of all signals: what comes of it is what `fit` makes of all."""
         if self._panel is None:
             return self.fit(y)
-        return self._copy_from(self._panel.then(read_following_rows(self._panel, y, None)))
+        return self._copy_from(self._panel.append(read_following_rows(self._panel, y, None)))
 
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
@@ -150,7 +150,7 @@ class VectorAutoregression(BaseEstimator):
         return ImpulseResponses(self.ids_, self._get_signals().responses(responses))
 
     def helps(self) -> dict[tuple[Any, Any], float]:
-        """Which signal helps to predict which: {(from, to): natural log of the Bayes factor}.
+        """Return log Bayes factors {(from, to): nats} for a signal's help in predicting another.
 
         Of the lags of the first in the equation of the second, against none of them, averaged over
         the tightnesses. Above 3 says twenty to one that it helps, below -3 that it does not. A
@@ -220,7 +220,7 @@ class VectorAutoregression(BaseEstimator):
 
     @property
     def _used(self) -> Panel:
-        """What was learned without the values that are ignored."""
+        """The panel that was learned, without the values that are ignored."""
         return leave_out_outliers(self._fitted_panel, self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:

@@ -1,4 +1,4 @@
-"""What a vector autoregression answers: forecasts of all signals, and impulse responses."""
+"""Results of a vector autoregression: forecasts of all signals, and impulse responses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class VectorForecast(StepsAhead):
     def of(
         cls, ids: tuple[Any, ...], times: NDArray[Any], paths: Array, responses: Array
     ) -> VectorForecast:
-        """From means and responses."""
+        """Return the forecast of sample paths of the means and of impulse responses."""
         sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
         marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
         return cls(ids, marginals, False, times, paths, responses)
@@ -103,7 +103,7 @@ class VectorForecast(StepsAhead):
 
 @dataclass(frozen=True, eq=False)
 class ImpulseResponses:
-    """What one standard deviation of a signal's own shock does to all, 0 to h steps later.
+    """Responses of all signals, 0 to h steps later, to one standard deviation of a signal's shock.
 
     Shocks are orthogonal in the order of the signals: an early one moves later ones at once.
 

@@ -9,7 +9,7 @@ from posterity.forecasting.rows import carry_forward
 
 Array = NDArray[np.float64]
 
-# Levels that are drawn together at most; of longer gaps the first values are carried on.
+# Most levels that are drawn together; in longer gaps the first values are repeated.
 MOST_TOGETHER = 400
 
 

@@ -1,4 +1,4 @@
-"""How much each form counts, and how wide their mixture should be, by how they have forecast."""
+"""Weights of the forms and the width of their mixture, by their scores in past windows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
 
-# Weights are CRPS to minus this power, and a larger one where more windows say it more precisely.
+# Weights are CRPS to minus this power; the power grows with the number of windows.
 POWER, USUAL_WINDOWS = 3.0, 3
-# Logarithms whose sd at the horizon is beyond this say nothing that the values do not say better.
+# Forms in logarithms are left out if their sd at the horizon is larger than this.
 WIDEST_LOG = 1.0
-# Factors of the spread that are tried, and the sd of their logarithm before any window is seen.
+# Grid of factors of the width, and the prior sd of their logarithm.
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
-# Of the variance within forms at least so much is left to begin with.
+# Smallest share of the variance within forms.
 LEAST_LEFT = 0.3
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
 @dataclass(frozen=True, eq=False)
 class CommonScores:
-    """What all series say together of forms: their ``usual`` (F,) scores, and how wide they are.
+    """Scores that all series share: of each form, ``usual`` (F,), and the factor on the width.
 
     ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
     """
@@ -36,11 +36,15 @@ class CommonScores:
 
     @classmethod
     def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
-        """As they have forecast the windows."""
-        return cls(_average_scores(_compute_scores(tried, usable)), spread(tried, usable))
+        """Return the scores of the forecasts of the windows."""
+        return cls(
+            _average_scores(_compute_scores(tried, usable)), compute_width_factor(tried, usable)
+        )
 
 
-def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None) -> Array:
+def compute_weights(
+    tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None
+) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-3 over three windows, and to CRPS^-(3 sqrt(W / 3)) over W, if more. A form
@@ -57,7 +61,7 @@ def weights(tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None =
     return np.asarray((each / each.sum(axis=0)).T)
 
 
-def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
+def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
@@ -68,7 +72,7 @@ def spread(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     """
     some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
     tried, usable = tried.of_series(some), usable[:, some]
-    others = [weights(tried.without(window), usable) for window in range(tried.n_windows)]
+    others = [compute_weights(tried.without(window), usable) for window in range(tried.n_windows)]
     if not others:
         return 1.0
     share = np.array(others).transpose(2, 1, 0)[:, :, :, None]

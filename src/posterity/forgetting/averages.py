@@ -18,7 +18,7 @@ from posterity.posteriors.regimes import RegimesPosterior
 
 Array = NDArray[np.float64]
 
-# A forecaster's form remembers so many rows for each coefficient, and for the noise, at least.
+# Shortest memory of a forecaster's form, in rows for each coefficient, and for the noise.
 SHORTEST = 3
 
 
@@ -84,14 +84,14 @@ class Adaptive:
         return (1.0, *(1.0 - 1.0 / memories).tolist())
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember: by default every second discount of the grid."""
+        """Return the memories that forecasts average over: every second discount of the grid."""
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
         kind: type[AveragedPosterior] = AveragedPosterior
-        members = [posterior.single() for _ in discounts]
+        members = [posterior.copy_for_average() for _ in discounts]
         if isinstance(posterior.noise, LearnedNoise):
             kind = AdaptivePosterior
             members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
@@ -181,13 +181,13 @@ class Changepoint:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that restarts after changes of the data."""
-        banked = posterior.one_triangle
+        banked = posterior.single_factor
         if banked is not None:  # all runs are triangles in one bank
             return ChangepointPosterior.wrap(banked, self)
         return RegimesPosterior.wrap(posterior, self)
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember: all, or as much as regimes usually last, or less."""
+        """Return the memories of a forecaster: all rows, or multiples of the usual run length."""
         usual = (math.ceil(share / self.hazard) for share in (1.0, 0.5, 0.25, 0.125))
         sizes = sorted({max(rows, SHORTEST * (n_coefficients + 1)) for rows in usual})
         return ((1.0, None), *((1.0, rows) for rows in sizes))

@@ -1,4 +1,4 @@
-"""Strategies in which what is old counts for less, or coefficients wander."""
+"""Strategies of forgetting: old rows count for less, or coefficients follow a random walk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.factor import Before, Factor, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import (
     absorb_stabilized,
     directional_path,
@@ -36,7 +36,7 @@ class _Discounted:
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
-    learns_lean: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
 
     discount: float | None = None
     half_life: float | None = None
@@ -57,7 +57,7 @@ class _Discounted:
 
     @property
     def rate(self) -> float:
-        """What the weight of the past is multiplied by in one unit of time."""
+        """The factor by which one unit of time multiplies the weight of the past."""
         if self.discount is not None:
             return self.discount
         assert self.half_life is not None
@@ -75,7 +75,9 @@ class _Discounted:
         """Return a posterior that forgets in this way, from one without data."""
         return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         raise NotImplementedError  # each kind says how
 
@@ -114,10 +116,12 @@ class Exponential(_Discounted):
     """
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember."""
+        """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_fading(factor, rows, self.discounts(elapsed))
 
@@ -147,10 +151,12 @@ class Stabilized(_Discounted):
     keeps_prior: ClassVar[bool] = True
 
     def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
-        """What a forecaster's forms remember."""
+        """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_stabilized(factor, prior, rows, self.discounts(elapsed))
 
@@ -188,7 +194,9 @@ class Directional(_Discounted):
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_directional(factor, prior, rows, self.discounts(elapsed))
 
@@ -222,7 +230,7 @@ class Smoothing:
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
-    learns_lean: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = False
 
     gamma: float
 
@@ -234,7 +242,9 @@ class Smoothing:
         """Return a posterior that forgets in this way, from one without data."""
         return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         if factor.seen == 0.0:
             # The tutorial's average forgets the prior at the first row already.
@@ -276,7 +286,7 @@ class RandomWalk:
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = False
     by_direction: ClassVar[bool] = False
-    learns_lean: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
 
     variance: ArrayLike
 
@@ -317,7 +327,9 @@ class RandomWalk:
             )
         return variance
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
         return learn_random_walk(factor, rows, elapsed, self._each(factor))
 
@@ -328,5 +340,5 @@ class RandomWalk:
         return random_walk_path(factor, self._each(factor), intercept, names)
 
     def _each(self, factor: Factor) -> Array:
-        # Contrasts of many classes are so many times the coefficients of one.
+        # With K classes there are K - 1 times the coefficients of one contrast.
         return np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)

@@ -59,7 +59,7 @@ class Window:
         return np.exp(-elapsed / float(self.size or self.duration or math.inf))
 
     def memories(self, n_coefficients: int) -> tuple[tuple[float, int | None], ...]:
-        """What a forecaster's forms remember."""
+        """Return the memories of a forecaster's forms: no discount, and a window."""
         if self.size is None:
             raise ValueError("a forecaster's Window needs a size, in steps, not a duration")
         return ((1.0, int(self.size)),)

@@ -1,4 +1,4 @@
-"""Floor 3: linear models of what has no Gaussian noise."""
+"""Floor 3: linear models of targets without Gaussian noise."""
 
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.generalized.logistic import BayesianLogisticRegression

@@ -17,17 +17,22 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, stdtrit
 
 from posterity.factor import Factor
-from posterity.generalized._interior_point import ABOUT, PRECISE, check_loss, minimize_check_loss
+from posterity.generalized._interior_point import (
+    GAP_TOLERANCE,
+    ROUGH_GAP_TOLERANCE,
+    check_loss,
+    minimize_check_loss,
+)
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
 
 Array = NDArray[np.float64]
-# A row far from the kink has a pull but no weight: it gets this share of the mean curvature.
+# A row far from the kink has a gradient but no curvature: it gets this share of the mean curvature.
 LEAST_SHARE = 0.02
-# Relative variance of eta beyond which it is as good as infinite.
+# A larger relative variance of eta counts as infinite.
 OPEN = 1e6
-# Of the errors, in units of the scale, where most rows are met.
+# Smallest error, in units of the scale, where most rows are fitted exactly.
 LEAST_SPREAD = 0.1
 Z_95 = 1.959963984540054
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -39,17 +44,17 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     """Noise of which quantile ``quantile`` is 0; its scale b is the mean check loss."""
 
     quantile: float = 0.5
-    # The scale is read from the spread.
+    # The scale is estimated from the spread.
     core_ratio: ClassVar[float | None] = None
 
     @property
     def scale_of_normal(self) -> float:
-        """Its scale where the noise is normal, of standard deviation 1: the mean check loss."""
+        """The scale that normal noise of standard deviation 1 gives: the mean check loss."""
         return math.exp(-0.5 * float(ndtri(self.quantile)) ** 2 - LOG_ROOT_2PI)
 
     @property
     def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale."""
+        """The Fisher information of a row on the logarithm of its scale."""
         return 1.0
 
     @property
@@ -93,7 +98,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         return weight, delta * scale - error
 
     def scale_term(self, error: float, leverage: float) -> float:
-        """What one row adds to the sum of check losses."""
+        """Return the term of one row in the sum of check losses."""
         lost = error * (self.quantile - (error < 0.0))
         return lost / math.sqrt(1.0 + self.widening * leverage)
 
@@ -106,7 +111,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         return log_z + math.log(q * (1.0 - q)) - math.log(scale)
 
     def scale_terms(self, error: Array, leverage: Array) -> Array:
-        """What each row adds to the sum of check losses: b = sum rho(e) / (n - d)."""
+        """Return each row's term in the sum of check losses: b = sum rho(e) / (n - d)."""
         lost = check_loss(error, self.quantile) / self._compute_widening(leverage)
         return np.where(np.isinf(leverage), 0.0, lost)
 
@@ -131,21 +136,21 @@ class AsymmetricLaplaceNoise(WorkingNoise):
 
     @property
     def widening(self) -> float:
-        """How fast the squared scale of a new row grows with its leverage.
+        """The growth of a new row's squared scale with its leverage.
 
         E rho(e - x) = rho(e) + f(0) v / 2 for small v, and f(0) = q (1 - q) / b.
         """
         return self.quantile * (1.0 - self.quantile)
 
     def _compute_widening(self, leverage: Array) -> Array:
-        """How much larger the loss of a row becomes where eta is open by its leverage."""
+        """Return the factor on a row's loss that its leverage, the uncertainty of eta, makes."""
         return np.sqrt(1.0 + self.widening * leverage)
 
     def mode(self, rows: Rows, prior: Factor, known_scale: float | None, last: SearchStart) -> Mode:
         """Least check loss under the prior at the scale ``last``; with a flat one, quantreg's."""
         penalty = prior.copy()
         penalty.scale(1.0 / last.scale)
-        precise = ABOUT if last.rough else PRECISE
+        precise = ROUGH_GAP_TOLERANCE if last.rough else GAP_TOLERANCE
         w = minimize_check_loss(rows, penalty, self.quantile, precise)
         fit = rows.compute_fitted(w)
         loss = float(rows.weights @ check_loss(rows.y - fit, self.quantile))
@@ -157,7 +162,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
     def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
-        """Nothing: the scale of a working likelihood is not believed in."""
+        """Return None: the scale of a working likelihood is plugged in."""
         return None
 
     def _compute_curvature(self, rows: Rows, e: Array) -> Array:
@@ -227,7 +232,7 @@ def _find_scale_mode(rows: Rows, prior: Factor, w: Array, loss: float) -> float:
 
 
 def _compute_offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array:
-    """What to add to the mode so that rows fitted there hold it against the prior's pull.
+    """Return the offset of the mode that balances the prior's pull on rows fitted there.
 
     The rows' information K and the prior's, Lambda: K delta = Lambda w - Lambda m0.
     """

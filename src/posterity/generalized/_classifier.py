@@ -1,4 +1,4 @@
-"""How a classifier learns rows of two classes or many, and what it reads off."""
+"""Learning and predictions of a classifier of two classes or many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows as LabelRows
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.usable import check_usable
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
@@ -25,7 +25,7 @@ from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_w
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -36,17 +36,17 @@ FEW_LABELS, FEW_EVEN_LABELS = 50, 30
 
 
 class Classifier(GeneralizedModel):
-    """What :class:`BayesianLogisticRegression` does inside.
+    """Base of :class:`BayesianLogisticRegression`, which learns and predicts labels.
 
     With one class or two ``_posterior_or_none`` is of the log odds of the second, with more a
     :class:`SoftmaxPosterior` whose classes are in the order of ``classes_``.
     """
 
     classes_: Labels
-    # Of two classes: whether the posterior is of the log odds of the first, because it came late.
+    # With two classes, True if the posterior is of the first one's log odds, because it came late.
     _flipped: bool = False
     _places: tuple[Labels, dict[Any, int]]
-    _predict_lean: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
+    _fast_predict_one: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
 
@@ -197,9 +197,9 @@ class Classifier(GeneralizedModel):
         y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
         X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
-        return self._commit(model, way, met, (X, y, weights, elapsed), now)
+        return self._learn_and_adopt(model, way, met, (X, y, weights, elapsed), now)
 
-    @all_or_nothing
+    @atomic
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """As :meth:`BayesianGeneralizedLinear.unlearn`, of rows and their labels; the classes stay.
 
@@ -230,14 +230,14 @@ class Classifier(GeneralizedModel):
             self._posterior_or_none is not None
             and time is None
             and self._now is None
-            and self._learns_lean
+            and self._has_fast_learn_one
         ):
-            learn = self._open_lean("_learn_lean", "learn_label")
+            learn = self._open_fast_method("_fast_learn_one", "learn_label")
             if learn(x, y, weight):
                 return
         self._learn_any_label(x, y, weight, time)
 
-    @all_or_nothing
+    @atomic
     def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn rows in general: classes may be new or many, and rows may have times."""
         first = self._posterior_or_none is None
@@ -256,7 +256,7 @@ class Classifier(GeneralizedModel):
         weights = None if weight == 1.0 else read_weights([weight], 1)
         times = None if time is None else [time]
         elapsed, now = read_times(times, 1, weights, None if first else self._now)
-        self._commit(model, "append", met, (X, target, weights, elapsed), now)
+        self._learn_and_adopt(model, "append", met, (X, target, weights, elapsed), now)
 
     def _open_row_path(self) -> SitePath:
         path = cast(SitePath, super()._open_row_path())
@@ -273,7 +273,7 @@ class Classifier(GeneralizedModel):
         place: int | None = kept[1].get(label)
         return place
 
-    def _commit(
+    def _learn_and_adopt(
         self,
         model: Self,
         way: Way,
@@ -311,7 +311,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             learned = self._learn_two(way, LabelRows(columns, y, weights, elapsed))
         else:
-            with blas_threads((n_classes - 1) * many.n_coefficients):
+            with limit_blas_threads((n_classes - 1) * many.n_coefficients):
                 learned = getattr(many, way)(columns, y, weights, elapsed)
         if way != "predict_then_learn":
             return None
@@ -352,10 +352,12 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(Any, functions.in_units_of(getattr(self, "basis_", None), precision)),
+            precision=cast(
+                Any, functions.scale_prior_precision(getattr(self, "basis_", None), precision)
+            ),
             forgetting=self.forgetting,
             approximation=self.approximation,
-            shapes=functions.shapes(self.basis_) if self.basis is not None else None,
+            shapes=functions.get_prior_shapes(self.basis_) if self.basis is not None else None,
         )
 
     def _grow(self, met: Labels) -> None:

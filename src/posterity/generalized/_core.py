@@ -37,11 +37,11 @@ def compute_core_variance(square: Array, weights: Array, start: float, floor: fl
         if abs(once / variance - 1.0) < 1e-13:
             return once
         twice = _update_variance(square, weights, once, floor)
-        # Steps shrink by nearly the same ratio, and their sum is known (Aitken 1926).
+        # Steps shrink by nearly the same ratio, which gives their sum (Aitken 1926).
         first, second = once - variance, twice - once
         shrinks = 0.0 < second / first < 1.0
         ahead = variance + first / (1.0 - second / first) if shrinks else twice
-        # Where steps hardly shrink the sum leads anywhere.
+        # If steps hardly shrink, the sum is unreliable.
         variance = max(min(max(ahead, twice / FURTHEST), twice * FURTHEST), floor)
     return variance
 

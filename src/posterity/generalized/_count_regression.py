@@ -1,4 +1,4 @@
-"""What regressions of counts share: exposure, rates, and predictions of whole numbers."""
+"""Base of regressions of counts: exposure, rates, and predictions of whole numbers."""
 
 from __future__ import annotations
 

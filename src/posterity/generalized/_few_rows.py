@@ -23,11 +23,11 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# Fewer rows than so many for each coefficient are few; and so many are needed beyond the flat ones.
+# Rows a coefficient below which rows are few; and fewest rows beyond the flat directions.
 ROWS_A_COEFFICIENT, LEAST_ROWS = 4, 4
-# Where targets, and errors, are cut off, in their standard deviations; and how often.
+# Limits at which targets, and errors, are clipped, in standard deviations; and the rounds.
 FAR, OUTLYING, ROUNDS = 5.0, 3.0, 3
-# A t of fewer degrees of freedom has no variance to be matched.
+# Student's t with fewer degrees of freedom has no variance to match.
 LEAST_SHARE = 0.5
 
 
@@ -68,7 +68,7 @@ class NormalNodes:
 
 
 def are_few(rows: Rows, n_coefficients: int) -> bool:
-    """Whether there are few rows for each coefficient, and enough to say how large noise may be."""
+    """Return True for few rows a coefficient, but enough to say how large the noise may be."""
     beyond = rows.total - rows.n_flat
     return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * n_coefficients
 
@@ -87,8 +87,8 @@ def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
     return nodes
 
 
-def spread_of(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
-    """How well scale and fit are known, for a posterior ``inner`` under noise of this scale.
+def estimate_spread(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scale: float) -> Spread:
+    """Return the uncertainty of scale and fit, for a posterior ``inner`` under noise of this scale.
 
     At others like them, whose features come from different rows: their own fits know too much.
     """

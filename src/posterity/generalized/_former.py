@@ -1,4 +1,4 @@
-"""What model files from before hold of heavy tails, made into what there is now."""
+"""Conversion of models with heavy tails from older files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def drop(values: Values) -> None:
-    """What is computed from the other parts of a model now."""
+    """Return None: other parts of a model determine it now."""
 
 
 def heavy_tailed_posterior(values: Values) -> HeavyTailedPosterior:
@@ -52,9 +52,9 @@ def _restore_reweighted(values: Values) -> tuple[Any, ...]:
 
 
 def _fix_prior(inner: LinearPosterior) -> LinearPosterior:
-    """With the node of a prior that is learned at rest, the one that the file has if there is."""
+    """Return the posterior with a frozen node, that of the file if it has one."""
     known: Any = inner
-    if not (inner.learns_prior and known.alone):
+    if not (inner.learns_prior and known.single_node):
         return inner.with_one_node()
     known.state.clock[1] = NEVER
-    return replace(known, rests=True)
+    return replace(known, prior_is_frozen=True)

@@ -88,7 +88,9 @@ def _widen_fading(new: FadingPosterior, old: FadingPosterior) -> None:
 def _widen_window(new: WindowPosterior, old: WindowPosterior) -> None:
     _widen_linear(new, old)
     n_more = new.n_coefficients - old.n_coefficients
-    new.kept.__dict__.update(replace(old.kept, X=_pad(old.kept.X, n_more)).__dict__)
+    new.stored_rows.__dict__.update(
+        replace(old.stored_rows, X=_pad(old.stored_rows.X, n_more)).__dict__
+    )
 
 
 def _widen_averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
@@ -115,7 +117,7 @@ def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior) -> None:
         mine.scales.count = theirs.scales.count
         mine.scales.mean = _pad(theirs.scales.mean, n_more)
         mine.scales.squares = _pad(theirs.scales.squares, n_more)
-    # The nodes of the stream, which know nothing of the new features, are chosen anew.
+    # The nodes of the stream do not have the new features: they are chosen again.
     new.stream.begin_anew()
 
 
@@ -147,13 +149,13 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior) -> None:
     if old.strategy is not None:
         new.prior = new.prior.scaled(old.prior.scale)
     if old.intercept:
-        # Its belief is about the center that it was about.
+        # The intercept's prior keeps its center.
         new.prior.root[..., 0, :] = _pad(old.prior.root.reshape(-1, p, p)[0, 0], wider - p)
-    new.due = old.due
+    new.next_prior_update = old.next_prior_update
 
 
 def _widen_contrasts(new: Contrasts, old: Contrasts) -> None:
-    """Each contrast has columns of its own, which stay in order."""
+    """Widen each contrast, whose columns stay in order."""
     columns = np.eye(old.n_columns, new.n_columns)
     for mine, theirs, places in zip(new.parts, old.parts, old.places, strict=True):
         matrix: Array = np.kron(np.eye(len(places)), columns).astype(np.float64)

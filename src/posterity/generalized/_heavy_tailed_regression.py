@@ -1,4 +1,4 @@
-"""What robust and quantile regression share: an estimator around a reweighted posterior."""
+"""Base of robust and quantile regression: an estimator around a reweighted posterior."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    # The noise's own scale in units of the one inside.
+    # The noise's scale in units of the inner posterior's.
     _scale_unit = 1.0
 
     def _working_noise(self) -> WorkingNoise:
@@ -42,7 +42,7 @@ class HeavyTailedRegression(BayesianLinearRegression):
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
-        inner = super()._before_data().single()
+        inner = super()._before_data().copy_for_average()
         return self._kind.wrap(inner, self._working_noise(), scale)
 
     takes_targets: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""What a regression with heavy-tailed noise knows: a Gaussian factor whose rows were reweighted.
+"""The posterior of a regression with heavy-tailed noise: a Gaussian factor of reweighted rows.
 
 A row's weight depends on its own error before it came, and on the scale then: both come out of
 learning in the factor, once the weights of the rows before it are right. So a stretch of rows is
@@ -27,7 +27,7 @@ from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, NoiseSums, OneStepScales
-from posterity.generalized._start import ModeFit, StoredRows, WarmStart, most_probable, noise_of
+from posterity.generalized._start import ModeFit, StoredRows, WarmStart, make_noise, most_probable
 from posterity.generalized._unlearning import in_order, make_matched_site, take_out, without
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
@@ -143,7 +143,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Unlearn rows: those of the start exactly, others with what they say in what is known."""
+        """Unlearn rows: those of the start exactly, others by their present sites."""
         if self.state.inner.forgets:
             self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
@@ -206,26 +206,26 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead._set_due()
         self.copy_from(ahead)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
             and self.state.tally.known_scale == other.state.tally.known_scale
-            and self.fresh.same_prior(other.fresh)
+            and self.fresh.has_same_prior(other.fresh)
         )
 
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if nothing is forgotten."""
         return not self.state.inner.forgets
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts."""
-        return self.state.inner.predicts_lean
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
+        """True if one factor predicts."""
+        return self.state.inner.has_fast_predict_one
 
     @property
     def companions(self) -> Sequence[LinearPosterior]:
@@ -238,7 +238,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return ((1.0, self._node),)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What reads, predicts and learns single rows."""
+        """Return the path that reads, predicts and learns single rows."""
         return cast(RowPath, HeavyTailedPath(self, names))
 
     def with_row(
@@ -289,7 +289,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.state.inner.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.state.inner.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
@@ -342,7 +342,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.state.tally.count
 
     @property
@@ -384,7 +384,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     @property
     def _scale_df(self) -> float:
-        """How well the scale is known, where a fit says; after other rows it is plugged in."""
+        """Degrees of freedom of the scale after a fit; infinite after other rows."""
         spread = self.state.spread
         return math.inf if spread is None else spread.df
 
@@ -393,7 +393,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return max(START_ROWS, ROWS_A_COEFFICIENT * self.n_coefficients)
 
     def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
-        """Where the stretch of rows that starts at ``first`` ends."""
+        """Return the end of the stretch of rows that starts at ``first``."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
         rows = np.cumsum(g[first:last] > 0.0)
         left = self.state.due - self.state.clock
@@ -464,7 +464,7 @@ class HeavyTailedPosterior(LinearPosterior):
         elif state.kept is not None:
             state.set_mode(self._fit_mode(state.kept, state.warm_start))
         elif self.fresh.learns_prior:  # with the noise of today
-            state.inner = state.inner.with_noise(noise_of(state.tally.scale))
+            state.inner = state.inner.with_noise(make_noise(state.tally.scale))
         self._set_due()
 
     def _set_due(self) -> None:
@@ -491,7 +491,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
 
 def _compute_leverage(predictive: Any, noise: Any) -> Array:
-    """What a predictive variance says beyond the noise's own, relative to it."""
+    """Return the part of predictive variances beyond the noise's, relative to the noise's."""
     return np.maximum(predictive.var() * noise.known_precision - 1.0, 0.0)
 
 

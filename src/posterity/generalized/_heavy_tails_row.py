@@ -1,7 +1,7 @@
-"""Single rows under heavy tails, in plain numbers: what learning them in an array gives.
+"""Single rows under heavy tails, in plain numbers: the same results as learning in arrays.
 
-A row is predicted, weighed and learned by a lean path of the factor. Rows after which the start is
-fitted, or the prior chosen, anew are left to the general way.
+A compiled path of the factor predicts, weighs and learns a row. Rows after which the start is
+fitted again, or the prior chosen again, are left to the general code.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class HeavyTailedPath:
             return bool(steps) and run_all(steps)
 
     def steps(self, x: Any, y: float, g: float) -> list[Callable[[], object]]:
-        """What learns a row, one after the other; nothing where it is learned in another way."""
+        """Return the steps that learn a row, in order; none where it is learned in another way."""
         posterior, known = self.posterior, self.posterior.state
         usable = 0.0 < g < math.inf and abs(y) <= 1e150
         if not usable or self._closed or known.clock + 1 >= known.due:
@@ -87,7 +87,7 @@ class HeavyTailedPath:
 
 
 def run_all(steps: list[Callable[[], object]]) -> bool:
-    """Whether all steps were made: one that returns False is the last.
+    """Call the steps until one returns False; return True if none did.
 
     One call, which no interrupt divides; where the first factor learns nothing it stops there.
     """

@@ -1,4 +1,4 @@
-"""What a posterior under heavy tails knows, and its predictions of rows before it learned them."""
+"""State of a posterior under heavy tails, and its one-step-ahead predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowPredictions:
 
 @dataclass
 class HeavyTailsState:
-    """State: ``inner`` has learned the reweighted rows, ``tally`` what they say of the scale.
+    """State: ``inner`` has learned the reweighted rows, ``tally`` the scale's statistics.
 
     ``spread`` is how well a fit knows the scale, None once other rows were learned in order;
     ``kept`` are all rows so far, until there are enough, and ``warm_start`` is where their next fit

@@ -20,12 +20,12 @@ from posterity.generalized._working_noise import Rows, solution
 
 Array = NDArray[np.float64]
 MOST_STEPS = 60
-# Duality gap, relative to the loss.
-PRECISE, ABOUT = 1e-13, 1e-4
-# A step that leaves more of the gap than this leads nowhere; so many of them may still turn.
-STUCK, MOST_STUCK = 0.99, 4
-# How far a step may go of the way to the boundary.
-BOLD = 0.9995
+# Tolerances of the duality gap, relative to the loss.
+GAP_TOLERANCE, ROUGH_GAP_TOLERANCE = 1e-13, 1e-4
+# A step that leaves a larger share of the gap is stalled; the search ends after more stalled steps.
+STALLED_RATIO, MOST_STALLED_STEPS = 0.99, 4
+# Largest share of the way to the boundary in one step.
+BOUNDARY_SHARE = 0.9995
 
 
 def check_loss(error: Array, quantile: float) -> Array:
@@ -49,7 +49,7 @@ class _Iterate:
 
 
 def minimize_check_loss(
-    rows: Rows, prior: Factor, quantile: float, precise: float = PRECISE
+    rows: Rows, prior: Factor, quantile: float, precise: float = GAP_TOLERANCE
 ) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
     w = solution(rows.stack_on_prior(prior, rows.y, np.ones(len(rows.y))))
@@ -66,14 +66,14 @@ def minimize_check_loss(
         quantile * g,
         (1.0 - quantile) * g,
     )
-    best, stuck = point, 0
+    best, stalled = point, 0
     for _ in range(MOST_STEPS):
         loss = float(g @ check_loss(rows.y - rows.compute_fitted(point.w), quantile))
         if point.gap <= precise * (loss + 1e-3 * size * float(np.sum(g))):
             break
         ahead = _take_step(rows, prior, quantile, point)
-        stuck = stuck + 1 if ahead.gap > STUCK * point.gap else 0
-        if stuck > MOST_STUCK:
+        stalled = stalled + 1 if ahead.gap > STALLED_RATIO * point.gap else 0
+        if stalled > MOST_STALLED_STEPS:
             break  # rounding has the last word
         point = ahead
         if point.gap < best.gap:
@@ -95,7 +95,7 @@ def _take_step(rows: Rows, prior: Factor, quantile: float, now: _Iterate) -> _It
     # Mehrotra 1992: centre the more, the less the prediction achieved.
     mu = (would_be / now.gap) ** 3 * now.gap / (2 * n)
     step = newton.solve_step(mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
-    reach = min(1.0, BOLD * _find_step_length(now, step))
+    reach = min(1.0, BOUNDARY_SHARE * _find_step_length(now, step))
     moved = (one + reach * by for one, by in zip(_list_parts(now), _list_parts(step), strict=True))
     return _Iterate(*moved)
 

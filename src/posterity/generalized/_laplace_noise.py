@@ -1,4 +1,4 @@
-"""Laplace noise that is believed in, unlike the working likelihood of a quantile."""
+"""Laplace noise as a true likelihood, unlike the working likelihood of a quantile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 
 Array = NDArray[np.float64]
-# Of a row that is met exactly the weight would be infinite.
+# Smallest error: a row that is fitted exactly would have infinite weight.
 LEAST_ERROR = 0.3
 
 
@@ -27,7 +27,7 @@ class DoubleExponentialNoise(MatchedNoise, AsymmetricLaplaceNoise):
 
     @property
     def widening(self) -> float:
-        """How fast the squared scale of a new row grows with its leverage, so that 95% are held."""
+        """The growth of a new row's squared scale with its leverage: 95% intervals then hold."""
         return 0.1
 
     @property

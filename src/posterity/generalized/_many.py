@@ -30,7 +30,7 @@ MOST_WORK = 4_000_000
 # and .86 instead of .89 (3 classes, 4 features, 100 rows), partly because only this one is looked
 # for anew in fit, and predictions were a little worse;
 # in batches both did as well.
-LEARNED: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
+PRIOR_STRATEGIES: dict[str, Strategy] = {"auto": OddsScale(), "ard": Relevance()}
 
 
 def begin_posterior(
@@ -47,7 +47,7 @@ def begin_posterior(
 
     Raises ``ValueError`` for settings that so many can't have.
     """
-    strategy = choose_strategy(precision, LEARNED)
+    strategy = choose_strategy(precision, PRIOR_STRATEGIES)
     linear_moments = GaussianPrior(0.0, 1.0 if strategy is not None else precision)  # type: ignore[arg-type]
     root = linear_moments.factor(n_features, intercept=False).root.copy()
     p = n_features + int(intercept)
@@ -74,7 +74,7 @@ def begin_posterior(
 
 
 def keeps_full_covariance(n_classes: int, n_columns: int) -> bool:
-    """Whether all of the contrasts' covariance is kept.
+    """Return True if the full covariance of the contrasts is kept.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def check_growth(n_classes: int, n_columns: int) -> None:
 
 
 def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) -> SoftmaxPosterior:
-    """What a posterior of two classes knows, as the one contrast of ``fresh``.
+    """Convert the posterior of two classes to the one contrast of ``fresh``.
 
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
     or minus that. The features' means and squares are those of the site rows.
@@ -123,6 +123,6 @@ def _take_moments(prior: ContrastPrior, root: Array, count: float) -> None:
         prior.center = root[0] / first
         prior.squares = np.square(root[1:]).sum(axis=0) * count / first**2
     elif not prior.intercept and count > 0.0:
-        # Of site rows: only their proportions count.
+        # Only the proportions of site rows count.
         prior.squares = np.square(root).sum(axis=0)
     prior.count = count

@@ -1,4 +1,4 @@
-"""Expectation propagation for noise of an unknown scale: what rows say, matched by moments.
+"""Expectation propagation for noise of unknown scale, by matching moments of rows.
 
 Each row's likelihood stands as a Gaussian row, of a weight and a target that give the posterior of
 its own fit the right mean and variance, given all others (Minka 2001). At the fixed point the
@@ -28,26 +28,26 @@ from posterity.likelihoods import Likelihood
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
-# How little fits move in their standard deviations, when it is the answer, and when it is not.
-SETTLED, ROUGH = 1e-8, 1e-3
-# How much of each step is made, at first and at least; all of it where a row has so many others for
-# each coefficient, as it hardly answers itself then.
-BOLD, TIMID = 0.8, 0.02
-# A move so much smaller than the last lets steps grow again.
-CALM = 0.7
+# Tolerances of the fits' moves in their standard deviations: of a result, and of a rough search.
+TOLERANCE, ROUGH_TOLERANCE = 1e-8, 1e-3
+# Size of a step, at first and at least; it is 1 if there are this many rows for
+# each coefficient, as a row then hardly affects its own fit.
+FIRST_STEP_SIZE, SMALLEST_STEP_SIZE = 0.8, 0.02
+# Steps grow again if a move is smaller than this share of the last one.
+STEADY_RATIO = 0.7
 ROWS_A_COEFFICIENT = 50
 # The scale moves by no more than a factor of e in a round.
 LONGEST_STEP = 1.0
 # A step so short follows the chord of the last two (the secant method), and is so much longer at
 # most; where a row has so many others for each coefficient, as fits otherwise follow more slowly.
-CHORD_STEP, LONGER, CHORD_ROWS = 0.1, 4.0, 10
-# Fits whose scales and means, in standard deviations, are so near are on the same hill.
+CHORD_STEP, LARGEST_STEP_RATIO, CHORD_ROWS = 0.1, 4.0, 10
+# Fits whose scales and means, in standard deviations, differ by less belong to the same mode.
 SAME_SCALE, SAME_FIT = 0.03, 0.1
 # Scales that are tried, so many standard deviations of its logarithm apart. Of many rows three do,
 # where these are as far apart as a row's information tells.
 STEP = 1.25
 PLACES = STEP * np.arange(-2.0, 3.0)
-MANY_ROWS, AS_TOLD = 5_000, 1.5
+MANY_ROWS, INFORMATION_RATIO = 5_000, 1.5
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sites:
 
 
 class Solution(NamedTuple):
-    """What sites say, at any scale: a factor, the fit (n,), and its relative variances (n,)."""
+    """Posterior given the sites, at any scale: factor, fit (n,) and its relative variances (n,)."""
 
     factor: Factor
     fit: Array
@@ -104,52 +104,52 @@ class Matcher:
     rows: Rows
     prior: Factor
     likelihood: Likelihood
-    # What a row tells of the logarithm of the scale.
+    # Fisher information of a row on the logarithm of the scale.
     information: float
-    # Scales it stays between.
+    # Limits of the scale.
     least: float
     most: float
     # Standard deviation of the noise's core over its scale, where the scale follows the core of
     # the errors instead of the evidence.
     core_ratio: float | None = None
 
-    def climb(
+    def search_mode(
         self,
         start: Sites,
         *,
         known: bool,
-        settled: float = SETTLED,
+        settled: float = TOLERANCE,
         rounds: int = MOST_ROUNDS,
-        unlike: Fit | None = None,
+        known_mode: Fit | None = None,
         solution: Solution | None = None,
     ) -> Fit:
         """Match all rows again and again until nothing moves, the scale too unless it is known.
 
-        It ends where it comes near the fit that it is to be ``unlike``. ``solution`` is what the
-        sites of ``start`` say, where that is known.
+        It ends early where it comes near ``known_mode``. ``solution`` is that of the sites of
+        ``start``, where it is known.
         """
         many = len(self.rows.y) > ROWS_A_COEFFICIENT * self.prior.n_coefficients
-        most = 1.0 if many else BOLD
-        now, bold, last, chord = start, most, math.inf, self._begin_chord(known=known)
+        most = 1.0 if many else FIRST_STEP_SIZE
+        now, step_size, last, chord = start, most, math.inf, self._begin_chord(known=known)
         for _ in range(rounds):
-            one, solution = self._update_sites(now, bold, solution), None
+            one, solution = self._update_sites(now, step_size, solution), None
             step, chord = chord.lengthen(one.step)
             scale = min(max(now.scale * math.exp(step), self.least), self.most)
             if one.move < settled and abs(math.log(scale / now.scale)) < settled:
                 return self._make_fit(one, settled=True)
-            if unlike is not None and _close(one, unlike):
+            if known_mode is not None and _close(one, known_mode):
                 return self._make_fit(one)
             if one.move > 1.2 * last:
-                bold = max(0.7 * bold, TIMID)
-            elif one.move < CALM * last:
-                bold = min(1.2 * bold, most)
+                step_size = max(0.7 * step_size, SMALLEST_STEP_SIZE)
+            elif one.move < STEADY_RATIO * last:
+                step_size = min(1.2 * step_size, most)
             last, now = one.move, replace(one.ahead, scale=scale)
         return self.log_predictive(now)
 
     def _begin_chord(self, *, known: bool) -> SecantSteps:
-        """How the scale follows its steps."""
+        """Return the secant steps that the scale takes."""
         many = len(self.rows.y) > CHORD_ROWS * self.prior.n_coefficients
-        longest = LONGER if many else 1.0
+        longest = LARGEST_STEP_RATIO if many else 1.0
         return SecantSteps(0.0 if known else LONGEST_STEP, CHORD_STEP, 1.0, longest)
 
     def approximate_spread(self, mode: Mode) -> Spread:
@@ -164,13 +164,16 @@ class Matcher:
         return Spread(mode.scale * drawn, df, 1.0 / drawn, 0.0)
 
     def spread(self, best: Fit) -> Spread:
-        """How well the scale is known, from fits at a few others around the best."""
+        """Return the uncertainty of the scale, from fits at a few others around the best."""
         sd = 1.0 / math.sqrt(self.information * self.rows.total)
         low, high = (self._at(best, off * sd) for off in (-STEP, STEP))
         bend = 2.0 * best.log_evidence - low.log_evidence - high.log_evidence
-        fits, as_told = [low, best, high], bend / STEP**2
-        if self.rows.total <= MANY_ROWS or not 1.0 / AS_TOLD < as_told < AS_TOLD:
-            sd /= math.sqrt(max(as_told, 0.05))
+        fits, curvature_ratio = [low, best, high], bend / STEP**2
+        if (
+            self.rows.total <= MANY_ROWS
+            or not 1.0 / INFORMATION_RATIO < curvature_ratio < INFORMATION_RATIO
+        ):
+            sd /= math.sqrt(max(curvature_ratio, 0.05))
             fits = [self._at(best, sd * place) if place else best for place in PLACES]
         evidence = np.array([one.log_evidence for one in fits])
         weight = np.exp(evidence - evidence.max())
@@ -194,14 +197,16 @@ class Matcher:
 
     def _at(self, best: Fit, off: float) -> Fit:
         start = Sites(best.scale * math.exp(off), best.weight, best.target)
-        return self.climb(start, known=True, settled=ROUGH, solution=best.solution)
+        return self.search_mode(start, known=True, settled=ROUGH_TOLERANCE, solution=best.solution)
 
     def _solve(self, now: Sites) -> Solution:
         factor = self.rows.stack_on_prior(self.prior, now.target, now.weight)
         fit, leverage = factor.predict(self.rows.X, intercept=self.rows.intercept)
         return Solution(factor, fit[:, 0], leverage)
 
-    def _update_sites(self, now: Sites, bold: float, solution: Solution | None = None) -> Round:
+    def _update_sites(
+        self, now: Sites, step_size: float, solution: Solution | None = None
+    ) -> Round:
         """The next sites, how far fits move in their standard deviations, and the log scale."""
         rows, prior, s = self.rows, self.prior, now.scale
         solution = solution or self._solve(now)
@@ -209,7 +214,7 @@ class Matcher:
         known = self.likelihood.kernel_code
         assert known is not None  # of all noise here
         weight, target, square, slope, evidence, move = match_rows(
-            *known, rows.y, fit, leverage, rows.weights, now.weight, now.target, s, bold
+            *known, rows.y, fit, leverage, rows.weights, now.weight, now.target, s, step_size
         )
         if self.core_ratio is None:
             slope += self._compute_penalty(factor) / s**2 + prior.n_coefficients - prior.rank
@@ -219,7 +224,7 @@ class Matcher:
         return Round(Sites(s, weight, target), move, step, now, solution, evidence)
 
     def _compute_core_step(self, square: Array, ratio: float) -> float:
-        """From the scale to that of the core of errors (n,), squared and relative, in logarithms.
+        """Return the log step from the scale to that of the core of relative squared errors (n,).
 
         The errors are those of each row without itself, as of rows that come one after another.
         """
@@ -245,7 +250,7 @@ class Matcher:
 
 
 def _close(one: Round, other: Fit) -> bool:
-    """Whether two fits are on the way to the same place."""
+    """Return True if two fits are on the way to the same place."""
     if abs(math.log(one.now.scale / other.scale)) > SAME_SCALE:
         return False
     off = np.square(one.solution.fit - other.fit) / np.maximum(other.leverage, 1e-300)

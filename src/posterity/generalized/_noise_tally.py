@@ -1,4 +1,4 @@
-"""How large the noise is, summed over rows as they fade: for the likelihood, and for its core."""
+"""Sums over rows, as they fade, that give the noise's scale: of the likelihood and of its core."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class NoiseSums:
         return max(sigma * beyond * beyond, SMALLEST)
 
     def with_row(self, error: float, leverage: float, g: float) -> NoiseSums:
-        """With one row more, as :meth:`compute_terms` and :meth:`learn` have it."""
+        """Add one row, as :meth:`compute_terms` and :meth:`learn` do."""
         twin = self.copy()
         twin.count += g
         if math.isfinite(leverage):
@@ -84,7 +84,7 @@ class NoiseSums:
         return twin
 
     def without(self, error: Array, leverage: Array, weights: Array) -> NoiseSums:
-        """Less rows that had these errors and leverages when they came."""
+        """Remove rows that had these errors and leverages when they came."""
         now = OneStepScales(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
         gone = self.compute_terms(error, leverage, weights, now).sum(axis=1)
         left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))
@@ -125,13 +125,13 @@ class NoiseSums:
         """Take all from the mode of these rows instead, and the scale that is said."""
         self.count = rows.total
         self.spread = mode.spread * scale / mode.scale
-        honest = rows.select(mode.weight > 0.0)
+        inliers = rows.select(mode.weight > 0.0)
         square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
-        start, floor = 2.2 * honest.median(square), honest.floor**2
-        variance = compute_core_variance(square, honest.weights, start, floor)
+        start, floor = 2.2 * inliers.median(square), inliers.floor**2
+        variance = compute_core_variance(square, inliers.weights, start, floor)
         # The fit has taken its share of the squares.
-        variance *= honest.total / honest.residual_df
-        self.core_weight = float(honest.weights @ compute_core_weights(square, variance))
+        variance *= inliers.total / inliers.residual_df
+        self.core_weight = float(inliers.weights @ compute_core_weights(square, variance))
         self.core_square = variance * self.core_weight / (1.0 + GAMMA)
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)

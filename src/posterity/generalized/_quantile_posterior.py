@@ -21,7 +21,7 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-# First rows of a stream that are kept, at the most.
+# Most first rows of a stream that are kept.
 MOST_START_ROWS = 4096
 
 
@@ -68,9 +68,9 @@ class QuantilePosterior(HeavyTailedPosterior):
         return min(math.ceil(super()._n_start / (4.0 * q * (1.0 - q))), MOST_START_ROWS)
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether nothing is forgotten."""
-        return super().learns_lean and not self.design.forgets
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if nothing is forgotten."""
+        return super().has_fast_learn_one and not self.design.forgets
 
     @property
     def companions(self) -> Sequence[LinearPosterior]:
@@ -98,7 +98,7 @@ class QuantilePosterior(HeavyTailedPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows of the start; refuse others."""
         gone = float(len(X)) if weights is None else float(np.sum(weights))
-        if self.state.kept is None and self.learns_lean and gone < self.n_observations:
+        if self.state.kept is None and self.has_fast_learn_one and gone < self.n_observations:
             raise ValueError(
                 f"can't unlearn rows of a quantile model with more than {self._n_start} rows: "
                 "their weights depend on all errors, which are not kept; fit the remaining rows "

@@ -75,26 +75,26 @@ class QuantilesPosterior:
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.merge(theirs)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.quantiles == other.quantiles
-            and all(a.same_prior(b) for a, b in zip(self.each, other.each, strict=True))
+            and all(a.has_same_prior(b) for a, b in zip(self.each, other.each, strict=True))
         )
 
     @property
-    def learns_lean(self) -> bool:
-        """Whether its row path may learn single rows."""
-        return all(one.learns_lean for one in self.each)
+    def has_fast_learn_one(self) -> bool:
+        """True if its compiled path may learn single rows."""
+        return all(one.has_fast_learn_one for one in self.each)
 
     @property
-    def predicts_lean(self) -> bool:
-        """Whether its row path predicts them."""
-        return all(one.predicts_lean for one in self.each)
+    def has_fast_predict_one(self) -> bool:
+        """True if its compiled path predicts single rows."""
+        return all(one.has_fast_predict_one for one in self.each)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What reads, predicts and learns single rows."""
+        """Return the path that reads, predicts and learns single rows."""
         return cast(RowPath, QuantilesPath([one.row_path(names) for one in self.each]))
 
     # ---- reading -------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class QuantilesPosterior:
 
     @property
     def intercept(self) -> bool:
-        """Whether a 1 comes before each row."""
+        """True if a 1 comes before each row."""
         return self.each[0].intercept
 
     @property
@@ -169,7 +169,7 @@ class QuantilesPosterior:
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting, on average."""
+        """The weight of the rows that is left after forgetting, on average."""
         return float(np.mean([one.n_effective for one in self.each]))
 
     @property
@@ -232,7 +232,7 @@ class QuantilesPath:
             found = [path.steps(x, float(y), float(weight)) for path in paths]
             if not all(found):
                 return False
-            # Nothing of what was found is kept before all have learned.
+            # Results are stored only after all quantiles have learned.
             learns = chain.from_iterable(steps[:-1] for steps in found)
             return run_all([*learns, *(steps[-1] for steps in found)])
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._few_rows import NormalNodes, are_few, integrate, spread_of
+from posterity.generalized._few_rows import NormalNodes, are_few, estimate_spread, integrate
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
@@ -17,10 +17,10 @@ from posterity.posteriors import LinearPosterior
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 100
-AGREED = 1e-7
-# Of a fit that others will follow soon.
-FEW_ROUNDS, ABOUT = 3, 1e-2
-LEAST_LEAN = 1e-3
+TOLERANCE = 1e-7
+# Rounds and tolerance of a fit that others will follow soon.
+FEW_ROUNDS, ROUGH_TOLERANCE = 3, 1e-2
+SMALLEST_DAMPING = 1e-3
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
 LEAST_TARGET = 1e-130
 
@@ -35,7 +35,7 @@ class StoredRows:
     elapsed: Array
 
     def join(self, X: Array, y: Array, weights: Array, elapsed: Array) -> StoredRows:
-        """These and more."""
+        """Return these rows and more."""
         return StoredRows(
             np.concatenate([self.X, X]),
             np.concatenate([self.y, y]),
@@ -46,7 +46,7 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What the last fit found, where the next begins: coefficients, scale, and prior precision.
+    """Results of the last fit, from which the next begins: coefficients, scale, prior precision.
 
     Nothing of the rows that were learned since: so a fit depends on rows alone, and not on how
     they came.
@@ -70,7 +70,7 @@ class ModeFit:
 
     @property
     def warm_start(self) -> WarmStart:
-        """Where the next search begins."""
+        """The starting values of the next search."""
         if self.mode is None:
             return WarmStart()
         return WarmStart(self.inner.coefficients(), self.mode.scale, self.precision)
@@ -98,7 +98,7 @@ def most_probable(
     weights = (fade * kept.weights)[some]
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
     if rows.total <= rows.n_flat and known_scale is None:
-        inner = fresh.with_noise(noise_of(math.inf))
+        inner = fresh.with_noise(make_noise(math.inf))
         inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
         return ModeFit(inner, rows, None, 0.0)
     nodes: NormalNodes | None = None
@@ -111,34 +111,36 @@ def most_probable(
         precision = nodes.prior_precision * noise.scale_of_normal**2
         prior = _make_prior(fresh, precision)
     last = replace(last, rough=warm_start is not None, in_order=in_order, nearly=fresh.learns_prior)
-    rounds, agreed = MOST_ROUNDS, AGREED
+    rounds, agreed = MOST_ROUNDS, TOLERANCE
     if warm_start is not None:
-        rounds, agreed = FEW_ROUNDS, ABOUT
+        rounds, agreed = FEW_ROUNDS, ROUGH_TOLERANCE
         if warm_start.coefficients is not None and nodes is None:
             scale = max(known_scale or warm_start.scale, rows.floor)
             last = replace(last, scale=scale, fit=rows.compute_fitted(warm_start.coefficients))
         if warm_start.precision is not None and fresh.learns_prior and nodes is None:
             prior = _make_prior(fresh, warm_start.precision)
-    lean, last_move = 1.0, math.inf
+    damping, last_move = 1.0, math.inf
     for _ in range(rounds):
         mode = noise.mode(rows, prior, known_scale, last)
         inner = _learn_sites(fresh, kept, some, mode)
         move = _move(mode, last)
-        # Where mode and prior answer each other too strongly, the prior only leans.
-        lean = max(0.5 * lean, LEAST_LEAN) if move > last_move else min(1.1 * lean, 1.0)
+        # If mode and prior affect each other too strongly, the prior's steps are damped.
+        damping = (
+            max(0.5 * damping, SMALLEST_DAMPING) if move > last_move else min(1.1 * damping, 1.0)
+        )
         last, last_move = mode, move
         learning = nodes is None and fresh.learns_prior
         if move < agreed or not (learning or (prior.rank and not mode.settled)):
             break
         if learning:
             chosen = np.asarray(inner.central().prior_precision)
-            precision = chosen if precision is None else _interpolate(precision, chosen, lean)
+            precision = chosen if precision is None else _interpolate(precision, chosen, damping)
             prior = _make_prior(fresh, precision)
     if nodes is None or precision is None:
         spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
     else:
         inner.use_prior_precision(precision)
-        spread = spread_of(nodes, inner.central(), rows, mode.scale)
+        spread = estimate_spread(nodes, inner.central(), rows, mode.scale)
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
     if warm_start is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
@@ -160,7 +162,7 @@ def _learn_sites(
     fresh: LinearPosterior, kept: StoredRows, some: NDArray[np.bool_], mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
-    inner = fresh.with_noise(noise_of(mode.scale))
+    inner = fresh.with_noise(make_noise(mode.scale))
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
     inner.append(kept.X, target, weight, kept.elapsed)
@@ -174,7 +176,7 @@ def _begin(
     size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
     prior = fresh.prior
     if fresh.learns_prior:
-        # As much as one row says.
+        # As much information as one row has.
         squares = rows.weights @ np.square(rows.X) / rows.total
         prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, SearchStart(known_scale or size, None)
@@ -185,11 +187,11 @@ def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
     return belief.factor(len(precision), intercept=fresh.intercept)
 
 
-def _interpolate(one: Array, other: Array, lean: float) -> Array:
-    """From one precision to another, by ``lean`` of the way between their logarithms."""
+def _interpolate(one: Array, other: Array, damping: float) -> Array:
+    """Interpolate between two precisions, by ``damping`` of the way between their logarithms."""
     usable = (one > 0.0) & (other > 0.0)
     ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
-    return np.where(usable, one * ratio**lean, other)
+    return np.where(usable, one * ratio**damping, other)
 
 
 def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:
@@ -209,13 +211,13 @@ def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mo
 
 
 def _move(one: SearchStart, other: SearchStart) -> float:
-    """How far two rounds are apart, relative to the scale."""
+    """Return the distance between two rounds, relative to the scale."""
     if one.fit is None or other.fit is None:
         return math.inf
     moved = float(np.abs(one.fit - other.fit).max(initial=0.0)) / one.scale
     return max(moved, abs(other.scale / one.scale - 1.0))
 
 
-def noise_of(scale: float) -> KnownNoise:
+def make_noise(scale: float) -> KnownNoise:
     """The noise whose standard deviation is this scale; 1 where nothing is known of it."""
     return KnownNoise(min(max(scale**-2.0, 1e-290), 1e290) if math.isfinite(scale) else 1.0)

@@ -28,11 +28,11 @@ from posterity.likelihoods import noises
 
 Array = NDArray[np.float64]
 Number = TypeVar("Number", float, Array)
-# Of what a weight says when leverage takes part: it settles in a few rounds.
+# Rounds in which weights with leverage converge.
 WEIGHT_ROUNDS = 6
-# Where sums of the noise with Normal(0, h) are found, the others between them: h / (1 + h).
+# Grid of h / (1 + h) on which sums of the noise and Normal(0, h) are tabulated.
 PLACES = np.linspace(0.0, 1.0, 257)
-# Of log precisions.
+# Smallest variance of log precisions.
 LEAST_VARIANCE = 1e-6
 
 
@@ -74,12 +74,12 @@ class StudentTNoise(MatchedNoise):
 
     @property
     def information(self) -> float:
-        """Of one row about its mean, times scale^2: (df + 1) / (df + 3)."""
+        """The Fisher information of one row about its mean, times scale^2: (df + 1) / (df + 3)."""
         return (self.df + 1.0) / (self.df + 3.0)
 
     @property
     def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale: 2 df / (df + 3)."""
+        """The Fisher information of a row on the logarithm of its scale: 2 df / (df + 3)."""
         return 2.0 * self.df / (self.df + 3.0)
 
     @property
@@ -106,7 +106,7 @@ class StudentTNoise(MatchedNoise):
     site = sites
 
     def scale_term(self, error: float, leverage: float) -> float:
-        """Nothing: the scale is read from the core."""
+        """Return 0: the scale is estimated from the core."""
         return 0.0
 
     def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
@@ -126,7 +126,7 @@ class StudentTNoise(MatchedNoise):
         return constant - 0.5 * (nu + 1.0) * math.log1p(off * off / nu)
 
     def scale_terms(self, error: Array, leverage: Array) -> Array:
-        """Nothing: the scale is read from the core."""
+        """Return zeros: the scale is estimated from the core."""
         return np.zeros_like(error)
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:

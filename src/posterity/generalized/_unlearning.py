@@ -1,4 +1,4 @@
-"""Unlearning under heavy tails: each row's site, as it is part of what is known, is found again.
+"""Unlearning under heavy tails: each row's site, as part of the present posterior, is found again.
 
 What is known of a row's mean is cavity times site, and the site is the one that the row has in that
 cavity (the fixed point of expectation propagation, Minka 2001). So rows of a fit, whose sites
@@ -22,7 +22,13 @@ from posterity.generalized._start import StoredRows
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import find_moments
 from posterity.posteriors import LinearPosterior
-from posterity.posteriors._site_removal import AGREED, LEAST_LEFT, MOST_ROUNDS, NEAR, SETTLED
+from posterity.posteriors._site_removal import (
+    LEAST_LEFT,
+    MOST_ROUNDS,
+    STREAM_TOLERANCE,
+    TOGETHER_TOLERANCE,
+    TOLERANCE,
+)
 from posterity.posteriors.gaussian import explain_never_learned
 
 Array = NDArray[np.float64]
@@ -55,10 +61,10 @@ def make_matched_site(noise: WorkingNoise, scale: float, weights: Array) -> Site
         off = error / scale
         _, moved, ratio = find_moments(*code, off, np.zeros(len(off)), leverage, weights)
         share = np.maximum((1.0 - ratio) / ratio, LEAST_SHARE)
-        honest = np.abs(off) <= GROSS
+        inliers = np.abs(off) <= GROSS
         slope = off * moved / leverage - moved * moved / leverage - (ratio - 1.0) - weights
-        weight = np.where(honest, share / leverage / weights, 0.0)
-        return weight, scale * moved * (1.0 + share) / share, np.where(honest, slope, 0.0)
+        weight = np.where(inliers, share / leverage / weights, 0.0)
+        return weight, scale * moved * (1.0 + share) / share, np.where(inliers, slope, 0.0)
 
     return site
 
@@ -76,7 +82,7 @@ def in_order(noise: WorkingNoise, scale: float) -> Site:
 def take_out(
     inner: LinearPosterior, tally: NoiseSums, rows: StoredRows, site: Site, *, together: bool
 ) -> tuple[NoiseSums, float]:
-    """Unlearn rows from ``inner``, in place; returns what is left of the noise's sums.
+    """Unlearn rows from ``inner``, in place; return the noise's sums without them.
 
     And the slope of what the others say of the logarithm of the scale, where all were fitted.
     """
@@ -93,7 +99,7 @@ def take_out(
         left = inner.without_prior().factor
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             gone = X, target[:, None], weight * g
-            rounding = AGREED if together else NEAR
+            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             left.reduce(*gone, intercept=inner.intercept, rounding=rounding, exact=together)
         inner.keep(left, len(y))
         tally = tally.without(error, before, g)
@@ -118,7 +124,7 @@ def _make_site_rows(
         moved = float(np.max(np.abs(wanted - weight) * leverage * g, initial=0.0))
         weight = weight + share * (wanted - weight)
         pull = pull + share * (wanted * (centre + ahead - mean) - pull)
-        if moved < SETTLED:
+        if moved < TOLERANCE:
             break
         share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""What a noise that outliers can't fool is asked, and the rows it is asked about."""
+"""The interface of a noise model that is robust to outliers, and the rows it takes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Rows:
         return self.compute_fitted(solution(factor))
 
     def thin(self, most: int) -> Rows:
-        """These rows, or about so many of them, evenly spaced."""
+        """Return about ``most`` of these rows, evenly spaced."""
         step = -(-len(self.y) // most)
         X, y, weights = (
             np.ascontiguousarray(array[::step]) for array in (self.X, self.y, self.weights)
@@ -84,7 +84,7 @@ class Rows:
         return replace(self, X=X, y=y, weights=weights)
 
     def select(self, which: NDArray[np.bool_]) -> Rows:
-        """Some of these rows."""
+        """Return some of these rows."""
         if which.all():
             return self
         return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
@@ -112,7 +112,7 @@ def solution(factor: Factor) -> Array:
 
 @dataclass(frozen=True)
 class SearchStart:
-    """Where to search from: a scale, and a fit (n,) if there is one.
+    """Starting values of a search: a scale, and a fit (n,) if there is one.
 
     A ``rough`` search is quick, and its answer near enough for rows that more will follow. Where
     these follow ``in_order`` the scale is that of the core of the errors, and rows far outside are
@@ -147,7 +147,7 @@ class Mode(SearchStart):
 
 @dataclass(frozen=True)
 class Spread:
-    """What is not known of the scale.
+    """Uncertainty of the scale.
 
     ``df`` degrees of freedom are those of an inverse gamma as wide, and ``widened`` is the scale
     of the t of the coefficients over that of the noise.
@@ -171,11 +171,11 @@ class WorkingNoise(Protocol):
 
     @property
     def scale_of_normal(self) -> float:
-        """Its scale where the noise is normal, of standard deviation 1."""
+        """The scale that normal noise of standard deviation 1 gives."""
 
     @property
     def scale_information(self) -> float:
-        """What a row tells of the logarithm of its scale."""
+        """The Fisher information of a row on the logarithm of its scale."""
 
     def sites(self, error: Array, leverage: Array, scale: Array) -> tuple[Array, Array]:
         """Weight of each row, relative to the noise, and how far its target moves."""
@@ -184,13 +184,13 @@ class WorkingNoise(Protocol):
         """The same of one row, in plain numbers; as below."""
 
     def scale_term(self, error: float, leverage: float) -> float:
-        """What one row adds to the sum that the scale is read from."""
+        """Return one row's term in the sum that the scale is estimated from."""
 
     def log_density_one(self, error: float, leverage: float, scale: float, df: float) -> float:
         """Log predictive density of one row; 0 where nothing is known."""
 
     def scale_terms(self, error: Array, leverage: Array) -> Array:
-        """What each row adds to the sum that the scale is read from."""
+        """Return each row's term in the sum that the scale is estimated from."""
 
     def log_density(self, error: Array, leverage: Array, scale: Array, df: float) -> Array:
         """Log predictive density of each row; 0 where nothing is known."""
@@ -209,4 +209,4 @@ class WorkingNoise(Protocol):
     def estimate_scale_uncertainty(
         self, rows: Rows, prior: Factor, known_scale: float | None, mode: Mode
     ) -> Spread | None:
-        """How well the scale is known at this mode; None where it is taken as it is."""
+        """Return the uncertainty of the scale at this mode; None where it is plugged in."""

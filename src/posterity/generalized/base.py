@@ -1,4 +1,4 @@
-"""What estimators of classes and counts share beyond :class:`LinearModel`."""
+"""Base of estimators of classes and counts, beyond :class:`LinearModel`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GeneralizedModel(LinearEstimator):
 
     @property
     def noise_precision_(self) -> float:
-        """There is none: what is left open is in the likelihood."""
+        """Raises: the noise is part of the likelihood."""
         raise AttributeError(
             f"{type(self).__name__} has no noise_precision_: its likelihood has no Gaussian noise"
         )
@@ -64,7 +64,7 @@ class GeneralizedModel(LinearEstimator):
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
 
-    # Whether the first rows of a stream are kept, to be fitted together again.
+    # True if the first rows of a stream are kept, to be fitted together again.
     _keeps_start: ClassVar[bool] = True
 
     def _check_approximation(self) -> None:
@@ -104,7 +104,7 @@ def learn(
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
         if approximation == "auto":
-            posterior = posterior.near_the_mean() if few else posterior.for_mode_search()
+            posterior = posterior.with_moment_matching() if few else posterior.with_mode_search()
         return posterior.fit(*learned)
     return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 

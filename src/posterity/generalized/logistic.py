@@ -12,13 +12,13 @@ from sklearn.base import ClassifierMixin
 
 from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -124,7 +124,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def fit(
         self,
         X: Any,
@@ -166,7 +166,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._learn_labels("fit", (X, y, sample_weight), times)
         return self
 
-    @all_or_nothing
+    @atomic
     def partial_fit(
         self,
         X: Any,
@@ -192,7 +192,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self._learn_labels("append", (X, y, sample_weight), times, classes)
         return self
 
-    @all_or_nothing
+    @atomic
     def predict_then_learn(
         self,
         X: Any,
@@ -227,7 +227,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     ) -> Self:
         """Learn one row ``x``, a 1-D array or a mapping of feature names to numbers; ``y`` a label.
 
-        The lean path, a microsecond or two a call, where there are two classes, nothing is
+        The compiled path, a microsecond or two a call, where there are two classes, nothing is
         forgotten, and no basis or time is given.
 
         Examples
@@ -237,7 +237,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         array(['a', 'b'], dtype='<U1')
         """
         try:
-            learn = self._learn_lean
+            learn = self._fast_learn_one
         except AttributeError:
             self._learn_label(x, y, weight, time)
             return self
@@ -336,7 +336,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             raise ValueError(
                 f"of is {of!r}: labels have no interval; give 'mean' for that of their probability"
             )
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         self._posterior  # noqa: B018
@@ -363,13 +363,13 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         0.5
         """
         try:
-            predict = self._predict_lean
+            predict = self._fast_predict_one
         except AttributeError:
             if self._posterior_or_none is None:
                 return {}
-            if not self._predicts_lean:
+            if not self._has_fast_predict_one:
                 return self._predict_proba_of_row(x)
-            predict = self._open_lean("_predict_lean", "probabilities")
+            predict = self._open_fast_method("_fast_predict_one", "probabilities")
         probabilities = predict(x)
         return self._predict_proba_of_row(x) if probabilities is None else probabilities
 

@@ -131,4 +131,4 @@ class BayesianNegativeBinomialRegression(CountRegression):
         super()._start()
         if self.dispersion is None:
             assert self._posterior_or_none is not None
-            self._posterior_or_none = self._posterior_or_none.wrapped(DispersedPosterior.wrap)
+            self._posterior_or_none = self._posterior_or_none.wrap_with(DispersedPosterior.wrap)

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
 from posterity.likelihoods import Likelihood, Poisson
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
 # What is warned of: counts that vary so many times more than a Poisson's, which makes 95% intervals
 # hold 91%, and more than chance would have it, in standard errors.
 OVERDISPERSED = 1.3
-SURE = 4.0
+DISPERSION_STANDARD_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class BayesianPoissonRegression(CountRegression):
         """Pearson's chi-square over its degrees of freedom; NaN while there are none."""
         return self._pearson[0]
 
-    @all_or_nothing
+    @atomic
     def fit(  # type: ignore[override]
         self,
         X: Any,
@@ -106,7 +106,7 @@ class BayesianPoissonRegression(CountRegression):
             # Of Poisson counts the terms of the statistic have variance 2 + 1 / rate.
             with np.errstate(divide="ignore"):
                 rarest = float(np.mean(1.0 / self.predict(X, exposure=exposure)))
-            if dispersion > 1.0 + SURE * np.sqrt((2.0 + rarest) / freedom):
+            if dispersion > 1.0 + DISPERSION_STANDARD_ERRORS * np.sqrt((2.0 + rarest) / freedom):
                 warnings.warn(
                     f"the counts vary more than Poisson's: their variance is {dispersion:.3g} "
                     "times as large, so intervals of coefficients and counts are too narrow; use "

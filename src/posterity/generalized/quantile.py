@@ -234,7 +234,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         return np.ndim(self.quantile) == 0
 
     def _quantiles(self) -> tuple[float, ...]:
-        """All of them; raises ``ValueError`` unless they are quantiles, the lowest first."""
+        """Return all quantiles; raises ``ValueError`` unless they increase from the lowest."""
         try:
             found = np.asarray(self.quantile, dtype=np.float64)
         except (TypeError, ValueError):

@@ -20,7 +20,7 @@ from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points, read_rows, refuse_unusable
 from posterity.linear.named import wrap_read_rows
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.reader import predict_targets_or_means
 
 Array = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         (1, 2)
         """
         if outliers or of != "observation":
-            return interval_ends(predict_as_asked(self, X, of, {}), level)
+            return interval_ends(predict_targets_or_means(self, X, of, {}), level)
         columns = self._transform_rows(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return interval_ends(predictive, level)
@@ -177,7 +177,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         refuse_unusable(self, X, targets)
         line, scale = self._eta_distribution(wrap_read_rows(self, X), None), self.noise_scale_
-        # Where nothing is known of the line, a row is taken as it is.
+        # While the line is undetermined, a row has its full weight.
         known = np.isfinite(line.ppf(0.25)) & np.isfinite(scale)
         weights = np.zeros(len(X))
         for probability, share in zip(ndtr(NODES), NODE_SHARES, strict=True):

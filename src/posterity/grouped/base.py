@@ -1,4 +1,4 @@
-"""What a grouped model keeps, and how it replaces it in one step."""
+"""State of a grouped model, replaced in one step."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from posterity.kernel import GroupPath
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
-from posterity.linear.reader import predict_as_asked
-from posterity.linear.state import HERE, PosteriorEstimator
+from posterity.linear.reader import predict_targets_or_means
+from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import hold_model_lock, lock_of
+from posterity.transaction import get_lock, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -46,8 +46,8 @@ SHARED, UNIT = "shared", "unit information"
 class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
-    _here: ClassVar[Mapping[str, str]] = {
-        **HERE,
+    _our_names: ClassVar[Mapping[str, str]] = {
+        **OUR_NAMES,
         "posterior_": "shared_posterior_ of all groups, or model_of(group).posterior_ of one",
     }
 
@@ -212,7 +212,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        return interval_ends(predict_as_asked(self, X, of, {"groups": groups}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {"groups": groups}), level)
 
     @hold_model_lock
     def average_effects(
@@ -330,7 +330,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
         Not on a copy, as other models do: there may be a million groups. Threads take turns.
         """
-        with lock_of(self):
+        with get_lock(self):
             if self._posterior_or_none is None:
                 yield  # what learns first learns in a fresh model
                 return
@@ -504,7 +504,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
             given.check_usable()
 
     def _drop_empty(self) -> None:
-        """Groups of which nothing is left, or nothing has come, are none."""
+        """Drop the groups in which no row is left."""
         posterior = self._posterior
         filled = posterior.bank.seen > 0.0
         if not filled.all():

@@ -1,4 +1,4 @@
-"""What all groups share, and how expected targets change on average over rows of many groups.
+"""The prior that groups share, and effects on expected targets averaged over many groups' rows.
 
 Given D and the noise, the mean m ~ N(m0, sigma^2 S) and, of a group whose rows have the triangle
 [R, z],
@@ -76,14 +76,14 @@ def mean_covariance(posterior: GroupedPosterior) -> Array:
     A new group's covariance is that of the groups, D, and that of their mean.
     """
     prior, p = posterior.learn_exact_prior().prior, posterior.bank.n_coefficients
-    newcomer = prior.newcomer[:, :p][:p]
+    new_group_prior = prior.new_group_prior[:, :p][:p]
     # Where groups have a flat prior their mean is nothing that they know.
     kept = (prior.root != 0.0).any(axis=0) & posterior.belief.free
     block = np.ix_(kept, kept)
     covariance = np.zeros((p, p))
     try:
         of_new, of_groups = (
-            np.linalg.inv((root.T @ root)[block]) for root in (newcomer, prior.root)
+            np.linalg.inv((root.T @ root)[block]) for root in (new_group_prior, prior.root)
         )
         covariance[block] = of_new - of_groups
     except np.linalg.LinAlgError:  # nothing is known of the mean

@@ -54,7 +54,7 @@ class KeyIndex:
 
     @property
     def is_distinct(self) -> bool:
-        """Whether no key is here twice."""
+        """True if no key is here twice."""
         return self._table.is_distinct
 
     def take_snapshot(self) -> IndexSnapshot:
@@ -99,7 +99,7 @@ class KeyIndex:
         return slot
 
     def _is_of_my_kind(self, key: Any) -> bool:
-        """Whether a key can be looked up as it is."""
+        """Return True if a key can be looked up as it is."""
         kind = type(key)
         if kind is int:
             return self.kinds == _NUMBERS

@@ -16,7 +16,7 @@ from posterity.priors import GaussianPrior
 
 
 def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
-    """What is known of the group at ``slot``, under the shared prior and the noise as they are."""
+    """Return the posterior of the group at ``slot`` as a model, its prior and noise being given."""
     known, read = model._posterior, model._posterior.learn_exact_prior()
     priors = read.prior.priors
     posterior = known.bank.posteriors(priors, np.array([slot]))

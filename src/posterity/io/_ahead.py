@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 class _End:
-    """What the reader leaves last: the error that stopped it, if any."""
+    """The end of the reader's items, with the error that stopped it, if any."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""Dates and times as hour, weekday and month: categories whose levels everyone knows."""
+"""Dates and times as hour, weekday and month: categories with fixed levels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def part_codes(values: Any, part: str) -> Codes:
 
 
 def reader_of(part: str) -> Callable[[Any], Codes]:
-    """What turns a column into codes of this part; it pickles."""
+    """Return a function, which pickles, that turns a column into codes of this part."""
     return partial(part_codes, part=part)
 
 
@@ -63,7 +63,7 @@ def find_calendar_parts(kind: Any, values: Any) -> tuple[str, ...]:
 
 
 def is_increasing(values: Any) -> bool:
-    """Whether dates never go back, and do not all say the same: then they are a time."""
+    """Return True if dates never decrease and are not all equal: then they are a time."""
     days = as_days(values)
     days = days[~np.isnan(days)]
     return len(days) > 1 and bool((np.diff(days) >= 0.0).all() and days[-1] > days[0])
@@ -85,7 +85,7 @@ _DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{2,4})\b(.*)", re.DOTALL)
 
 
 def find_date_format(words: Sequence[str]) -> str:
-    """How dates like 04/30/21 are written, "%m/%d/%y"; "" where not all words are such.
+    """Return the format of dates like 04/30/21, "%m/%d/%y"; "" if not all words are such.
 
     A guess from whichever number is above 12; where none is, the day stands first, but after /.
     """

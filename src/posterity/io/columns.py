@@ -1,4 +1,4 @@
-"""Which columns are used, and how each becomes numbers."""
+"""Choice of the columns used, and their conversion to numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FEW_LEVELS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """How columns become features; fields as the parameters of :func:`open_table`.
+    """Rules that turn columns into features; fields as the parameters of :func:`open_table`.
 
     With ``holes`` a missing value of a category is a level of its own. `categories` are columns of
     numbers that are categories all the same.
@@ -159,7 +159,7 @@ def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
 
 
 def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
-    """Days; or the parts of the calendar that differ, and days as well where time goes on."""
+    """Return encoders of days, or of the parts of the calendar that vary; both if time runs on."""
     if how.dates == "days":
         return [Days(name)]
     values = first.column(name)
@@ -208,7 +208,7 @@ def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEnco
 
 
 def _get_label(feature: str, present: Collection[str]) -> str | None:
-    """What is before an = in the name of a feature: a column, or a part of a date; else None."""
+    """Return the part of a feature's name before =: a column, or a part of a date; else None."""
     if feature in present:
         return None
     stems = [feature[:i] for i, mark in enumerate(feature) if mark == "="]
@@ -253,7 +253,7 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
 
 
 def has_missing(values: Any) -> bool:
-    """Whether a value of an Arrow array is missing."""
+    """Return True if a value of an Arrow array is missing."""
     codes, words = encode_text(values)
     return bool((codes == len(words)).any())
 
@@ -355,7 +355,7 @@ def _describe_column(pa: Any, kind: Any) -> str:
 
 
 def describe_type(type_: Any) -> str:
-    """What a column holds, in words: numbers and text are each one kind."""
+    """Describe the type of a column in words: numbers and text are each one kind."""
     import pyarrow as pa
 
     return "numbers" if _is_number(pa, type_) else _describe_column(pa, type_)

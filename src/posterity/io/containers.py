@@ -13,14 +13,14 @@ Columns = Mapping[str, NDArray[Any]]
 Wrap = Callable[[NDArray[np.intp], Columns], Any]
 
 
-def container(table: Any, output: Output) -> Wrap:
-    """What makes a container of row numbers (n,) and columns (n,).
+def make_container(table: Any, output: Output) -> Wrap:
+    """Return the function that makes a container of row numbers (n,) and columns (n,).
 
     Raises ``ValueError`` for an output that there is not.
 
     Examples
     --------
-    >>> wrap = container("rides.csv", "numpy")
+    >>> wrap = make_container("rides.csv", "numpy")
     >>> wrap(np.arange(2), {"mean": np.array([0.5, 1.0])})
     {'row': array([0, 1]), 'mean': array([0.5, 1. ])}
     """
@@ -61,4 +61,4 @@ def _arrow(rows: NDArray[np.intp], columns: Columns) -> Any:
     return pa.RecordBatch.from_arrays(arrays, names=["row", *columns])
 
 
-__all__ = ["Output", "container"]
+__all__ = ["Output", "make_container"]

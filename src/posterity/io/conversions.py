@@ -1,4 +1,4 @@
-"""Arrow arrays as NumPy arrays of numbers, and as codes of what they hold."""
+"""Conversion of Arrow arrays to NumPy arrays of numbers, or of codes."""
 
 from __future__ import annotations
 

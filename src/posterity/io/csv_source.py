@@ -30,7 +30,7 @@ EXAMPLE = b"example"
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How numbers and dates are written in a text file.
+    """Format of numbers and dates in a text file.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class TextFormat:
             )
 
     def parsers(self) -> list[Any]:
-        """What Arrow reads times by: the format first, then the international ones."""
+        """The formats by which Arrow reads times: that given first, then the international ones."""
         import pyarrow.csv as pc
 
         return [*filter(None, [self.date_format]), pc.ISO8601, "%Y-%m"]
@@ -217,11 +217,11 @@ class CsvSource:
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
         if not pa.types.is_string(field.type):
-            return pa.field(field.name, settle_type(field.type))
+            return pa.field(field.name, choose_column_type(field.type))
         return describe_text(field, values)
 
     def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
-        """Whether a column of text holds numbers whose thousands may be grouped."""
+        """Return True if a column of text holds numbers whose thousands may be grouped."""
         import pyarrow as pa
 
         values = words.column(name)
@@ -297,7 +297,7 @@ class CsvSource:
         )
 
     def _ends_with(self, text: str) -> bool:
-        """Whether the file ends in this text without a newline, as it does when it was cut."""
+        """Return True if the file ends in this text without a newline, as when it was cut."""
         if self._gzipped:
             return False
         wanted = text.encode()
@@ -329,7 +329,7 @@ def describe_text(field: Any, values: Any) -> Any:
     return field.with_metadata({EXAMPLE: odd.encode()})
 
 
-def settle_type(inferred: Any) -> Any:
+def choose_column_type(inferred: Any) -> Any:
     """The type of a column that Arrow inferred from the first block: every number is a float64."""
     import pyarrow as pa
 

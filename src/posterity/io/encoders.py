@@ -1,4 +1,4 @@
-"""How a column becomes numbers."""
+"""Encoders, which turn a column into numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Numbers:
         return (self.column,)
 
     def begin(self) -> None:
-        """Nothing is kept of earlier rows."""
+        """Do nothing: no earlier rows are kept."""
 
     def fill(self, values: Any, out: FloatArray) -> None:
         """Copy the numbers."""
@@ -75,7 +75,7 @@ class Categories:
 
     @classmethod
     def of_part(cls, column: str, part: str, levels: Sequence[str], drop_first: bool) -> Categories:
-        """Of the hour, weekday or month of a column of dates."""
+        """Return the categories of the hour, weekday or month of a column of dates."""
         return cls(column, tuple(levels), drop_first, part, reader_of(part))
 
     @property
@@ -89,7 +89,7 @@ class Categories:
         return tuple(f"{self.label}={level}" for level in self.levels[self.drop_first :])
 
     def begin(self) -> None:
-        """Nothing unseen has come."""
+        """Forget the unseen levels."""
         self.unseen.clear()
 
     def fill(self, values: Any, out: FloatArray) -> None:
@@ -122,7 +122,7 @@ class Days:
         return (self.column,)
 
     def begin(self) -> None:
-        """Nothing is kept of earlier rows."""
+        """Do nothing: no earlier rows are kept."""
 
     def fill(self, values: Any, out: FloatArray) -> None:
         """Write days and their fractions."""
@@ -154,7 +154,7 @@ class PlacedEncoder:
         out[:, self.places] = block
 
     def grow(self, values: Any, n_features: int) -> PlacedEncoder:
-        """With a feature at the end for each level in ``values`` that has not come so far."""
+        """Return the encoder with a feature more for each new level in ``values``."""
         if not isinstance(self.encoder, Categories):
             return self
         codes, words = self.encoder.coded(values)

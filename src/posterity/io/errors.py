@@ -1,4 +1,4 @@
-"""What is wrong with a file, and what to do about it."""
+"""The error of a damaged file, which says what to do about it."""
 
 from __future__ import annotations
 

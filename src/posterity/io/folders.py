@@ -1,4 +1,4 @@
-"""Many files that are one table: a folder of them, or a pattern of names."""
+"""Tables of many files: a folder of them, or a pattern of names."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FolderSource:
 
 
 def open_folder(path: Path, text: TextFormat | None = None) -> Any:
-    """All tables in a folder and those below it, or with names like ``rides-*.csv``, as one.
+    """Open all tables in a folder and those below it, or with names like ``rides-*.csv``, as one.
 
     Raises
     ------

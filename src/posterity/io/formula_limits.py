@@ -38,7 +38,7 @@ def _split_sides(tree: Any) -> list[Any]:
 
 
 def _count_terms(node: Any) -> float:
-    """How many terms are tried for a node, at most."""
+    """Return an upper bound of the number of terms that a node expands to."""
     if not hasattr(node, "operator"):
         if node.kind.name == "PYTHON":
             _refuse_endless_code(str(node.token))
@@ -57,7 +57,7 @@ def _is_number(node: Any) -> bool:
 
 
 def _refuse_endless_code(code: str) -> None:
-    """Of what Python computes: powers of numbers, and bases of thousands of functions."""
+    """Refuse endless computations: huge powers, bases of thousands of functions."""
     try:
         tree = ast.parse(code.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError):

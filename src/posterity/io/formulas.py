@@ -68,7 +68,7 @@ class FormulaStream:
 
 
 class _ValueNames:
-    """What to call a value in a message."""
+    """Names of values for messages."""
 
     def __init__(self, stream: FormulaStream, first_row: int) -> None:
         self._stream, self._first_row = stream, first_row

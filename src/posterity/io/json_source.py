@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from posterity.io.csv_source import Batches, describe_text, settle_type
+from posterity.io.csv_source import Batches, choose_column_type, describe_text
 from posterity.io.errors import TableError
 
 # Arrow's own block size. Columns and their types are decided on the first one.
@@ -144,7 +144,7 @@ def _describe_field(field: Any, values: Any) -> Any:
         # Fractions of a second may follow.
         return pa.field(field.name, pa.timestamp("us"))
     if not pa.types.is_string(field.type):
-        return pa.field(field.name, settle_type(field.type))
+        return pa.field(field.name, choose_column_type(field.type))
     for time in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         try:
             values.cast(time)

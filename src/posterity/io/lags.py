@@ -1,4 +1,4 @@
-"""What the target was in the rows before, as features of a row."""
+"""Lagged targets as features of a row."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lag:
         return (f"{self.column}.lag{self.rows}",)
 
     def begin(self) -> None:
-        """Nothing came before."""
+        """Start without earlier rows."""
         self._past[:] = [np.full(self.rows, np.nan)]
 
     def fill(self, values: Any, out: FloatArray) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from posterity.io.columns import Dates, Encoding
-from posterity.io.containers import Output, container
+from posterity.io.containers import Output, make_container
 from posterity.io.errors import TableError
 from posterity.io.lags import check_lags
 from posterity.io.missing import Missing
@@ -198,7 +198,7 @@ def predict_stream(
         )
     reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
     stream = open_rows(table, list(names), reading)
-    wrapped = container(table, output)
+    wrapped = make_container(table, output)
     for X, rows in stream:
         yield wrapped(rows, _list_columns(model, name_columns(X, names, model), level, quantiles))
 

@@ -1,4 +1,4 @@
-"""What to do where a value is missing: a policy, and the rows it left out or filled in."""
+"""Policies for missing values, which leave out rows or fill in values, and count them."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ Missing = Literal["error", "skip", "mean", "level"] | Mapping[str, float] | Colu
 
 
 class Policy(Protocol):
-    """One batch after the other, in the order of the stream."""
+    """The interface of a policy, which takes the batches of a stream in order."""
 
     n_skipped: int
     n_filled: int
 
     @property
     def means(self) -> ColumnMeans | None:
-        """What it fills in so far, if that is learned."""
+        """The means to fill in so far, if these are learned."""
         ...
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
@@ -154,7 +154,7 @@ class Skip:
         return kept
 
     def _mark_filled(self, absent: Kept, X: FloatArray, y: FloatArray) -> Kept:
-        """What was ``absent`` (n, p) has been filled in where it could be."""
+        """Count rows with values filled in; return which rows stay: those complete by now."""
         kept: Kept = ~(np.isnan(X).any(axis=1) | np.isnan(y))
         self.n_filled += int(absent[kept].any(axis=1).sum())
         return self._count_values(kept)

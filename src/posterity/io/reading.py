@@ -1,4 +1,4 @@
-"""How a table is read, and what comes of it: rows, and what stands beside their features."""
+"""Settings to read a table by, and the rows read, with the columns beside their features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """Settings that hold whatever the columns are; parameters as in :func:`open_table`.
+    """Settings that hold for any columns; parameters as in :func:`open_table`.
 
     Columns to ``keep`` come with the rows as they are in the table.
     """
@@ -55,7 +55,7 @@ class ReadSettings:
 
 
 def parse_bytes(memory: int | str) -> int:
-    """How much "512MB" is; raises ``ValueError`` for what is no amount.
+    """Return the bytes of an amount like "512MB"; raises ``ValueError`` if it is none.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Rows(NamedTuple):
     other_columns: Any = None
 
     def select(self, rows: NDArray[np.bool_] | slice) -> Rows:
-        """Some of the rows."""
+        """Return some of the rows."""
         parts = [None if part is None else part[rows] for part in self[:4]]
         if self.other_columns is None:
             return Rows(*parts)  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ class Rounds:
         return len(self.arms)
 
     def of(self, rows: slice | NDArray[Any]) -> Rounds:
-        """Some of them."""
+        """Return some of the decisions."""
         own, every = self.propensity, self.propensities
         return Rounds(
             self.X[rows],
@@ -84,7 +84,7 @@ class Rounds:
 
 
 def read_rewards(values: Any) -> Array:
-    """Rewards (n,) as numbers, or a :class:`TableError` that says which is none."""
+    """Return rewards (n,) as numbers; a :class:`TableError` names one that is not."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -95,7 +95,7 @@ def read_rewards(values: Any) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundColumns:
-    """Which columns say what; ``propensities`` is a mapping of arms, or a pattern as ``"p_*"``."""
+    """Columns of a log by role; ``propensities`` maps arms to columns, or is a pattern, "p_*"."""
 
     arm: str
     reward: str

@@ -1,4 +1,4 @@
-"""Files as Arrow record batches: what each format calls a row, and how each one breaks."""
+"""Files as Arrow record batches: names of rows, and errors, by format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Source(Protocol):
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether batches may be drawn in a thread of their own."""
+        """True if batches may be read in a thread of their own."""
         ...
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
@@ -36,7 +36,7 @@ class Source(Protocol):
         ...
 
     def row_name(self, row: int) -> str:
-        """What to call row `row` (the first is 0) in a message."""
+        """Return the name of row `row` (the first is 0) for a message."""
         ...
 
 

@@ -209,7 +209,7 @@ class TableStream:
         return rows if kept is None else rows.select(kept)
 
     def _count_missing(self, rows: Rows) -> dict[str, int]:
-        """How many values are missing in each column."""
+        """Count the missing values in each column."""
         if sum_is_usable(rows.X, rows.y):
             return {}
         counts = np.isnan(rows.X).sum(axis=0)

@@ -109,7 +109,7 @@ def _join_parts(pa: Any, batches: list[Any]) -> Any:
 
 
 def is_table(data: Any) -> bool:
-    """Whether this is a table, or a stream of tables, and no path."""
+    """Return True for a table or a stream of tables, False for a path."""
     ways = ("__arrow_c_stream__", "__arrow_c_array__", "fetchmany", "collect", "__next__")
     return any(hasattr(data, way) for way in ways) or isinstance(data, list | tuple)
 
@@ -151,7 +151,7 @@ def _iterate_batches(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
 
 
 def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
-    """Anything that begins an Arrow stream whenever it is asked: Polars, DuckDB, narwhals."""
+    """Read anything that starts an Arrow stream on request: Polars, DuckDB, narwhals."""
 
     def read(columns: Sequence[str]) -> Iterable[Any]:
         chosen = data.select(list(columns)) if module == "polars" else data
@@ -204,7 +204,7 @@ def _read_cursor(cursor: Any) -> SinglePassSource:
     names = [column[0] for column in cursor.description]
     rows = cursor.fetchmany(FETCHED_ROWS)
     # Types are those of the first rows; a number that is whole there may have a fraction later.
-    kinds = [_settle_type(pa, values) for values in _columns(rows, names)]
+    kinds = [_choose_column_type(pa, values) for values in _columns(rows, names)]
     schema = pa.schema(list(zip(names, kinds, strict=True)))
 
     def read() -> Iterator[Any]:
@@ -225,7 +225,7 @@ def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[A
     return [[row[i] for row in rows] for i in range(len(names))]
 
 
-def _settle_type(pa: Any, values: list[Any]) -> Any:
+def _choose_column_type(pa: Any, values: list[Any]) -> Any:
     try:
         kind = pa.array(values).type
     except pa.ArrowException:

@@ -1,4 +1,4 @@
-"""What stands beside the features of a row: a number, a label, or the row's own number."""
+"""Columns beside the features of a row: a number, a label, or the row's own number."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class TargetLabels:
 
 
 class TargetRows:
-    """No column: the number of the row, so that it is known which rows are left."""
+    """Target without a column: the number of the row, so that it is known which rows are left."""
 
     columns: tuple[str, ...] = ()
 
     def check(self, schema: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing: no column is needed."""
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """Row numbers, from 0; exact up to 2^53."""

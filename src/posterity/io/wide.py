@@ -96,7 +96,7 @@ class WideStream(TableStream):
         return super()._usable(rows, past)
 
     def _find(self, rows: Rows, name: str) -> NDArray[np.bool_]:
-        """Where a value is missing."""
+        """Return True where a value is missing."""
         column = rows.other_columns.column(name)
         return np.asarray(column.is_null(nan_is_null=True))
 

@@ -24,7 +24,7 @@ cdef extern from "posterity_arms.h" nogil:
 
 
 cdef class ArmsPath(RowPath):
-    """Chooses among the groups of a bank by what is expected of each, and learns single rows of them.
+    """Chooses among the groups of a bank by their expected targets, and learns single rows of them.
 
     ``posteriors`` (K, q, ld), those of the groups at ``slots`` (-1: unknown ones), are copied. What is expected is
     Student-t, with ``df`` degrees of freedom (infinite: normal) and the root of the leverage times ``scale``.
@@ -57,12 +57,12 @@ cdef class ArmsPath(RowPath):
                 self._lay(k)
 
     def use_prior_precision(self, known):
-        """This is what ``known`` says now: of which see :meth:`is_of`."""
+        """Take over the state of ``known``; see :meth:`is_of`."""
         self.known, self.reading, self.bank = known, known.read, known.bank
         self.clock, self.size, self.until = self.bank.clock, self.bank.size, 0
 
     def is_of(self, known):
-        """Whether this is what ``known`` says: nothing else was learned since, and its prior is the same."""
+        """Return True if this is the state of ``known``: nothing was learned since, and its prior is the same."""
         return (self.known is known and self.reading is known.read and self.bank is known.bank
                 and self.clock == self.bank.clock and self.size == self.bank.size)
 
@@ -73,7 +73,7 @@ cdef class ArmsPath(RowPath):
         self.path, self.until = path, until
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.until = 0
 
     def learn_row(self, Py_ssize_t arm, x, double y, double weight):
@@ -123,7 +123,7 @@ cdef class ArmsPath(RowPath):
 
     def decide(self, x, const unsigned char[::1] allowed, how, double floor, unsigned long long seed,
                unsigned long long number):
-        """The arm at ``x``; mean and scale (K,) of what is expected of all of them.
+        """Choose an arm at ``x``; return it, and mean and scale (K,) of all arms' expected targets.
 
         The arm of the largest value, by ``how`` (kind, stretch): a draw (0) stretched so, or so many scales above the
         mean (1), times a number (2) that is drawn once for all arms, from half a standard normal distribution.
@@ -142,7 +142,7 @@ cdef class ArmsPath(RowPath):
 
     def decide_rows(self, const double[:, ::1] X, const unsigned char[:, :] allowed, how, double floor,
                     unsigned long long seed, unsigned long long number):
-        """The same for rows ``X`` (n, m) of consecutive numbers: arms (n,), means and scales (n, K)."""
+        """Choose arms at rows ``X`` (n, m) of consecutive numbers: arms (n,), means and scales (n, K)."""
         cdef Py_ssize_t n = X.shape[0], i
         cdef double[:, ::1] mean = np.empty((n, self.arms)), width = np.empty((n, self.arms))
         cdef Py_ssize_t[::1] arms = np.empty(n, dtype=np.intp)
@@ -163,7 +163,7 @@ cdef class ArmsPath(RowPath):
         return np.asarray(arms), np.asarray(mean), np.asarray(width)
 
     cdef int _expect_rows(self, const double[:, ::1] X, means, widths) except -1:
-        """Of many rows and columns, by panels, arm after arm."""
+        """Compute means and leverages of many rows and columns, by panels, arm after arm."""
         cdef Py_ssize_t n = X.shape[0], k
         cdef double[::1] mean = np.empty(n), width = np.empty(n), buffer = _aligned(PK_APPEND_SIZE(self.shape))
         cdef pk_rows rows
@@ -179,7 +179,7 @@ cdef class ArmsPath(RowPath):
         return 0
 
     cdef void _scale(self, double *leverage, Py_ssize_t n) noexcept nogil:
-        """Leverages, in place, to scales of what is expected."""
+        """Convert leverages, in place, to scales of the expected targets."""
         cdef Py_ssize_t i
         for i in range(n):
             leverage[i] = self.scale * sqrt(leverage[i])

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Checked binding of posterity_best.h: which of several independent arms is the best, and what that would tell."""
+"""Checked binding of posterity_best.h: probabilities that arms are the best, and the information in knowing it."""
 
 import numpy as np
 
@@ -179,12 +179,12 @@ cdef void *_room(Py_ssize_t arms) except NULL:
 
 cdef void _point(pk_arms *of, const double *location, const double *scale, const double *df,
                  const unsigned char *allowed) noexcept nogil:
-    """At one row."""
+    """Evaluate the integrals at one row."""
     of.location, of.scale, of.df, of.allowed = location, scale, df, allowed
 
 
 cdef void _spread(const pk_arms *of, const double *values, double total, double *to) noexcept nogil:
-    """Values of the allowed arms, over their total, to the places of these."""
+    """Write the allowed arms' values, divided by their total, to the arms' places."""
     cdef Py_ssize_t k, count = 0
     for k in range(of.arms):
         if of.allowed[k]:

@@ -16,7 +16,7 @@ def track(
     tails: Array,
     steps: Array,
     integrator: tuple[float, float],
-    oblivion: float,
+    forgetting_rate: float,
     bounds: Array,
     integrals: Array,
     scale: Array,

@@ -14,7 +14,7 @@ cdef extern from "posterity_calibration.h" nogil:
         Py_ssize_t levels
         const double *tails
         const double *steps
-        double gain, saturation, oblivion
+        double gain, saturation, forgetting_rate
         double *bounds
         double *integrals
         double *scale
@@ -83,7 +83,7 @@ def normal_scores(const double[::1] y, const double[::1] loc, const double[::1] 
 
 
 def targets_at(const double[:] scores, const double[::1] loc, const double[::1] scale, const double[::1] df=None):
-    """The inverse: targets at given scores. Each array has one value for each row, or one for all."""
+    """Invert the scores: return targets at given scores. Each array has one value for each row, or one for all."""
     cdef Py_ssize_t n = max(scores.shape[0], loc.shape[0], scale.shape[0]), df_stride = 0
     cdef Py_ssize_t stride = scores.strides[0] // <Py_ssize_t> sizeof(double)
     cdef Py_ssize_t loc_stride = _stride(loc, n, "loc"), scale_stride = _stride(scale, n, "scale")
@@ -103,7 +103,7 @@ def targets_at(const double[:] scores, const double[::1] loc, const double[::1] 
     return targets
 
 
-def track(const double[::1] scores, const double[::1] tails, const double[::1] steps, integrator, double oblivion,
+def track(const double[::1] scores, const double[::1] tails, const double[::1] steps, integrator, double forgetting_rate,
           double[:, ::1] bounds, double[:, ::1] integrals, double[::1] scale, bint return_predictions):
     """Conformal PID: learn scores in order; bounds, integrals (2, L) and scale (3,) are changed in place.
 
@@ -119,7 +119,7 @@ def track(const double[::1] scores, const double[::1] tails, const double[::1] s
         _check(array.shape[0], 2, name)
         _check(array.shape[1], levels, name)
     _check(scale.shape[0], 3, "scale")
-    tracks.levels, tracks.oblivion = levels, oblivion
+    tracks.levels, tracks.forgetting_rate = levels, forgetting_rate
     tracks.gain, tracks.saturation = integrator
     tracks.tails, tracks.steps = &tails[0], &steps[0]
     tracks.bounds, tracks.integrals, tracks.scale = &bounds[0, 0], &integrals[0, 0], &scale[0]

@@ -53,7 +53,7 @@ cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) excep
 
 
 cdef class DiagonalState:
-    """What a diagonal model knows, in arrays that its owner keeps and may lengthen between calls.
+    """State of a diagonal model, in arrays that its owner keeps and may lengthen between calls.
 
     ``beliefs`` (8 p), ``clocks`` (p) or None, ``precision`` and ``information`` (4 columns), ``squares``
     (2 columns), ``scores`` and ``rates`` (4): as in posterity_diagonal.h.
@@ -93,7 +93,7 @@ cdef class DiagonalState:
 
     cdef Py_ssize_t _rows(self, pk_sparse_rows *rows, const long long[::1] starts, const int[::1] features,
                           const int[::1] columns, const double[::1] values, bint unknown) except -1:
-        """Fill in ``rows``, and check all numbers; the length of the longest row."""
+        """Fill in ``rows``, check all numbers, and return the length of the longest row."""
         cdef Py_ssize_t n = starts.shape[0] - 1, size = features.shape[0], i, longest = 0
         cdef int least = -1 if unknown else 0
         if n < 0 or starts[0] != 0 or starts[n] != size:

@@ -1,7 +1,7 @@
 # A part of _paths.pyx: the lean paths of rows before which more is forgotten than a discount says.
 
 cdef class ForgettingPath(RowPath):
-    """Learns rows before each of which, but the first, something is forgotten.
+    """Learns rows, and forgets before each of them but the first.
 
     Where a ``tally`` (1,) is kept the log densities of rows are added to it, as they were predicted.
     """
@@ -19,7 +19,7 @@ cdef class ForgettingPath(RowPath):
         self.known_precision, self.noise_shape, self.noise_rate = noise
 
     cdef void _forget(self) noexcept:
-        """What happens before the row in the buffer."""
+        """Forget, before the row in the buffer is learned."""
 
     cdef int _append(self, double weight) except -1:
         cdef double error, df, scale, log_density
@@ -31,7 +31,7 @@ cdef class ForgettingPath(RowPath):
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
             return False
         log_density = pk_log_t(error, df, scale)
-        if not fabs(log_density) < PK_MOST_TELLING:
+        if not fabs(log_density) < PK_MAX_LOG_DENSITY:
             self._restore()
             return False
         self._take(weight)
@@ -71,7 +71,7 @@ cdef class ForgettingPath(RowPath):
 
 
 cdef class DirectionalPath(ForgettingPath):
-    """Before a row, what is known beyond ``prior`` of its own direction is multiplied by ``discount``.
+    """Learns rows; before each, the information beyond ``prior`` in its own direction is multiplied by ``discount``.
 
     So is the count of rows, but for one of each direction that is flat under the prior and no more.
     """
@@ -95,7 +95,7 @@ cdef class DirectionalPath(ForgettingPath):
 
 
 cdef class WanderingPath(ForgettingPath):
-    """Before a row, the coefficients move by Normal(0, variance), ``variance`` (p,), relative to the noise's."""
+    """Learns rows; before each, coefficients move by Normal(0, variance), ``variance`` (p,) relative to the noise's."""
 
     cdef double[::1] variance, wide
 
@@ -138,7 +138,7 @@ cdef class WindowPath(RowPath):
         self.work = _aligned(PK_APPEND_SIZE(self.shape))
 
     cdef int _make_room(self) except -1:
-        """Take the rows that are kept to where there is room for as many more."""
+        """Move the stored rows to memory with room for as many more."""
         kept = self.kept
         cdef Py_ssize_t n = len(kept.X), capacity = 2 * n + 64
         self.room = np.empty((capacity, self.columns)), np.empty((capacity, 1)), np.empty(capacity), np.empty(capacity)

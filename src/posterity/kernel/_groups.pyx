@@ -64,7 +64,7 @@ cdef double[::1] _aligned(Py_ssize_t size):
 
 
 cdef pk_shape _shape(const double[:, ::1] bank, Py_ssize_t p) except *:
-    """Of the triangles of ``p`` coefficients that are packed in ``bank`` (size, q (q + 1) / 2)."""
+    """Check ``bank`` (size, q (q + 1) / 2), packed triangles of ``p`` coefficients, and return its shape."""
     cdef pk_shape shape
     shape.p, shape.q, shape.k = p, p + 1, 1
     shape.ld = (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
@@ -129,7 +129,7 @@ def number_keys(const long long[::1] keys):
 
 
 def number_range(const long long[::1] keys, long long low, Py_ssize_t length):
-    """The same for keys that all are from ``low`` to below ``low + length``, which is not checked."""
+    """Number keys by first appearance that all are from ``low`` to below ``low + length``, which is not checked."""
     cdef Py_ssize_t n = keys.shape[0], known
     cdef int[::1] numbers = np.empty(n, dtype=np.int32), table = np.full(length, -1, dtype=np.int32)
     cdef long long[::1] distinct = np.empty(min(length, n), dtype=np.int64)
@@ -141,7 +141,7 @@ def number_range(const long long[::1] keys, long long low, Py_ssize_t length):
 
 
 def count_rows(const int[::1] numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups):
-    """How many of the rows first to last each of so many groups has."""
+    """Count the rows, from first to last, of each of ``groups`` groups."""
     cdef Py_ssize_t[::1] counts = np.zeros(groups, dtype=np.intp)
     cdef int failed = 0
     if not 0 <= first <= last <= numbers.shape[0]:
@@ -190,7 +190,7 @@ cdef class KeyTable:
 
     @property
     def is_distinct(self):
-        """Whether no key is here twice."""
+        """True if no key is here twice."""
         cdef Py_ssize_t k
         self._hash()
         for k in range(self.size):
@@ -199,7 +199,7 @@ cdef class KeyTable:
         return True
 
     cdef int _hash(self) except -1:
-        """Have all keys in the table, which is at most half full."""
+        """Put all keys into the table, which is at most half full."""
         cdef Py_ssize_t length = 16, k
         while length < 2 * self.size:
             length *= 2
@@ -229,7 +229,7 @@ cdef class KeyTable:
         return 0
 
     def place(self, long long key):
-        """The place of a key, -1 where it is not here."""
+        """Return the place of a key, -1 where it is not here."""
         self._hash()
         return self.table[<Py_ssize_t> self._at(key)] if self.size else -1
 
@@ -341,7 +341,7 @@ def learn_groups(double[:, ::1] bank, SortedRows order, const double[:, ::1] X, 
 
 def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] priors, SortedRows order, const double[:, ::1] X,
                 const double[::1] y, const double[::1] weights, bint intercept, double discount, tallies, share, outputs):
-    """As ``learn_groups``, and say what each row was before it was learned, the group's prior, of ``priors`` (k, q, ld),
+    """Learn as ``learn_groups`` does, and predict each row before it is learned, the group's prior, of ``priors`` (k, q, ld),
     stacked on its rows: slot s has prior s, or the last one.
 
     ``outputs`` (4, n) is filled with its error and leverage, and by how much it raises the group's residual sum of

@@ -31,7 +31,7 @@ cdef Py_ssize_t MOST_COLUMNS = 1 << 24
 
 
 def leading_dimension(Py_ssize_t q):
-    """Doubles that a row of a triangle of size ``q`` takes, padding included."""
+    """Return the doubles that a row of a triangle of size ``q`` takes, padding included."""
     return (q + PK_LINE - 1) // PK_LINE * PK_LINE
 
 
@@ -61,7 +61,7 @@ cdef pk_shape _shape(const double[:, ::1] triangle, Py_ssize_t n_targets) except
 
 cdef pk_rows _rows_without(pk_shape shape, Py_ssize_t n, Py_ssize_t columns, const double[:, ::1] Y,
                            const double[::1] weights, bint intercept) except *:
-    """Rows of so many features, which are to be added."""
+    """Check rows to be added, and their number of features."""
     cdef pk_rows rows
     rows.n, rows.columns, rows.intercept = n, columns, intercept
     rows.x_stride, rows.x_step, rows.each = 0, 0, NULL
@@ -98,7 +98,7 @@ cdef dict KINDS = {
 
 
 cdef class _Source:
-    """Where the features of rows are read from: an array (n, m), or Columns; kept alive."""
+    """The memory that features of rows are read from: an array (n, m), or Columns; kept alive."""
 
     cdef const double[:, :] array
     cdef tuple arrays
@@ -351,7 +351,7 @@ def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, X, const double[
 
 def remove_rows(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
                 const double[::1] weights, bint intercept):
-    """Take rows out one by one, in place.
+    """Unlearn rows one by one, in place.
 
     Returns the 1-based row that was never in (0: all were; otherwise the triangle is spoilt) and
     the smallest cosine met: the smaller, the more digits were lost.

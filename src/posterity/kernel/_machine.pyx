@@ -32,7 +32,7 @@ cdef extern from "posterity_machine.h" nogil:
 
 
 cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) except NULL:
-    """The numbers of an array (levels, p) or (levels, p, p), which is checked."""
+    """Return a pointer to an array (levels, p) or (levels, p, p), after checks."""
     if not (cnp.PyArray_Check(array) and cnp.PyArray_TYPE(array) == cnp.NPY_DOUBLE
             and cnp.PyArray_ISCARRAY(array) and cnp.PyArray_NDIM(array) == dimensions
             and cnp.PyArray_DIM(array, 0) == levels and cnp.PyArray_DIM(array, 1) == p
@@ -42,7 +42,7 @@ cdef double *_data(array, Py_ssize_t levels, Py_ssize_t p, int dimensions) excep
 
 
 cdef void *_kept(array, int kind, Py_ssize_t n, Py_ssize_t width) except NULL:
-    """Where row ``n`` of an array (rows, width) or (rows,) is, which is checked."""
+    """Return a pointer to row ``n`` of an array (rows, width) or (rows,), after checks."""
     if not (cnp.PyArray_Check(array) and cnp.PyArray_TYPE(array) == kind and cnp.PyArray_ISCARRAY(array)
             and cnp.PyArray_DIM(array, 0) > n
             and cnp.PyArray_SIZE(array) == width * cnp.PyArray_DIM(array, 0)):
@@ -99,7 +99,7 @@ cdef class MachineRows:
         free(self.values)
 
     cdef int take(self, list codes, list values, Py_ssize_t lowest) except -1:
-        """Have one row's levels and features as numbers."""
+        """Read one row's levels and features as numbers."""
         cdef Py_ssize_t s
         if len(codes) != self.of.sides or len(values) != self.of.sides:
             raise ValueError("codes and values must have an item for each side")
@@ -121,7 +121,7 @@ cdef class MachineRows:
 
     def learn(self, const Py_ssize_t[:, ::1] codes, const double[:, ::1] values, const double[::1] y,
               const double[::1] weights):
-        """Learn rows (n, S) one after the other; the number of those learned: fewer than n where one would overflow."""
+        """Learn rows (n, S) in order; return how many were learned: fewer than n where one would overflow."""
         cdef Py_ssize_t i, n = codes.shape[0]
         self.check(codes, values, 0)
         if y.shape[0] != n or weights.shape[0] != n:
@@ -135,7 +135,7 @@ cdef class MachineRows:
         return i
 
     def learn_one(self, list codes, list values, double y, double unit, double weight, tuple room, dict state):
-        """Learn one row, and have ``state`` show it behind its others, in one step; False if it would overflow.
+        """Learn one row, and append it to those of ``state``, in one step; False if it would overflow.
 
         ``room``: the arrays that the rows of ``state``, its codes, values, y and weights, are the first of.
         """
@@ -155,7 +155,7 @@ cdef class MachineRows:
         return True
 
     def mean_of_one(self, list codes, list values):
-        """The mean at one row; level -1 is one that was never seen."""
+        """Return the mean at one row; level -1 is one that was never seen."""
         self.take(codes, values, -1)
         return pk_multiply_others_factors(&self.of, -1, self.codes, self.values, self.room)
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The lean path of an average over members that fade towards their priors: one row a call."""
+"""The compiled path of an average over members that fade towards their priors: one row a call."""
 
 import numpy as np
 
@@ -49,7 +49,7 @@ cdef class FadingMember:
         return self.counts[1] == 0.0
 
     cdef int try_row(self, pk_rows *row, double[::1] buffer, double[::1] flight, pk_shape shape) noexcept:
-        """Whether the row can be learned; it is, in ``after``."""
+        """Learn the row in ``after``; return True if that was possible."""
         cdef pk_before before
         # Before the first row there is nothing to forget, and a row that weighs nothing takes no time.
         cdef double discount = 1.0 if self.begins() or row.weights[0] == 0.0 else self.discount
@@ -71,10 +71,10 @@ cdef class FadingMember:
 
 
 cdef class LearnedPrior:
-    """What a node is made from: ``data``, of which ``known`` tells more, and when it is chosen anew.
+    """Data that a node is built from, their state ``known``, and the schedule of its choice.
 
     ``known`` has a ``clock`` (rows, due), the ``scales`` of the features, and keeps ``stream``, the node, once it has
-    learned; ``next_turn(rows)`` tells when the prior is next chosen. It does not learn lean before it is ``ready``.
+    learned; ``next_turn(rows)`` tells when the prior is next chosen. Before it is ``ready``, compiled code does not learn it.
     """
 
     cdef FadingMember data
@@ -89,17 +89,17 @@ cdef class LearnedPrior:
         self.clock = known.clock
 
     def before(self, FadingMember node not None):
-        """The node, with this behind it."""
+        """Attach these data to the node, which has them learn each row too; return the node."""
         node.behind = self
         return node
 
     cdef bint keeps_up(self, FadingMember node) except -1:
-        """Whether the node is that of the stream, if there is one, and knows all rows."""
+        """Return True if the node is that of the stream, if there is one, and has learned all rows."""
         stream = self.known.stream
         return (stream is None or stream is self.stream) and node.counts[1] == self.data.counts[1]
 
     cdef int prepare(self, double weight) except -1:
-        """Ask what has to be known of the next turn before a row is learned."""
+        """Find when the prior is next chosen, before a row is learned."""
         self.turns = weight > 0.0 and self.clock[0] + 1 >= self.clock[1]
         if self.turns:
             self.due = self.next_turn(self.clock[0] + 1)
@@ -131,7 +131,7 @@ cdef class LearnedPrior:
 
 
 cdef class MemberNoises:
-    """What is followed of members' noises, each at m <= 8 memories.
+    """Tracker of members' noises, each at m <= 8 memories.
 
     The ``states`` (4, m), one a member, hold sums of squared errors, each relative to what its variance would be if the
     noise's were 1, sums of weights and scores for each memory, and in the last row what weight was seen (m times). What a
@@ -160,7 +160,7 @@ cdef class MemberNoises:
 
     def score(self, const double[::1] y not None, const double[:, ::1] loc not None, double[:, ::1] scale not None,
               const double[::1] weights):
-        """What k members tell of rows by ``loc`` and ``scale`` (k, n), as long as the noise is 1, before they learn ``y`` (n,).
+        """Return k members' predictions of rows from ``loc`` and ``scale`` (k, n) under unit noise, then learn ``y`` (n,).
 
         Scales become those with their noises, in place. Returns degrees of freedom and log densities times ``weights``
         (k, n), and ranks (k, n).
@@ -181,14 +181,14 @@ cdef class MemberNoises:
         return np.asarray(df), np.asarray(densities), np.asarray(ranks)
 
     cdef void load(self) noexcept nogil:
-        """Have the states in lanes."""
+        """Copy the states to lanes."""
         cdef Py_ssize_t k, i, m = self.noises.memories
         for k in range(self.addresses.shape[0]):
             for i in range(3 * m + 1):
                 self.lanes[i, k] = (<double *> self.addresses[k])[i]
 
     cdef void take(self) noexcept nogil:
-        """Let the states be what is in lanes."""
+        """Copy the lanes back to the states."""
         cdef Py_ssize_t k, i, m = self.noises.memories
         for k in range(self.addresses.shape[0]):
             for i in range(4 * m):
@@ -242,7 +242,7 @@ cdef class MembersPath:
 
     @property
     def names(self):
-        """Of the features, if they have any."""
+        """Names of the features, if they have any."""
         return self.reader.names
 
     def values(self, x):
@@ -250,7 +250,7 @@ cdef class MembersPath:
         return self.reader.values(x)
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.closed = True
 
     def predict_mean(self, x):
@@ -296,7 +296,7 @@ cdef class MembersPath:
         return True
 
     cdef int _open(self) except -1:
-        """Have members that know all rows."""
+        """Open members that have learned all rows."""
         cdef FadingMember member
         cdef bint keeps_up = self.members is not None
         if keeps_up:
@@ -312,7 +312,7 @@ cdef class MembersPath:
         return 0
 
     cdef bint _prepare(self, double weight) except -1:
-        """Whether all members can learn a row; all that calls Python comes before one does."""
+        """Return True if all members can learn a row; all calls of Python come before one does."""
         cdef FadingMember member
         self._open()
         for member in self.members:
@@ -334,7 +334,7 @@ cdef class MembersPath:
         return True
 
     cdef int _predict_origin(self, Py_ssize_t k) except -1:
-        """What a member tells of a row at the origin, of which only the scale is looked at."""
+        """Return a member's prediction of a row at the origin, for its scale."""
         cdef FadingMember member = self.members[k]
         cdef Py_ssize_t i
         for i in range(self.shape.ld):
@@ -346,7 +346,7 @@ cdef class MembersPath:
         return 0
 
     cdef int _score(self, double y, double weight) except -1:
-        """Log densities and ranks of what the members tell; the noises learn it, in lanes."""
+        """Compute log densities and ranks of the members' predictions, which the noises learn, in lanes."""
         if self.noises is not None:
             self.noises.load()
         pk_score_members(&self.known if self.noises is None else &self.noises.noises, self.densities.shape[0], 1, &y, &weight,
@@ -354,7 +354,7 @@ cdef class MembersPath:
         return 0
 
     cdef double _predict(self, Py_ssize_t k, const double[:, ::1] values) noexcept:
-        """Minus the mean of a member."""
+        """Return minus the mean of a member."""
         cdef FadingMember member = self.members[k]
         cdef Py_ssize_t i
         for i in range(self.shape.p, self.shape.ld):
@@ -366,7 +366,7 @@ cdef class MembersPath:
         return self.row[self.shape.p]
 
     cdef double _average(self) except? -1e308:
-        """Weights before the row, of scores that are copies; returns the mixture's log density of it."""
+        """Compute the weights before the row, on copies of the scores; return the mixture's log density."""
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
         cdef pk_expert_weights standing

@@ -28,7 +28,7 @@ cdef class NodesPath:
 
     @property
     def names(self):
-        """Of the features, if they have any."""
+        """Names of the features, if they have any."""
         return self.data.names
 
     def values(self, x):
@@ -36,7 +36,7 @@ cdef class NodesPath:
         return self.data.values(x)
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.data.closed = True
 
     def predict_mean(self, x):
@@ -93,7 +93,7 @@ cdef class NodesPath:
         return True
 
     cdef bint _in_step(self):
-        """Whether the nodes are there, are those of the stream, and know all rows."""
+        """Return True if there are nodes, those of the stream, that have learned all rows."""
         cdef RowPath node
         if self.stream is None:
             return False
@@ -140,7 +140,7 @@ cdef class NodesPath:
             for k in range(count):
                 square += self.weights[k] * (self.scales_told[k] ** 2 + (self.errors[k] - mean) ** 2)
             self.log_predictive = pk_log_t(mean, df, sqrt(square))
-            if fabs(self.log_predictive) < PK_MOST_TELLING:
+            if fabs(self.log_predictive) < PK_MAX_LOG_DENSITY:
                 return True
         for k in range(done):
             node = self.nodes[k]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The lean paths: one row a call, everything checked before anything is touched."""
+"""The compiled paths for single rows: one row a call, everything checked before anything is changed."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ cdef extern from "posterity_members.h" nogil:
     void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
     double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
     double pk_log_t(double error, double v, double scale)
-    double PK_MOST_TELLING
+    double PK_MAX_LOG_DENSITY
 
 cdef extern from "posterity_window.h" nogil:
     ctypedef struct pk_window:
@@ -58,7 +58,7 @@ cdef double SAME = 1e-9
 
 
 cdef class Scales:
-    """Keeps up what ``known`` has as ``scales``, means and squares of the features of all rows, if there are any."""
+    """Updates the ``scales`` of ``known``, means and squares of the features of all rows, if there are any."""
 
     cdef object known, scales, bound
     cdef double[::1] mean, squares
@@ -67,7 +67,7 @@ cdef class Scales:
         self.known = known
 
     cdef int bind(self) except -1:
-        """Reach for them, in memory that nobody shares."""
+        """Take their arrays, copied if others share them."""
         scales = self.known.scales
         if scales is not None and (scales is not self.scales or scales.mean is not self.bound):
             scales.mean, scales.squares = np.array(scales.mean), np.array(scales.squares)
@@ -76,7 +76,7 @@ cdef class Scales:
         return 0
 
     cdef int enter(self, const double[::1] row, Py_ssize_t first, Py_ssize_t columns, double root, double weight) except -1:
-        """As RunningScales.learn of so many ``columns`` of a row times ``root``, from ``first`` on."""
+        """Learn as RunningScales does: ``columns`` columns of a row times ``root``, from ``first`` on."""
         cdef Py_ssize_t i
         cdef double before, share, step
         if self.scales is None:
@@ -133,7 +133,7 @@ cdef class RowPath:
         self.discount = 1.0
 
     def fade(self, double discount, double[:, ::1] prior=None):
-        """Multiply what is known by ``discount``, in (0, 1], before each row but the first; not ``prior``, if given."""
+        """Discount all information by ``discount``, in (0, 1], before each row but the first; not ``prior``, if given."""
         if not 0.0 < discount <= 1.0:
             raise ValueError(f"discount is {discount}: it must be above 0 and at most 1")
         if prior is not None and (prior.shape[0] != self.shape.q or prior.shape[1] != self.shape.ld):
@@ -167,11 +167,11 @@ cdef class RowPath:
         return True
 
     def close(self):
-        """Learn no rows any more: whoever has this path must ask for another one."""
+        """Learn no more rows: whoever has this path must open another one."""
         self.closed = True
 
     cdef int _append(self, double weight) except -1:
-        """Learn the row in the buffer, which is times the root of its weight, and forget before; whether it could."""
+        """Forget, then learn the row in the buffer, which is times the root of its weight; False if it can't."""
         if self.discount < 1.0 and weight > 0.0 and self.counts[1] > 0.0:
             pk_fade_one(&self.triangle[0, 0], &self.held[0], &self.panel[0], self.discount,
                         NULL if self.prior is None else &self.prior[0, 0], self.shape)
@@ -194,7 +194,7 @@ cdef class RowPath:
         self.rows = -1
 
     cdef int _is_due(self, double root) except -1:
-        """Whether a row of some weight, in the buffer times ``root``, is one to be left alone."""
+        """Return True if the row in the buffer, times ``root``, must be left to other code."""
         self._ask_what_waits()
         return self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
 
@@ -205,7 +205,7 @@ cdef class RowPath:
         return 0
 
     cdef bint _moves(self, double root) noexcept:
-        """Whether a feature that was constant so far is another in the buffer, times ``root``."""
+        """Return True if a feature that was constant so far differs in the buffer, times ``root``."""
         cdef Py_ssize_t i
         cdef double value
         for i in range(self.constant.shape[0]):
@@ -281,7 +281,7 @@ cdef class RowPath:
         return 0
 
     def _as_array(self, x):
-        """The general case: mappings of any kind, lists, other dtypes."""
+        """Read a row in the general case: mappings of any kind, lists, other dtypes."""
         if hasattr(x, "keys"):
             if self.names is None:
                 raise TypeError(
@@ -303,7 +303,7 @@ cdef class RowPath:
         return array
 
     def _refuse_values(self, values):
-        """Say which value is no number, if one is not."""
+        """Raise an error that names the value that is not a number, if one is not."""
         for i, value in enumerate(values if len(values) == self.columns else ()):
             try:
                 float(value)
@@ -342,7 +342,7 @@ cdef class GroupPath(RowPath):
         self.posterior = room[1]
 
     cdef int _open(self, bank, Py_ssize_t slot, Py_ssize_t least) except -1:
-        """Reach for the arrays of a bank, which replaces them all together."""
+        """Take the arrays of a bank, which replaces them all together."""
         if bank._arrays is not self.arrays:
             self.packed, self.count, self.seen, self.last = bank._arrays
             self.arrays = bank._arrays

@@ -22,7 +22,7 @@ cdef extern from "posterity_policies.h" nogil:
 
 
 cdef Py_ssize_t _stride(const double[:, :] values, Py_ssize_t n, Py_ssize_t arms, str name) except -1:
-    """From one row to the next, in numbers; 0 where one row is given for all."""
+    """Return the distance from one row to the next, in numbers; 0 where one row is given for all."""
     if values.shape[1] != arms or values.shape[0] != n or (arms > 1 and values.strides[1] != 8) or values.strides[0] % 8:
         raise ValueError(f"{name} must be {n} rows of {arms} numbers that lie side by side")
     return values.strides[0] // 8

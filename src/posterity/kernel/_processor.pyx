@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What this processor offers; compiled for any."""
+"""The instruction sets of this processor; compiled for any."""
 
 cdef extern from "posterity_processor.h" nogil:
     int pk_processor_level()

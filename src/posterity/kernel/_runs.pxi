@@ -131,7 +131,7 @@ cdef class RunsKernel:
         return self.held[5][: self.s.size].tolist(), self.begun[:known], self.earlier[:known]
 
     def again(self):
-        """Begin anew with the first row: changes are numbered as the runs have them."""
+        """Start at the first row again: changes are numbered as the runs have them."""
         cdef long long[::1] change = self.held[5]
         cdef Py_ssize_t k
         self.known, self.trace.known = len(self.runs.changes), 0
@@ -149,7 +149,7 @@ cdef class RunsKernel:
         return True
 
     def serves(self, start):
-        """Whether a run that begins now would know what ``start`` says."""
+        """Return True if a run that begins now would still begin as ``start``."""
         cdef pk_start of_new
         return self._open(start, &of_new) and pk_is_still_valid(&self.s, &of_new, &self.rules, self.shape) != 0
 

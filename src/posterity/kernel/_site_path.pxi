@@ -1,7 +1,7 @@
 # A part of _paths.pyx: the lean path of rows that are learned through the sites of their targets.
 
 cdef class SitePath(RowPath):
-    """Learns rows through the sites of their targets, and tells of their eta; noise has precision 1.
+    """Learns rows through the sites of their targets, and predicts their eta; noise has precision 1.
 
     ``likelihood`` is (code, parameters, moments); ``statistics`` has the sums ``log_sites``, ``log_predictive``,
     ``seen`` and ``effective``, and ``start``, the first rows as long as they are kept; ``check_targets``
@@ -67,7 +67,7 @@ cdef class SitePath(RowPath):
         return True
 
     cdef bint _holds(self, double[::1] row) noexcept:
-        """Whether the features in the buffer are these, or None are given."""
+        """Return True if the features in the buffer are these, or None are given."""
         cdef Py_ssize_t i
         if row is not None:
             for i in range(row.shape[0]):
@@ -120,7 +120,7 @@ cdef class SitePath(RowPath):
 
     cdef int _enter(self, double weight, double mean, double variance, double precision, double target,
                     double log_normalizer, double left) except -1:
-        """Enter a row into the account, as Sites.log_scale has it."""
+        """Add a row to the statistics, as Sites.log_scale has it."""
         cdef double off = target - mean, spread = 1.0 + precision * variance, log_scale = log_normalizer
         if variance < INFINITY:
             log_scale += 0.5 * (log(spread) + precision * off * off / spread)

@@ -81,7 +81,7 @@ def look_at_labels(const Py_ssize_t[::1] labels, const double[:, ::1] places, co
 
 
 cdef class SoftmaxPath(RowPath):
-    """Learns labels, the places of their classes, and tells their probabilities; see posterity_softmax.h.
+    """Learns labels, the places of their classes, and predicts their probabilities; see posterity_softmax.h.
 
     ``data`` (q, ld) is a triangle of all contrasts, contrast by contrast, ``counts`` (2,) sums of weights, ``prior``
     (n, q - 1) rows with targets 0; no direction of both together is open. ``basis`` is (K, R). Averages for learning are over
@@ -174,7 +174,7 @@ cdef class SoftmaxPath(RowPath):
         self.targets = {label: place for place, label in enumerate(self.labels)}
 
     def probabilities(self, x):
-        """Probability of each label at ``x``, averaged over what is not known."""
+        """Probability of each label at ``x``, averaged over the posterior."""
         self._tell(x)
         return {self.labels[k]: self.shares[k] for k in range(self.wide.classes)}
 
@@ -250,7 +250,7 @@ cdef class SoftmaxPath(RowPath):
         return usable
 
     cdef int _enter(self, Py_ssize_t place, double weight, double constant) except -1:
-        """Enter a row that was learned into the account."""
+        """Add a row that was learned to the statistics."""
         cdef Py_ssize_t i, n
         cdef double before = self.seen.count, total = before + weight, shift
         self.contrasts.constant += constant

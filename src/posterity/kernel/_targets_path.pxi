@@ -14,7 +14,7 @@ cdef class TargetsPath(RowPath):
             raise ValueError(f"a triangle of {self.shape.q} columns can't have {n_targets} targets")
 
     def name_targets(self, names):
-        """Let the targets have names."""
+        """Name the targets."""
         if len(names) != self.shape.k:
             raise ValueError(f"there are {len(names)} names for {self.shape.k} targets")
         self.target_names = tuple(names)
@@ -75,7 +75,7 @@ cdef class TargetsPath(RowPath):
         return 0
 
     def _targets_as_array(self, y):
-        """The general case: mappings of any kind, lists, other dtypes."""
+        """Read targets in the general case: mappings of any kind, lists, other dtypes."""
         if hasattr(y, "keys"):
             if self.target_names is None:
                 raise TypeError(

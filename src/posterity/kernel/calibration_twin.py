@@ -50,8 +50,8 @@ def _nested(bounds: Array) -> Array:
 
 
 def track(
-    scores: Array, tails: Array, steps: Array, integrator: tuple[float, float], oblivion: float,
-    bounds: Array, integrals: Array, scale: Array, return_predictions: bool,
+    scores: Array, tails: Array, steps: Array, integrator: tuple[float, float],
+    forgetting_rate: float, bounds: Array, integrals: Array, scale: Array, return_predictions: bool,
 ) -> Array | None:  # fmt: skip
     """Conformal PID."""
     gain, saturation = integrator
@@ -67,15 +67,15 @@ def track(
         bounds += steps * (missed - tails)
         integrals += missed - tails
         size = min(math.sqrt(math.pi / 2.0) * abs(score), 8.0 * scale[0])
-        share = max(1.0 / (scale[1] + 1.0), oblivion)
-        scale[1] += 1.0 / (scale[1] + 1.0) >= oblivion
+        share = max(1.0 / (scale[1] + 1.0), forgetting_rate)
+        scale[1] += 1.0 / (scale[1] + 1.0) >= forgetting_rate
         scale[0] = max(scale[0] + share * (size - scale[0]), 1e-4)
         scale[2] += 1.0
     return np.array(outputs).reshape(len(scores), 2, len(tails)) if return_predictions else None
 
 
 def tail_bound(window: Array, aim: float, tail: float) -> float:
-    """What scores exceed with probability ``aim``, by those of a window, sorted."""
+    """Return the bound that scores exceed with probability ``aim``, by those of a sorted window."""
     m = len(window)
     rank = (1.0 - aim) * (m + 1)
     if rank >= m:

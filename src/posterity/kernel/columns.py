@@ -14,7 +14,7 @@ READABLE = ("f8", "f4", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
 def is_readable(column: NDArray[Any]) -> bool:
-    """Whether the kernel reads these numbers where they lie."""
+    """Return True if the kernel can read these numbers without a copy."""
     dtype = column.dtype
     return dtype.str[1:] in READABLE and dtype.isnative and column.flags.aligned
 

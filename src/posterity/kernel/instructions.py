@@ -1,4 +1,4 @@
-"""Which build of the kernel runs here: where there are several, each has a folder of its own."""
+"""Choice of the build of the kernel: where there are several, each has a folder of its own."""
 
 import os
 import platform

@@ -111,7 +111,7 @@ typedef struct {
     ptrdiff_t levels;
     const double *tails, *steps; /* (L) wanted probability of a miss on a side; move of a bound for one miss */
     double gain, saturation;     /* of the integrator; no integrator where gain is 0 */
-    double oblivion;             /* share of the scale that each row replaces, in the long run */
+    double forgetting_rate;             /* share of the scale that each row replaces, in the long run */
     double *bounds, *integrals;  /* (2, L) in units of the scale; sums of misses less their tails */
     double *scale;               /* (3): typical size of recent scores, rows it rests on, rows learned */
 } pk_tracks;
@@ -120,12 +120,12 @@ typedef struct {
 #define PK_MOST_OF_SCALE 8.0               /* a score counts as at most so many scales: one outlier is one row */
 #define PK_LEAST_SCALE 1e-4
 
-PK_INLINE void pk_follow_scale(double *scale, double score, double oblivion)
+PK_INLINE void pk_follow_scale(double *scale, double score, double forgetting_rate)
 {
     double size = PK_ROOT_HALF_PI * fabs(score), most = PK_MOST_OF_SCALE * scale[0];
     double share = 1.0 / (scale[1] + 1.0);
-    if (share < oblivion)
-        share = oblivion;
+    if (share < forgetting_rate)
+        share = forgetting_rate;
     else
         scale[1] += 1.0;
     scale[0] += share * ((size < most ? size : most) - scale[0]);
@@ -167,7 +167,7 @@ static void pk_track(ptrdiff_t n, const double *scores, const pk_tracks *tracks,
                 integrals[l] += excess;
             }
         }
-        pk_follow_scale(tracks->scale, score, tracks->oblivion);
+        pk_follow_scale(tracks->scale, score, tracks->forgetting_rate);
         tracks->scale[2] += 1.0;
     }
 }

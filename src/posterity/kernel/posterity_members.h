@@ -13,7 +13,7 @@
 #define PK_MANY_FREED 64.0
 #define PK_MORE_FREED 48
 /* A density further out says no more than this. */
-#define PK_MOST_TELLING 1e4
+#define PK_MAX_LOG_DENSITY 1e4
 
 /* log Gamma((v + 1) / 2) - log Gamma(v / 2) - log(v pi) / 2 of v > 0 degrees of freedom. */
 PK_INLINE pk_vector pk_log_t_constants(pk_vector v)
@@ -41,10 +41,10 @@ PK_INLINE pk_vector pk_log_1p(pk_vector q)
 }
 
 /* Log density of an error under a t distribution with v degrees of freedom, infinitely many being the normal's; 0 where
- * nothing is known, and within PK_MOST_TELLING. */
+ * nothing is known, and within PK_MAX_LOG_DENSITY. */
 PK_INLINE pk_vector pk_log_ts(pk_vector error, pk_vector v, pk_vector scale)
 {
-    const pk_vector zero = {0}, most = zero + PK_MOST_TELLING;
+    const pk_vector zero = {0}, most = zero + PK_MAX_LOG_DENSITY;
     pk_vector df = pk_min(v, zero + 1e18), z = error / scale;
     pk_vector log_density = pk_log_t_constants(df) - 0.5 * (df + 1.0) * pk_log_1p(z * z / df) - pk_log(scale);
     log_density = pk_min(pk_max(log_density, -most), most); /* NaN becomes -most */

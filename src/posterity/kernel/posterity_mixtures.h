@@ -1,4 +1,4 @@
-/* Distribution functions and densities of many mixtures of normals, each at some points. Twin: Cells.score_slowly of
+/* Distribution functions and densities of many mixtures of normals, each at some points. Twin: score_by_scipy of
  * forecasting/marginals.py. */
 #ifndef POSTERITY_MIXTURES_H
 #define POSTERITY_MIXTURES_H

@@ -1,4 +1,4 @@
-/* One observation at a time: the lean path's steps, between which its caller can refuse. See posterity_sites.h. */
+/* One observation at a time: the compiled path's steps, between which its caller can refuse. See posterity_sites.h. */
 #ifndef POSTERITY_ONE_SITE_H
 #define POSTERITY_ONE_SITE_H
 

@@ -161,7 +161,7 @@ def learn_directional(
     discounts: Array,
     prior: Array,
 ) -> tuple[Array, Array, Array]:
-    """As ``learn_rows``, but only what is known beyond the prior of a row's direction fades.
+    """As ``learn_rows``, but only the information beyond the prior in a row's direction fades.
 
     D = R'R - R0'R0 loses (1 - discount) D x x'D / (x'D x); the mean stays; the residual fades.
     The posterior must be proper.
@@ -220,21 +220,21 @@ def slide(
     leave: NDArray[np.intp],
     prior: Array,
 ) -> tuple[Array, Array, Array]:
-    """Slide a window over rows start..n: built anew from the prior and its rows, for each row.
+    """Slide a window over rows start..n: build it from the prior and its rows, for each row.
 
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
     ``leave`` at the end.
     """
 
-    def build(i: int) -> None:
+    def rebuild(i: int) -> None:
         triangle[:] = prior
         inside = slice(leave[i], start + i)
         inner = None if weights is None else weights[inside]
         learn_rows(triangle, n_targets, X[inside], Y[inside], inner, intercept)
 
     new = None if weights is None else weights[start:]
-    before = _learn_after(build, triangle, n_targets, X[start:], Y[start:], new, intercept)
-    build(len(X) - start)
+    before = _learn_after(rebuild, triangle, n_targets, X[start:], Y[start:], new, intercept)
+    rebuild(len(X) - start)
     return before
 
 

@@ -1,4 +1,4 @@
-"""What is believed of each eta before its observation."""
+"""The cavity distributions: of each eta before its observation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Array = NDArray[np.float64]
 
 
 class Cavity:
-    """What is believed of each eta before its observation, proper everywhere."""
+    """Cavity distributions: of each eta before its observation, proper everywhere."""
 
     def __init__(self, mean: Array, variance: Array, added: Array, flat: Array) -> None:
         self.mean, self.variance, self.added, self.flat = mean, variance, added, flat
 
     @classmethod
     def of(cls, likelihood: Likelihood, y: Array, mean: Array, variance: Array) -> Cavity:
-        """Complete what is not known at all: vaguely, or by the target itself where that tells."""
+        """Make cavities proper: where flat, by a wide normal or by the target itself."""
         open_ = np.isinf(variance)
         vague = likelihood.vague_variance
         filled = np.where(open_, vague, variance)
@@ -33,7 +33,7 @@ class Cavity:
         return cls(mean, filled, added, np.zeros(len(y), dtype=bool))
 
     def with_log_normalizers(self, precision: Array, target: Array, log_normalizer: Array) -> Sites:
-        """Sites that also tell what was put in; flat predictions have log density 0."""
+        """Return the sites with the cavities' normalizers; flat predictions have log density 0."""
         total = precision + self.added
         with np.errstate(invalid="ignore", divide="ignore"):
             both = (precision * target + self.added * self.mean) / total
@@ -44,7 +44,7 @@ class Cavity:
 def as_rows(
     y: ArrayLike, mean: ArrayLike, variance: ArrayLike, weights: ArrayLike | None
 ) -> tuple[Array, Array, Array, Array]:
-    """All as arrays (n,)."""
+    """Return all as arrays (n,)."""
     given = (y, mean, variance, 1.0 if weights is None else weights)
     y, mean, variance, weights = (
         np.array(value, dtype=np.float64)

@@ -58,7 +58,7 @@ class Poisson(Likelihood):
         return y - rate, rate
 
     def start(self, y: Array) -> Array:
-        """Where to begin: the count's own log rate, drawn to the mean (as GLMs are fitted)."""
+        """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
 
     def mean(self, eta: Array) -> Array:
@@ -74,7 +74,7 @@ class Poisson(Likelihood):
         named_row(y, _count(y), "a count must be a whole number, 0 or more")
 
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
-        """Counts whose log rate is uncertain."""
+        """Return predictions of counts whose log rate is uncertain."""
         return PoissonLogNormal(mean, variance)
 
 
@@ -114,7 +114,7 @@ class NegativeBinomial(Likelihood):
         return Kernel(4, (self.dispersion, 0.0, 0.0))
 
     def log_density(self, y: Array, eta: Array) -> Array:
-        """With r = 1 / dispersion and e = eta - log r, of a failure's odds exp(e):
+        """Return the log density; with r = 1 / dispersion and e = eta - log r it is
 
         log Gamma(y + r) - log Gamma(r) - log y! + y log sigmoid(e) + r log sigmoid(-e).
         """
@@ -127,7 +127,7 @@ class NegativeBinomial(Likelihood):
         return y * rest - share / self.dispersion, total * share * rest
 
     def start(self, y: Array) -> Array:
-        """Where to begin: the count's own log rate, drawn to the mean."""
+        """Return starting values: the count's own log rate, shrunk to the mean."""
         return np.log(0.5 * (y + np.mean(y)) + 0.1)
 
     def mean(self, eta: Array) -> Array:
@@ -143,7 +143,7 @@ class NegativeBinomial(Likelihood):
         named_row(y, _count(y), "a count must be a whole number, 0 or more")
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
-        """Counts whose log rate is uncertain."""
+        """Return predictions of counts whose log rate is uncertain."""
         return NegativeBinomialLogNormal(mean, variance, self.dispersion)
 
 

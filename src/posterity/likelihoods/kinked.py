@@ -10,8 +10,8 @@ Array = NDArray[np.float64]
 
 ROOT_HALF = float(np.sqrt(0.5))
 ROOT_2_OVER_PI = float(np.sqrt(2.0 / np.pi))
-# From here on the series of a normal's tail are exact to eleven digits, and nothing cancels.
-FAR = 50.0
+# From here on the series of a normal's tail is exact to eleven digits, without cancellation.
+SERIES_START = 50.0
 
 
 def kinked_moments(
@@ -50,13 +50,13 @@ def _log_mass(z: Array, place: Array) -> Array:
 
 def _beyond(z: Array) -> tuple[Array, Array]:
     """Mean above z, and variance, of the standard normal beyond z."""
-    near = np.clip(z, -FAR, FAR)
+    near = np.clip(z, -SERIES_START, SERIES_START)
     with np.errstate(over="ignore"):
         hazard = ROOT_2_OVER_PI / erfcx(ROOT_HALF * near)
-    inverse = 1.0 / np.maximum(z, FAR)
+    inverse = 1.0 / np.maximum(z, SERIES_START)
     square = inverse * inverse
     mean = inverse * (1.0 - square * (2.0 - square * (10.0 - 74.0 * square)))
     variance = square * (1.0 - square * (6.0 - square * (50.0 - 518.0 * square)))
-    far = z > FAR
-    exact = hazard - np.where(z < -FAR, z, near)
+    far = z > SERIES_START
+    exact = hazard - np.where(z < -SERIES_START, z, near)
     return np.where(far, mean, exact), np.where(far, variance, 1.0 - hazard * (hazard - near))

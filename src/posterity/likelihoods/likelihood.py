@@ -1,4 +1,4 @@
-"""What a likelihood is: one observation depends on the coefficients through eta = x.w only."""
+"""The interface of a likelihood: an observation depends on coefficients only by eta = x.w."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
 
-# Variance given to eta where nothing is known of it: on the scale of log odds and log rates that
+# Variance of eta where its cavity is flat: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
 VAGUE_VARIANCE = 100.0
 FORMER_NAMES = {"observed": "distribution", "expected": "mean", "eta_of": "link_function"}
-# Of eta, for differences: rounding and what five points leave out are then about as small.
+# Step of eta for finite differences: rounding and truncation error are then about equal.
 STEP = 1e-2
-# Where the eta of a mean is looked for, and how often that is halved.
+# Range of the search for the eta of a mean, and the number of bisections.
 FARTHEST, HALVINGS = 700.0, 64
 
 
 class Kernel(NamedTuple):
-    """How the kernel knows a built-in likelihood: a code and up to three parameters."""
+    """Code and parameters, up to three, of a likelihood that compiled code knows."""
 
     code: int
     parameters: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -61,9 +61,9 @@ class Likelihood:
     (1.0, array([0.5]))
     """
 
-    # Whether eta is where the target lies, but for noise: one observation then tells of it.
+    # True if the target is eta plus noise: one observation then determines eta.
     is_noise: ClassVar[bool] = False
-    # Whether the log density has a kink, and so no curvature to go by: moments only.
+    # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
 
     @property
@@ -73,12 +73,12 @@ class Likelihood:
 
     @property
     def smooth(self) -> Likelihood:
-        """Where a kink leaves no curvature: a likelihood near it that has some."""
+        """A likelihood with curvature near this one; itself unless it has a kink."""
         return self
 
     @property
     def closeness(self) -> float:
-        """How near to the mode of a row the derivatives lead, relative to eta."""
+        """Tolerance, relative to eta, with which the derivatives find the mode of a row."""
         return 1e-15 if type(self).derivatives is not Likelihood.derivatives else 1e-9
 
     @property
@@ -88,7 +88,7 @@ class Likelihood:
 
     @property
     def kernel_code(self) -> Kernel | None:
-        """How the kernel knows a built-in likelihood; None of any other."""
+        """Code and parameters in compiled code; None of a likelihood that is not built in."""
         return None
 
     def __init_subclass__(cls, **keywords: Any) -> None:

@@ -36,7 +36,7 @@ class LogPrecision(Likelihood):
     (array([0.]), array([0.5]))
     """
 
-    # Squares below this, of residuals in units of their noise, tell no more than it.
+    # Smaller squares, of residuals in units of their noise, count as this.
     least_square: ClassVar[float] = 1e-6
 
     @property

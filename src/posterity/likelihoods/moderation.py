@@ -10,7 +10,7 @@ from posterity.kernel import expected_labels
 
 Array = NDArray[np.float64]
 
-WIDE = 1.0
+LARGEST_SERIES_VARIANCE = 1.0
 
 # The logistic distribution function as a mixture of eight normal ones (Monahan and Stefanski
 # 1992, k = 8): the largest error is 2.2e-9.
@@ -67,7 +67,7 @@ def log_expected_logistic(mean: Array, variance: Array) -> Array:
             place = moved / np.sqrt(slope**-2.0 + variance)
         total += share * ndtr(np.where(np.isinf(variance), 0.0, place))
     with np.errstate(divide="ignore", under="ignore"):
-        # So far out that all terms vanish, the widest of them is what is left.
+        # Far out all terms vanish but the widest.
         widest = log_ndtr(moved / np.sqrt(SLOPES[-1] ** -2.0 + variance))
         return np.where(total > 0.0, np.log(total), widest) + lead
 
@@ -98,11 +98,11 @@ def log_odds_averaged(mean: Array, variance: Array) -> tuple[Array, Array]:
     """
     mean, variance = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     shape, mean, variance = mean.shape, np.ravel(mean), np.ravel(variance)
-    wide = variance > WIDE
+    wide = variance > LARGEST_SERIES_VARIANCE
     if not wide.any():
         yes, no = expected_labels(mean, variance)
     else:
-        yes, no = expected_labels(mean, np.minimum(variance, WIDE))
+        yes, no = expected_labels(mean, np.minimum(variance, LARGEST_SERIES_VARIANCE))
         yes[wide] = log_expected_logistic(mean[wide], variance[wide])
         no[wide] = log_expected_logistic(-mean[wide], variance[wide])
     return yes.reshape(shape), no.reshape(shape)

@@ -44,7 +44,7 @@ def modes(likelihood: Likelihood, y: Array, mean: Array, variance: Array, weight
         previous, place = value, moved
         value, rise = slope_at(place)
         low, high = np.where(value < 0.0, place, low), np.where(value > 0.0, place, high)
-        # A Newton step that gains little: the next one bisects, from the middle of the bracket.
+        # If a Newton step gains little, the next one bisects from the middle of the bracket.
         slow = (np.abs(value) > 0.5 * np.abs(previous)) & (value != 0.0)
         if slow.any():
             middle = np.where(slow, 0.5 * (low + high), place)

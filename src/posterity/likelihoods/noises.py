@@ -1,4 +1,4 @@
-"""Likelihoods of a target that lies at eta, but for noise of a known scale."""
+"""Likelihoods of a target that is eta plus noise of a known scale."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class StudentT(Likelihood):
         off = y - mean
         squared = self.df * self.scale**2
         pull = weights * variance * (self.df + 1.0)
-        # Begin at both ends, where the target or the mean is; between them lie all roots.
+        # Start at both ends, the target and the mean: all roots lie between them.
         candidates = np.stack([np.zeros(len(off)), off])
         for _ in range(100):
             # Fixed point of the scale mixture's weight, which climbs at every step.
@@ -220,7 +220,7 @@ class Kinked(Likelihood):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         raise NotImplementedError
 
     @property
@@ -311,7 +311,7 @@ class Quantile(Kinked):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         return self.q / self.scale, (1.0 - self.q) / self.scale
 
 
@@ -334,7 +334,7 @@ class LaplaceNoise(Kinked):
 
     @property
     def slopes(self) -> tuple[float, float]:
-        """Of the log density in eta: up to the target, and down from there."""
+        """Slopes of the log density in eta: up to the target, and down from there."""
         return 1.0 / self.scale, 1.0 / self.scale
 
 

@@ -1,4 +1,4 @@
-"""Predictions under any likelihood: what is observed given eta, averaged over eta."""
+"""Predictive distributions under any likelihood, averaged over eta."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 113)[:, None]
 SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
-# What the score's ensemble takes: fewer nodes, and quantiles of each.
+# The ensemble of the score: fewer nodes, and quantiles at each.
 SCORE_NODES, SCORE_SHARES = NODES[8:-8:4], SHARES[8:-8:4] / SHARES[8:-8:4].sum()
 LEVELS, LEVEL_SHARES = (
     0.5 * (part + shift)
     for part, shift in zip(np.polynomial.legendre.leggauss(24), (1.0, 0.0), strict=True)
 )
 BLOCK_ROWS = 1024
-CLOSE = 1e-12
+TOLERANCE = 1e-12
 
 
 class Predictive(RowDistribution):
@@ -63,7 +63,7 @@ class Predictive(RowDistribution):
     """
 
     __slots__ = ("eta_mean", "eta_variance", "likelihood")
-    # How far targets are apart, at least.
+    # Smallest distance of two targets.
     _unit: ClassVar[float] = 0.0
 
     def __init__(
@@ -99,7 +99,7 @@ class Predictive(RowDistribution):
     def _var(self) -> Array:
         def spread(_: Array, mean: Array, std: Array) -> Array:
             observed = self.likelihood.distribution(mean + std * NODES)
-            # Where there is no mean, there is no variance, either.
+            # Without a mean there is no variance, either.
             both = observed.var(), observed.mean()
             within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
             between = np.square(centre - np.sum(SHARES * centre, axis=0))
@@ -168,7 +168,7 @@ class Predictive(RowDistribution):
         ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
         return solved_quantile(
-            lambda y: self._probability(y, mean, std), q, least, most, self._unit, CLOSE
+            lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
         )
 
     def _score(self, y: Array, mean: Array, std: Array) -> Array:
@@ -226,6 +226,6 @@ def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> 
 
 @get_matcher.register
 def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
-    """Under one likelihood: eta has the mixture's mean and variance."""
+    """Mix predictions under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
     return type(first)(first.likelihood, *match_column_moments(means, variances, weights))

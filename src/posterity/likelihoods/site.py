@@ -1,4 +1,4 @@
-"""What observations say of their linear predictor, as Gaussian rows."""
+"""Sites: Gaussian approximations of likelihoods, as rows in the linear predictor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Sites:
         spread = 1.0 + self.precision * np.where(known, variance, 0.0)
         off = self.target - mean
         value = 0.5 * (np.log(spread) + self.precision * off * off / spread)
-        # What was not known at all had density 1 everywhere, or was vague and is in the site.
+        # A flat cavity had density 1 everywhere, or a vague one that is part of the site.
         with np.errstate(divide="ignore"):
             whole = 0.5 * np.log(self.precision / (2.0 * np.pi))
         value = np.where(known, value, np.where(self.precision > 0.0, whole, 0.0))

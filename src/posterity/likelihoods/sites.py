@@ -1,4 +1,4 @@
-"""What an observation says of its eta, by Laplace's method or by matching moments."""
+"""The site of an observation, by Laplace's method or by matching moments."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Array = NDArray[np.float64]
 # Of what was known before: a site may not have less precision, or its target would be too far off
 # for the site to move the mode where it belongs. The variance is right to as many digits.
 LEAST_SHARE = 1e-8
-# How far beyond the target a site of noise may lie, in errors.
+# Largest distance of a site beyond the target, in errors.
 FURTHEST = 10.0
-SHARP = 1e9
+LARGEST_CURVATURE = 1e9
 
 
 def laplace_sites(
@@ -75,7 +75,7 @@ def laplace_sites(
     slope, curvature = likelihood.derivatives(y, mode)
     with np.errstate(over="ignore", invalid="ignore"):
         pull = (mode - cavity.mean) / cavity.variance
-        # At the mode both are the same; of the slope that of a huge weight keeps fewer digits.
+        # At the mode both are the same; the slope of a huge weight has fewer digits.
         pull = np.where(cavity.variance > 0.0, pull, weights * slope)
         curvature = np.minimum(weights * curvature, 1e300)
         least = np.where(weights > 0.0, LEAST_SHARE / np.maximum(cavity.variance, 1e-300), 0.0)
@@ -157,7 +157,7 @@ def moment_sites(
 def _match_site(
     mean: Array, variance: Array, weights: Array, log_normalizer: Array, moved: Array, ratio: Array
 ) -> tuple[Array, Array, Array]:
-    """Site of the moments: mean + moved, ratio times the variance."""
+    """Return the site of these moments: mean + moved, ratio times the variance."""
     informative = (weights > 0.0) & (variance > 0.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # 1 / v' - 1 / v = (1 / ratio - 1) / v, and m + moved = m + gain (target - m), where
@@ -179,7 +179,7 @@ def _near(
     found: tuple[Array, Array, Array],
     predicted: tuple[Array, Array, Array],
 ) -> tuple[Array, Array, Array]:
-    """Sites of noise that make the variance grow, no further beyond a target than so many errors.
+    """Limit sites of noise that make the variance grow to so many errors beyond a target.
 
     Under another prior they would be believed there. The mean is matched all the same.
     """
@@ -214,14 +214,14 @@ def _integrate_moments(
         top = terms.max(axis=0)
         share = np.exp(terms - top)
         total = share.sum(axis=0)
-        # In units of the width: digits are kept however small that is.
+        # In units of the width, so that no digits are lost if that is small.
         centre = (share * nodes).sum(axis=0) / total
         spread = (share * (nodes - centre) ** 2).sum(axis=0) / total
         log_normalizer = top + np.log(total) + 0.5 * np.log(shrunk)
-        # So large a log density keeps too few digits; the posterior is then as good as Gaussian.
+        # Such a large log density has too few digits; the posterior is then nearly Gaussian.
         pull = (mode - mean) / np.maximum(variance, 1e-300)
         height = weights * likelihood.log_density(y, mode) - 0.5 * (mode - mean) * pull
-        sharp = ~(np.abs(height) < SHARP)
+        sharp = ~(np.abs(height) < LARGEST_CURVATURE)
     return (
         np.where(sharp, height + 0.5 * np.log(shrunk), log_normalizer),
         mode - mean + np.where(sharp, 0.0, width * centre),

@@ -1,4 +1,4 @@
-"""What linear estimators share: parameters, what was learned, and replacing it in one step."""
+"""Base of linear estimators: parameters, the posterior, and its replacement in one step."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from posterity.posteriors import (
     TargetsPosterior,
 )
 from posterity.priors import GaussianPrior
-from posterity.transaction import lock_of
+from posterity.transaction import get_lock
 
 Array = NDArray[np.float64]
-# What is given of a prior: for all columns, for each, or by name.
+# Ways to give a prior: for all columns, for each, or by name.
 Means = ArrayLike | Mapping[str, float]
 Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
 Priors = Mapping[str, Normal] | None
 
 # Names of strategies that learn the prior precision.
-LEARNED: dict[str, evidence.Strategy] = {
+PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
     "auto": evidence.Integrated(),
     "ard": evidence.Relevance(),
 }
@@ -58,7 +58,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     _learned_names = ("_posterior_or_none", "_now", "basis_", "n_targets_", "target_names_")
 
-    # Whether y may have several columns; where it came as columns, how many, and their names.
+    # True if y may have several columns; their number and names, where y came as columns.
     takes_targets: ClassVar[bool] = False
     n_targets_: int
     target_names_: NDArray[np.object_]
@@ -67,8 +67,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # Number of random waves of basis="auto"; None: its own.
     _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
-    _learn_lean: Callable[..., bool]
-    _predict_lean: Callable[..., float]
+    _fast_learn_one: Callable[..., bool]
+    _fast_predict_one: Callable[..., float]
     # The time of the last row, where rows come with times.
     _now: float | None = None
 
@@ -194,7 +194,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _ratio(self) -> str:
-        """What exp(coefficient) is called, where it means something."""
+        """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
     def _never_varied(self) -> NDArray[np.bool_]:
@@ -238,7 +238,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         self._take_targets()
 
     def _take_targets(self) -> None:
-        """Believe of each of several targets what is believed of one."""
+        """Give each of several targets the prior of one."""
         if hasattr(self, "n_targets_"):
             one = cast(LinearPosterior, self._posterior_or_none)
             names = getattr(self, "target_names_", None)
@@ -285,7 +285,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _open_row_path(self) -> RowPath:
         names = getattr(self, "feature_names_in_", None)
-        with lock_of(self):  # a path of what is known now, and no second one beside it
+        with get_lock(self):  # a path of what is known now, and no second one beside it
             if "_row_path" not in self.__dict__:
                 self._row_path = self._new_row_path(names)
             return self._row_path
@@ -296,24 +296,24 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         path = functions.BasisPath(self.basis_, self._reader(), self._posterior.row_path(None))
         return cast(RowPath, path)
 
-    def _open_lean(self, name: str, method: str) -> Any:
+    def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
-        with lock_of(self):
-            self.__dict__[name] = lean = getattr(self._open_row_path(), method)
-        return lean
+        with get_lock(self):
+            self.__dict__[name] = bound = getattr(self._open_row_path(), method)
+        return bound
 
     @property
     def _path(self) -> RowPath:
-        """What reads single rows of features: the path that learns them, if there is one."""
+        """The path that reads single rows: the one that learns them, if there is one."""
         return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
         basis: Basis | None = getattr(self, "basis_", None)
         given_mean, precision, of_intercept = self._beliefs()
-        noise, strategy = self._noise(), choose_strategy(precision, LEARNED)
+        noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.in_units_of(basis, precision)
+            precision = functions.scale_prior_precision(basis, precision)
             prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):
@@ -322,7 +322,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 "learned: give prior_precision by name too, or leave the intercept out"
             )
         mean = GaussianPrior(given_mean, 0.0)
-        shapes = None if basis is None else functions.shapes(basis)
+        shapes = None if basis is None else functions.get_prior_shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
@@ -348,7 +348,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
 
     def _columns(self, X: Array) -> Array:
-        """What is learned of ``X`` (n, d): itself, or the basis functions there."""
+        """Return the columns learned of ``X`` (n, d): itself, or the basis functions at it."""
         return X if self.basis is None else functions.columns(self, self.basis_, X)
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 # Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
 _LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
-# Expected targets held at once.
+# Most expected targets in memory at once.
 _DRAWN_AT_ONCE = 2_000_000
 
 
@@ -85,7 +85,7 @@ def feature_names(model: Any) -> list[str]:
 
 
 def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
-    """Each feature's name, and the rows before and after it changes."""
+    """Return each feature's name, and the rows before and after it changes."""
     levels = _levels(X, names)
     for column, name in enumerate(names):
         low, high = X.copy(), X.copy()
@@ -106,7 +106,7 @@ def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, A
 
 
 def _levels(X: Array, names: list[str]) -> dict[int, list[int]]:
-    """For each column that is a level of a category, as color=red, all columns of its category."""
+    """Return, for each column of a level such as color=red, all columns of its category."""
     found: dict[str, list[int]] = {}
     for column, name in enumerate(names):
         category = _LEVEL.fullmatch(name)
@@ -168,12 +168,12 @@ def _describe_effect(effect: Any, level: float) -> tuple[float, float, float, fl
     return mean, sd, float(ends[0]), float(ends[1]), float(effect.sf(0.0))
 
 
-def share_explained(means: Array, variances: ArrayLike) -> Array:
+def compute_explained_share(means: Array, variances: ArrayLike) -> Array:
     """R^2 of each draw (size,): of expected targets (size, n), and the mean noise variance.
 
     Examples
     --------
-    >>> share_explained(np.array([[1.0, 3.0]]), [3.0])
+    >>> compute_explained_share(np.array([[1.0, 3.0]]), [3.0])
     array([0.25])
     """
     explained = means.var(axis=1)

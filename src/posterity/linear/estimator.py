@@ -33,7 +33,7 @@ from posterity.linear.targets import (
     read_target_row,
     row_lacks_targets,
 )
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Way = Literal["fit", "append", "predict_then_learn"]
@@ -160,14 +160,14 @@ class LinearEstimator(LinearReader):
         array([2.])
         """
         try:
-            learn = self._learn_lean
+            learn = self._fast_learn_one
         except AttributeError:
             if self._posterior_or_none is None:
                 return self._begin_with(x, y, weight, time)
-            if not self._learns_lean:
+            if not self._has_fast_learn_one:
                 self._learn_row(x, y, weight, time)
                 return self
-            learn = self._open_lean("_learn_lean", "learn")
+            learn = self._open_fast_method("_fast_learn_one", "learn")
         try:
             learned = time is None and self._now is None and learn(x, y, weight)
         except ValueError:
@@ -201,7 +201,7 @@ class LinearEstimator(LinearReader):
             self._take_over(model)
         return predictive[0]
 
-    @all_or_nothing
+    @atomic
     def merge(self, other: Self) -> Self:
         """Learn all that ``other`` has learned; the prior counts once.
 
@@ -232,7 +232,9 @@ class LinearEstimator(LinearReader):
             fresh._begin_as(other)
             return self._take_over(fresh.merge(other))
         check_same_features(self, other)
-        if not functions.same(getattr(self, "basis_", None), getattr(other, "basis_", None)):
+        if not functions.have_same_columns(
+            getattr(self, "basis_", None), getattr(other, "basis_", None)
+        ):
             raise ValueError(
                 "the models differ in their basis: give both the same basis and domain (by "
                 "default the domain is that of the first batch)"
@@ -241,7 +243,7 @@ class LinearEstimator(LinearReader):
         self._check_mergeable(other)
         if getattr(theirs, "lacks_targets", False):
             self._expect_missing()
-        if not self._posterior_or_none.same_prior(theirs):
+        if not self._posterior_or_none.has_same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: only models with "
                 "the same settings can be merged"
@@ -295,7 +297,7 @@ class LinearEstimator(LinearReader):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    @all_or_nothing
+    @atomic
     def _learn_rows(
         self,
         way: Way,
@@ -319,7 +321,7 @@ class LinearEstimator(LinearReader):
             self._take_over(model)
         return predictive
 
-    @all_or_nothing
+    @atomic
     def _unlearn_rows(
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
@@ -343,14 +345,14 @@ class LinearEstimator(LinearReader):
                 return self._update_posterior(way, rows)
             return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))
 
-    @all_or_nothing
+    @atomic
     def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
         """Learn the first row."""
         learner = self if self._posterior_or_none is not None else self._make_from_row(x, y)
         learner.learn_one(x, y, weight, time)
         return self if learner is self else self._take_over(learner)
 
-    @all_or_nothing
+    @atomic
     def _learn_row(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """The general path of learn_one: forgetting, or a time of its own."""
         X, target = self._path.values(x), read_target_row(self, y)
@@ -360,6 +362,6 @@ class LinearEstimator(LinearReader):
         self._now = now
 
     @property
-    def _learns_lean(self) -> bool:
-        """Whether single rows are learned on the lean path."""
-        return self.basis is None and self._posterior.learns_lean
+    def _has_fast_learn_one(self) -> bool:
+        """True if compiled code learns single rows."""
+        return self.basis is None and self._posterior.has_fast_learn_one

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
-    """What X (n, m) holds, column by column; None where it isn't all numbers, or no such container.
+    """Return the columns of X (n, m), or None if some are no numbers or X is no known container.
 
     It is an array where columns lie equally far apart, as those of one block of memory do.
 
@@ -50,7 +50,7 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
 
 
 class _Block:
-    """What NumPy sees as an array of columns, which it keeps alive."""
+    """An array interface over columns at equal distances in memory, which it keeps alive."""
 
     def __init__(self, columns: list[NDArray[Any]], distance: int) -> None:
         first = columns[0]

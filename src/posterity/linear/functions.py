@@ -26,7 +26,7 @@ def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = No
     """
     _check_finite(model, X)
     names = getattr(model, "feature_names_in_", None)
-    # A row to be predicted before any was learned has no target, and says nothing of scales.
+    # A row that is predicted before any was learned has no target, and gives no scales.
     y = np.zeros(len(X)) if y is None else y
     if isinstance(basis, str) and basis == "auto":
         basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
@@ -60,7 +60,7 @@ def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
 
 
 def _make_row_function(basis: Basis) -> Callable[[Array], Array]:
-    """What makes the functions (m,) of one row (d,): of its own, or as of several rows."""
+    """Return the function of one row (d,) to (m,): the basis's own, or as of several rows."""
     own: Callable[[Array], Array] | None = getattr(basis, "transform_row", None)
     return own or (lambda x: _dense(basis.transform(x[None]))[0])
 
@@ -72,7 +72,7 @@ def _dense(values: Any) -> Array:
 
 
 class BasisPath:
-    """The lean path of rows of features, by that of the functions of them that are learned."""
+    """The compiled path of rows of features, by that of the functions of them that are learned."""
 
     def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
         self._reader, self._path = reader, path
@@ -112,18 +112,18 @@ def names(basis: Basis, features: ArrayLike | None, count: int) -> list[str]:
     return [f"function {number}" for number in range(count)]
 
 
-def shapes(basis: Basis) -> Array | None:
+def get_prior_shapes(basis: Basis) -> Array | None:
     """(L, m) prior precisions that the basis brings, if it does."""
     if not hasattr(basis, "prior_precisions"):
         return None
     return np.asarray(basis.prior_precisions(), dtype=np.float64)
 
 
-def in_units_of(
+def scale_prior_precision(
     basis: Basis | None, precision: ArrayLike | str | evidence.Strategy
 ) -> ArrayLike | str | evidence.Strategy:
     """The prior precision: one number multiplies those that the basis brings."""
-    offered = None if basis is None else shapes(basis)
+    offered = None if basis is None else get_prior_shapes(basis)
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
         return precision
     if len(offered) == 1 and (offered == 1.0).all():
@@ -136,8 +136,8 @@ def in_units_of(
     return offered[0] * float(precision)  # type: ignore[arg-type]
 
 
-def same(one: Basis | None, other: Basis | None) -> bool:
-    """Whether two bases make the same columns, fixed by whichever batches."""
+def have_same_columns(one: Basis | None, other: Basis | None) -> bool:
+    """Return True if two bases make the same columns, whichever batches they were fitted to."""
     if one is None or other is None:
         return one is other
     if type(one) is not type(other):
@@ -145,7 +145,7 @@ def same(one: Basis | None, other: Basis | None) -> bool:
     if isinstance(one, ByColumn) and isinstance(other, ByColumn):
         mine, theirs = one.blocks_, other.blocks_
         return [at for at, _ in mine] == [at for at, _ in theirs] and all(
-            same(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
+            have_same_columns(a, b) for (_, a), (_, b) in zip(mine, theirs, strict=True)
         )
     if hasattr(one, "domain_"):
         return _same(one.get_params(), other.get_params()) and _agree_on_domains(one, other)  # type: ignore[attr-defined]
@@ -153,7 +153,7 @@ def same(one: Basis | None, other: Basis | None) -> bool:
 
 
 def _agree_on_domains(one: Any, other: Any) -> bool:
-    """Whether the columns are the same over both domains: some bases make no use of theirs."""
+    """Return True if the columns are the same over both domains: some bases ignore theirs."""
     shares = np.linspace(0.0, 1.0, 7)[:, None]
     points = np.vstack([b.domain_[:, 0] + shares * np.ptp(b.domain_, axis=1) for b in (one, other)])
     try:
@@ -180,6 +180,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _check_finite(model: BaseEstimator, X: Array) -> None:
-    # A sum is not finite when a term isn't; only then is it worth looking where.
+    # A sum is not finite if a term isn't; only then are the terms checked.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)

@@ -23,7 +23,7 @@ from posterity.linear.targets import fill_missing_targets, has_columns, read_tar
 Array = NDArray[np.float64]
 
 # Weights and values whose products and squares vanish.
-SMALLEST_WEIGHT, TINY = 1e-200, 1e-70
+SMALLEST_WEIGHT, SMALLEST_VALUE = 1e-200, 1e-70
 
 
 def read_rows(
@@ -74,7 +74,7 @@ def read_points(model: BaseEstimator, X: Any) -> Array:
             "pandas.DataFrame([x])"
         )
     X = _read_features(model, X, reset=False)
-    # A sum is not finite when a term isn't; only then is it worth looking where.
+    # A sum is not finite if a term isn't; only then are the terms checked.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)
     return X
@@ -115,18 +115,18 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
     array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)
-    # In the order of memory it comes in: the kernel reads columns as well as rows.
+    # The order of memory is kept: the kernel reads columns as well as rows.
     whole = array.flags.aligned and all(s % array.itemsize == 0 for s in array.strides)
     return array if whole else np.ascontiguousarray(array)
 
 
 def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
-    """Whether ``X`` can be read as it is; a model that begins takes the number of its features."""
+    """Return True if ``X`` can be read as it is; a new model takes its number of features."""
     if not (_is_plain(X, 2) and X.size) or hasattr(model, "feature_names_in_"):
         return False
     if reset:
         model.n_features_in_ = X.shape[1]
-    # Another number is left to the words of scikit-learn.
+    # scikit-learn's own message tells of another number.
     return bool(X.shape[1] == model.n_features_in_)
 
 
@@ -160,7 +160,7 @@ def _refuse_other_tables(X: Any) -> None:
 
 
 def _is_plain(values: Any, ndim: int) -> bool:
-    """Whether these are floats in an array already: to look closer would cost more than a fit."""
+    """Return True for an array of floats: to look closer would cost more than a fit."""
     return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == ndim
 
 
@@ -283,14 +283,14 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
 def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
     names = getattr(model, "feature_names_in_", None)
     sizes = np.abs(np.asarray(X)).max(axis=0, initial=0.0)
-    small = (sizes > 0.0) & (sizes < TINY)
+    small = (sizes > 0.0) & (sizes < SMALLEST_VALUE)
     if small.any():
         column = int(np.argmax(small))
         raise ValueError(
             f"column {_label(names, column)} of X has no values beyond {sizes[column]:g}: such "
             "small numbers become 0 when squared; use smaller units, so that the numbers are larger"
         )
-    if 0.0 < np.abs(y).max(initial=0.0) < TINY:
+    if 0.0 < np.abs(y).max(initial=0.0) < SMALLEST_VALUE:
         raise ValueError(
             f"y has no values beyond {np.abs(y).max():g}: such small numbers become 0 when "
             "squared; use smaller units, so that the numbers are larger"
@@ -302,7 +302,7 @@ def _label(names: ArrayLike | None, column: int) -> str:
 
 
 def _name_text_column(X: Any, cause: Exception) -> None:
-    """If ``X`` could not be read because a column holds text, say which."""
+    """Raise an error that names the column of ``X`` that holds text, if one does."""
     if "could not convert" not in str(cause) and "float()" not in str(cause):
         return
     columns = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns

@@ -6,7 +6,7 @@ from typing import Any
 
 _DATES = ("datetime", "date", "time", "duration", "period")
 _CATEGORIES = ("categor", "enum", "dictionary")
-_CURES = {
+_REMEDIES = {
     "dates or times": "take numbers from it first (hour, weekday, days since a day), or read the "
     'table by posterity.io.learn_stream(..., dates="calendar")',
     "categories": "encode it, for example with "
@@ -35,7 +35,7 @@ posterity.io.learn_stream(..., dates="calendar")
             held = "dates or times" if dated else "categories"
             where = "X" if name is None else f"column {str(name)!r} of X"
             raise TypeError(
-                f"{where} contains {held} ({kind}), which are not numbers: {_CURES[held]}"
+                f"{where} contains {held} ({kind}), which are not numbers: {_REMEDIES[held]}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Each row predicted from all others, without learning any again."""
+"""Leave-one-out predictions: each row from all others, without learning any again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# A row of a larger leverage is the only one that tells of some direction.
-WHOLE = 1.0 - 1e-12
+# A row with a larger leverage is the only one with information on some direction.
+LARGEST_LEVERAGE = 1.0 - 1e-12
 
 
 def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
-    if y.shape[1] > 1 or posterior.forgets or posterior.of_rows.one_triangle is None:
+    if y.shape[1] > 1 or posterior.forgets or posterior.of_rows.single_factor is None:
         raise ValueError(
             "leave_one_out needs one target, constant Gaussian noise and no forgetting: use "
             "cross validation here"
@@ -32,7 +32,7 @@ def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     predictives = [_predict_with(part, X, y[:, 0]) for part in parts]
     if len(predictives) == 1:
         return predictives[0]
-    # How probable a node is without the row: its likelihood is divided out.
+    # The probability of a node without the row, whose likelihood is divided out.
     logs = np.log(weights) - np.stack([one.logpdf(y[:, 0]) for one in predictives], axis=1)
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return Mixture.of(predictives, shares / shares.sum(axis=1, keepdims=True))
@@ -41,7 +41,7 @@ def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
 def _predict_with(part: LinearPosterior, X: Array, y: Array) -> Any:
     mean, leverage = part.factor.predict(X, intercept=part.intercept)
     residual = y - mean[:, 0]
-    left = np.where(leverage < WHOLE, 1.0 - leverage, np.nan)
+    left = np.where(leverage < LARGEST_LEVERAGE, 1.0 - leverage, np.nan)
     open_ = np.isnan(left)
     squares = np.maximum(part.residual - np.square(residual) / left, 0.0)
     return part.noise.predictive(

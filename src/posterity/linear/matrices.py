@@ -11,14 +11,14 @@ from scipy import sparse
 from posterity.factor.usable import LARGEST
 from posterity.safety import check_memory
 
-# Beyond, a triangle of a dense model is no longer small.
+# Most columns with which a dense model's triangle is small.
 MOST_COLUMNS = 2_000
-# Numbers of a part that is made dense: 32 MB.
+# Values of a part that is made dense: 32 MB.
 BLOCK = 4_000_000
 
 
 def check_matrix(X: Any) -> Any:
-    """``X`` (n, m), sparse, by rows, with duplicate entries summed; ``X`` itself is left alone.
+    """Return sparse ``X`` (n, m), by rows, duplicate entries summed; ``X`` is not changed.
 
     Raises ``ValueError`` for an index out of its range, and naming row and column of a value that
     is not finite or too large to square.
@@ -81,10 +81,10 @@ def check_width(X: Any) -> None:
         )
 
 
-def block_starts(X: Any) -> list[int]:
-    """Where to cut the rows of a sparse matrix, so that each part is small with its zeros."""
+def find_block_starts(X: Any) -> list[int]:
+    """Return where to cut the rows of a sparse matrix so that each part is small when dense."""
     rows = max(1, BLOCK // max(1, X.shape[1]))
     return list(range(0, X.shape[0], rows))
 
 
-__all__ = ["block_starts", "check_matrix", "check_width", "dense_rows"]
+__all__ = ["check_matrix", "check_width", "dense_rows", "find_block_starts"]

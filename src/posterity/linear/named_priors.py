@@ -14,7 +14,7 @@ from posterity.distributions.guesses import did_you_mean
 Array = NDArray[np.float64]
 Names = Callable[[], Sequence[str]]
 
-_HOW = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"
+_EXAMPLE = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"
 
 
 INTERCEPT = "intercept"
@@ -70,12 +70,14 @@ def _refuse_unknown(parameter: str, name: Any, columns: list[str]) -> str:
 def _moments(prior: Any) -> tuple[dict[Any, float], dict[Any, float]]:
     """Means and precisions of normal distributions, by name."""
     if not isinstance(prior, Mapping):
-        raise TypeError(f"prior is {prior!r}: give a distribution for each named feature, {_HOW}")
+        raise TypeError(
+            f"prior is {prior!r}: give a distribution for each named feature, {_EXAMPLE}"
+        )
     for name, one in prior.items():
         if not isinstance(one, Normal) or one.shape or not 0.0 < float(one.scale) < np.inf:
             raise ValueError(
                 f"prior[{name!r}] is {one!r}: it must be one normal distribution of finite "
-                f"positive scale, {_HOW}"
+                f"positive scale, {_EXAMPLE}"
             )
     return (
         {name: float(one.loc) for name, one in prior.items()},

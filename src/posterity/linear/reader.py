@@ -1,4 +1,4 @@
-"""What every linear estimator is asked: of one row, of expected targets, of the coefficients."""
+"""Reads of every linear estimator: predictions, of one row too, and coefficients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.linear.base import LinearModel
-from posterity.linear.effects import average_effects, share_explained
+from posterity.linear.effects import average_effects, compute_explained_share
 from posterity.linear.inputs import read_points
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.targets import target_row
@@ -39,14 +39,14 @@ class LinearReader(LinearModel):
         7.0
         """
         try:
-            predict = self._predict_lean
+            predict = self._fast_predict_one
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
-            if not model._predicts_lean:
+            if not model._has_fast_predict_one:
                 reader = model.__dict__.get("_row_path") or model._reader()
                 values = model._posterior.predict_mean_ahead(model._columns(reader.values(x)))
                 return target_row(model, values[0])
-            predict = model._open_lean("_predict_lean", "predict_mean")
+            predict = model._open_fast_method("_fast_predict_one", "predict_mean")
         return predict(x)
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float], **how: Any) -> Any:
@@ -67,7 +67,7 @@ class LinearReader(LinearModel):
         >>> round(float(model.predict_distribution_one({"age": 1.0}).std()), 4)
         1.2247
         """
-        return predict_as_asked(self, self._row(x), "observation", how)[0]
+        return predict_targets_or_means(self, self._row(x), "observation", how)[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95, **how: Any
@@ -245,13 +245,13 @@ class LinearReader(LinearModel):
         (True, (1000,))
         """
         rng = np.random.default_rng(rng)
-        return share_explained(*self._means_and_variances(X, size, rng, **how))
+        return compute_explained_share(*self._means_and_variances(X, size, rng, **how))
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    # Whether the expected target is the linear predictor itself.
+    # True if the expected target is the linear predictor itself.
     _expects_eta: ClassVar[bool] = True
-    # What several numbers for one row are called in a table.
+    # Column names of several values for one row in a table.
     _label_of_outputs: ClassVar[str] = "target"
 
     def _outputs(self) -> list[str]:
@@ -268,7 +268,7 @@ class LinearReader(LinearModel):
         raise NotImplementedError
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        """What users say is added to eta, as numbers (n,)."""
+        """Return the offset that users add to eta, as numbers (n,)."""
         return None
 
     def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
@@ -311,17 +311,17 @@ class LinearReader(LinearModel):
         return columns, 0.0 if shift is None else shift
 
     def _row(self, x: ArrayLike | Mapping[str, float]) -> Any:
-        """One row, as methods that take many read it."""
+        """Read one row as methods that take many do."""
         self._posterior  # noqa: B018 - not fitted comes first
         return wrap_read_rows(self, self._path.values(x))
 
     @property
-    def _predicts_lean(self) -> bool:
-        """Whether single rows are predicted there."""
-        return self.basis is None and self._posterior.predicts_lean
+    def _has_fast_predict_one(self) -> bool:
+        """True if compiled code predicts single rows."""
+        return self.basis is None and self._posterior.has_fast_predict_one
 
 
-def predict_as_asked(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+def predict_targets_or_means(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
     """Distributions of new observations at ``X``, or of their means."""
     if of == "observation":
         return model.predict_distribution(X, **how)

@@ -26,10 +26,10 @@ from posterity.linear.inputs import (
     refuse_unusable,
 )
 from posterity.linear.leaving_out import leave_one_out
-from posterity.linear.matrices import block_starts, check_matrix, check_width
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.matrices import check_matrix, check_width, find_block_starts
+from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
-from posterity.transaction import all_or_nothing
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
@@ -245,7 +245,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
             pairs = zip(joints.each, self._posterior.each, strict=True)  # type: ignore[attr-defined]
             each = (self._project(*pair, rows, 0.0) for pair in pairs)
             return np.stack([interval_ends(one, level) for one in each], axis=1)
-        return interval_ends(predict_as_asked(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
     def leave_one_out(self, X: Any, y: Any) -> Any:
         """Distribution of each row's target given all other rows, in closed form.
@@ -309,7 +309,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
         return (means, variances) if several else (means[..., 0], variances[..., 0])
 
-    @all_or_nothing
+    @atomic
     def _learn_rows(
         self,
         way: Way,
@@ -317,10 +317,10 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         times: ArrayLike | None,
         added: ArrayLike | None = None,
     ) -> Any:
-        """As of all; a sparse matrix part by part, never dense as a whole."""
+        """Learn rows; a sparse matrix part by part, never dense as a whole."""
         X, y, sample_weight = rows
         plain = self.basis is None and self.noise == "constant" and way != "predict_then_learn"
-        if not (plain and issparse(X) and len(block_starts(X)) > 1):
+        if not (plain and issparse(X) and len(find_block_starts(X)) > 1):
             return super()._learn_rows(way, rows, times, added)
         check_width(X)
         X = check_matrix(X)
@@ -330,7 +330,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         read_times(times, n, weights, None if way == "fit" else self._now)
         refuse_unusable(self, np.zeros((0, 1)), np.asarray(y, dtype=np.float64).reshape(n, -1))
         begun = way != "fit"
-        for start, stop in pairwise([*block_starts(X), n]):
+        for start, stop in pairwise([*find_block_starts(X), n]):
             some = slice(start, stop)
             part = X[some], y[some], None if weights is None else weights[some]
             when = None if times is None else np.asarray(times)[some]
@@ -347,16 +347,16 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         depends = noise_depends(self)
         super()._start()
         if depends:
-            shapes = None if self.basis is None else functions.shapes(self.basis_)
+            shapes = None if self.basis is None else functions.get_prior_shapes(self.basis_)
             self._posterior_or_none = with_spread(self._before_data(), self.forgetting, shapes)
             self._take_targets()
 
     # Functions of features are learned as features are.
 
     @property
-    def _learns_lean(self) -> bool:
-        return self._posterior.learns_lean
+    def _has_fast_learn_one(self) -> bool:
+        return self._posterior.has_fast_learn_one
 
     @property
-    def _predicts_lean(self) -> bool:
-        return self._posterior.predicts_lean
+    def _has_fast_predict_one(self) -> bool:
+        return self._posterior.has_fast_predict_one

@@ -1,4 +1,4 @@
-"""Noise that depends on the features: what ``noise="linear"`` puts around the mean's posterior."""
+"""Noise that depends on the features, ``noise="linear"``, around the mean's posterior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOISES = ("constant", "linear")
 
 
 def noise_depends(model: Any) -> bool:
-    """Whether the model's noise depends on the features; ``ValueError`` for an unknown ``noise``.
+    """Return True if the noise depends on the features; ``ValueError`` for an unknown ``noise``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every estimator with a posterior has: what it knows, replaced in one step."""
+"""State of every estimator with a posterior, which is replaced in one step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Posterior = TypeVar("Posterior")
 
 # Attributes that share memory with the factor.
-SHARED = ("_row_path", "_learn_lean", "_predict_lean")
+SHARED = ("_row_path", "_fast_learn_one", "_fast_predict_one")
 
 
 LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"
-# What one may look for, and what there is.
-HERE = {
+# Names in other libraries, and ours.
+OUR_NAMES = {
     "aic": "log_evidence_, in which the prior is integrated over",
     "alpha_": "noise_precision_",
     "bic": "log_evidence_, in which the prior is integrated over",
@@ -73,18 +73,18 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     noise_precision: float | None
     noise_prior: tuple[float, float]
 
-    # What other libraries call it, and what it is called here.
-    _here: ClassVar[Mapping[str, str]] = HERE
-    # What was learned, beside features and what shares memory with it.
+    # Names in other libraries, and ours.
+    _our_names: ClassVar[Mapping[str, str]] = OUR_NAMES
+    # The attributes that were learned, beside features and those that share memory with them.
     _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none",)
 
-    # The class attribute stands in for a fresh model's.
+    # A fresh model has only the class attribute.
     _posterior_or_none: Posterior | None = None
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, self._here)
+            return refuse_guess(self, name, self._our_names)
 
     @property
     def _posterior(self) -> Posterior:
@@ -125,7 +125,7 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
         self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
 
     def _reader(self) -> RowPath:
-        """What reads single rows of features."""
+        """Return the path that reads single rows of features."""
         names = getattr(self, "feature_names_in_", None)
         return Factor(self.n_features_in_).row_path(False, names)
 

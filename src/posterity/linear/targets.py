@@ -1,4 +1,4 @@
-"""Targets that come as columns: how y (n, q) is read, and what a model remembers of its columns."""
+"""Targets in several columns: reading y (n, q), and the names of its columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
-    """Whether ``y`` is to be read as (n, q): it is, and the model takes several targets.
+    """Return True if ``y`` is (n, q) and the model takes several targets.
 
     A model that has learned a vector reads one column as it always did, with scikit-learn's
     warning.
@@ -66,7 +66,7 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
 
 
 def lacks_targets(model: Any, y: Array) -> bool:
-    """Whether rows of ``y`` (n, q) lack some of several targets: they are NaN."""
+    """Return True if rows of ``y`` (n, q) lack some of several targets: they are NaN."""
     if getattr(model, "n_targets_", 1) <= 1 or not np.isnan(y.sum()):
         return False
     return bool(np.isnan(y).any())  # infinities of both signs sum to NaN, too
@@ -135,7 +135,7 @@ def read_target_row(model: Any, y: Any) -> Array:
 
 
 def target_row(model: Any, values: Array) -> Any:
-    """What is predicted of one row: a number, (q,) or a mapping of names, as targets come."""
+    """Return the prediction of one row: a number, (q,) or a mapping of names, as targets come."""
     names = getattr(model, "target_names_", None)
     if values.ndim == 0:
         return float(values)

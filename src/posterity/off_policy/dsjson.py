@@ -76,7 +76,7 @@ class DsjsonTable:
 
 
 def decisions_in(path: str) -> Iterator[dict[str, Any]]:
-    """What each line with a decision says, in order.
+    """Yield the decisions of a file's lines, in order.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def decisions_in(path: str) -> Iterator[dict[str, Any]]:
 
 
 def _decision(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line says: event, time, context, the chosen arm, its reward and all propensities."""
+    """Return event, time, context, the chosen arm, its reward and all propensities of a line."""
     context, choices = record["c"], record["c"].get("_multi", [])
     names = [_name(choice, place) for place, choice in enumerate(choices, 1)]
     order, chances = record["a"], record["p"]
@@ -128,7 +128,7 @@ def _seconds(time: str | None) -> float | None:
 
 
 def _name(choice: Mapping[str, Any], place: int) -> str:
-    """What an arm is called: its tag, its id, its only word, or its number."""
+    """Return the name of an arm: its tag, its id, its only word, or its number."""
     if "_tag" in choice:
         return str(choice["_tag"])
     inner = choice.get("i")

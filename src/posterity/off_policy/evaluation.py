@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import by_folds, predict_before_learning, without_model
+from posterity.off_policy.expectations import (
+    iterate_without_model,
+    predict_before_learning,
+    predict_by_folds,
+)
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
@@ -23,14 +27,14 @@ from posterity.off_policy.sums import (
     Sums,
     choose_estimator,
 )
-from posterity.off_policy.support import TOLERATED, RewardSpread, Support, SupportSums
+from posterity.off_policy.support import TOLERATED_SHARE, RewardSpread, Support, SupportSums
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
 
 Array = NDArray[np.float64]
 
 # Effective rows before which no asymptotic sequence is given, and below which a note is.
-FIRST_EFFECTIVE = 30.0
+FEWEST_EFFECTIVE_ROWS = 30.0
 _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
 
@@ -128,7 +132,7 @@ def evaluate(
             f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
             "a table"
         )
-    how = _EvaluationSettings(
+    settings = _EvaluationSettings(
         methods=_read_names(methods),
         level=level,
         anytime=anytime,
@@ -143,16 +147,18 @@ def evaluate(
     if not policies:
         raise ValueError("there are no policies: give at least one")
     tallies = {
-        name: _PolicySums(target_of(policy, log.arms, log.feature_names), how, log)
+        name: _PolicySums(target_of(policy, log.arms, log.feature_names), settings, log)
         for name, policy in policies.items()
     }
     rows = 0
-    for piece, expected in _predict_rewards(log, how.methods, reward_model, folds):
+    for piece, expected in _predict_rewards(log, settings.methods, reward_model, folds):
         rows += len(piece)
         for tally in tallies.values():
             tally.add(piece, expected)
     estimates = [
-        tally.estimate(name, method) for name, tally in tallies.items() for method in how.methods
+        tally.estimate(name, method)
+        for name, tally in tallies.items()
+        for method in settings.methods
     ]
     support = {name: tally.support.estimate() for name, tally in tallies.items()}
     return Evaluation(tuple(estimates), support, rows, level)
@@ -167,12 +173,12 @@ def _predict_rewards(
     log: Log, methods: Sequence[str], model: Any, folds: int | None
 ) -> Iterator[tuple[Rounds, Array | None]]:
     if WITHOUT_MODEL.issuperset(methods):
-        return without_model(log)
+        return iterate_without_model(log)
     if folds is None:
         return predict_before_learning(log, model, len(log.arms))
     if folds < 2:
         raise ValueError(f"folds is {folds}: it must be at least 2, or None for one pass")
-    return by_folds(log, model, len(log.arms), folds)
+    return predict_by_folds(log, model, len(log.arms), folds)
 
 
 @dataclass
@@ -180,7 +186,7 @@ class _PolicySums:
     """Sums of one policy."""
 
     target: Target
-    how: _EvaluationSettings
+    settings: _EvaluationSettings
     log: Log
     sums: dict[str, Sums] = field(init=False)
     support: SupportSums = field(init=False)
@@ -188,16 +194,17 @@ class _PolicySums:
     bounds: tuple[LowerBound, LowerBound] | None = None
 
     def __post_init__(self) -> None:
-        how = self.how
+        settings = self.settings
         made = {
-            method: choose_estimator(method, how.switch, how.shrinkage) for method in how.methods
+            method: choose_estimator(method, settings.switch, settings.shrinkage)
+            for method in settings.methods
         }
-        useful = how.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
+        useful = settings.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
         self.sums = {method: sums for method, sums in made.items() if method in useful}
         self.support = SupportSums(len(self.log.arms))
         self.spread = RewardSpread(len(self.log.arms))
-        if how.anytime and how.reward_range is not None and "ips" in self.sums:
-            alpha = (1.0 - how.level) / 2.0
+        if settings.anytime and settings.reward_range is not None and "ips" in self.sums:
+            alpha = (1.0 - settings.level) / 2.0
             self.bounds = LowerBound(alpha), LowerBound(alpha)
 
     def add(self, piece: Rounds, expected: Array | None) -> None:
@@ -211,7 +218,7 @@ class _PolicySums:
             self._bound(judged, piece.first)
 
     def _bound(self, judged: EvaluatedDecisions, first: int) -> None:
-        low, high = self.how.reward_range  # type: ignore[misc]
+        low, high = self.settings.reward_range  # type: ignore[misc]
         outside = np.flatnonzero((judged.rewards < low) | (judged.rewards > high))
         if len(outside):
             row = outside[0]
@@ -227,7 +234,7 @@ class _PolicySums:
             bound.learn(judged.weight * reward / (high - low))  # type: ignore[operator]
 
     def estimate(self, policy: str, method: str) -> Estimate:
-        """What the sums say by one method."""
+        """Estimate a policy's value by one method, from the sums."""
         support = self.support.estimate()
         reason = self._reason(method, support)
         estimate = None if reason else self.sums[method].estimate()
@@ -241,15 +248,15 @@ class _PolicySums:
         effective = support.rows if method in WITHOUT_PROPENSITIES else support.effective_rows
         radius = np.inf  # of a single row, which can't tell how much others would differ
         if effective >= 2.0:
-            quantile = stats.t.ppf(0.5 + self.how.level / 2.0, effective - 1.0)
+            quantile = stats.t.ppf(0.5 + self.settings.level / 2.0, effective - 1.0)
             radius = float(quantile) * estimate.std_error
         ends = (
             self._compute_anytime_interval(method, estimate, effective)
-            if self.how.anytime
+            if self.settings.anytime
             else (np.nan, np.nan)
         )
         note = ""
-        if effective < FIRST_EFFECTIVE:
+        if effective < FEWEST_EFFECTIVE_ROWS:
             note = f"rests on {effective:.1f} effective rows"
         elif missing > 0.0:
             note = "an arm has too few rewards that differ to tell their spread"
@@ -257,7 +264,7 @@ class _PolicySums:
             note = "the interval leaves out the reward model's errors"
         elif method == "replay" and not self.support.is_uniform:
             note = "replay is right for uniform choices only, and the log's were not"
-        elif support.mean_weight > 1.0 + TOLERATED and self._too_heavy(support):
+        elif support.mean_weight > 1.0 + TOLERATED_SHARE and self._too_heavy(support):
             note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
         interval = (estimate.value - radius, estimate.value + radius)
         return Estimate(
@@ -268,34 +275,35 @@ class _PolicySums:
         self, method: str, estimate: EstimatorSums, effective: float
     ) -> tuple[float, float]:
         if method == "ips" and self.bounds is not None:
-            low, high = self.how.reward_range  # type: ignore[misc]
+            low, high = self.settings.reward_range  # type: ignore[misc]
             below, above = (bound.value for bound in self.bounds)
             return low + (high - low) * below, high - (high - low) * above
-        low, high = self.how.reward_range or (-np.inf, np.inf)
-        if effective < FIRST_EFFECTIVE:
+        low, high = self.settings.reward_range or (-np.inf, np.inf)
+        if effective < FEWEST_EFFECTIVE_ROWS:
             return low, high
         rows = self.support.rows
         radius = (
-            float(sequence_radius(max(estimate.squares, 0.0), rows, self.how.level)) / estimate.mass
+            float(sequence_radius(max(estimate.squares, 0.0), rows, self.settings.level))
+            / estimate.mass
         )
         return max(low, estimate.value - radius), min(high, estimate.value + radius)
 
     def _reason(self, method: str, support: Support) -> str:
-        """Why there is no number; empty where there is one."""
+        """Return why there is no estimate; an empty string where there is one."""
         if method not in self.sums:
             return "the log has no propensities"
         lacking = support.never_seen if method == "dm" else support.without_support
-        if lacking > TOLERATED:
+        if lacking > TOLERATED_SHARE:
             share = f"{100.0 * lacking:.0f}% of the policy's decisions"
             return f"the log has no support for {share}"
         return ""
 
     @staticmethod
     def _too_heavy(support: Support) -> bool:
-        """Whether weights average more than 1, beyond chance."""
+        """Return True if weights average more than 1, beyond chance."""
         n = support.rows
         spread = max(n / support.effective_rows - 1.0, 0.0) * support.mean_weight**2
-        return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED
+        return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED_SHARE
 
 
 __all__ = ["evaluate"]

@@ -24,31 +24,31 @@ def predict_before_learning(
         rewards.learn(piece.X, piece.arms, piece.rewards)
 
 
-def by_folds(
+def predict_by_folds(
     log: Iterable[Rounds], model: Any, n_arms: int, folds: int
 ) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) by a model of the rows of all other folds; two passes."""
     models: list[RewardModel] = [reward_model(model, n_arms) for _ in range(folds)]
     for piece in iterate_pieces(log):
-        fold = shuffled(piece, folds)
+        fold = assign_folds(piece, folds)
         for number, rewards in enumerate(models):
             some = piece.of(fold != number)
             rewards.learn(some.X, some.arms, some.rewards)
     for piece in iterate_pieces(log):
-        fold = shuffled(piece, folds)
+        fold = assign_folds(piece, folds)
         expected = np.empty((len(piece), n_arms))
         for number, rewards in enumerate(models):
             expected[fold == number] = rewards.predict(piece.X[fold == number])
         yield piece, expected
 
 
-def without_model(log: Iterable[Rounds]) -> Iterator[tuple[Rounds, None]]:
+def iterate_without_model(log: Iterable[Rounds]) -> Iterator[tuple[Rounds, None]]:
     """Rows, of which nothing was expected."""
     for piece in iterate_pieces(log, seen=MOST_ROWS):
         yield piece, None
 
 
-def shuffled(rounds: Rounds, count: int) -> NDArray[np.intp]:
+def assign_folds(rounds: Rounds, count: int) -> NDArray[np.intp]:
     """A number below ``count`` for each row, (n,), which its own number decides."""
     mixed = (rounds.first + np.arange(len(rounds))).astype(np.uint64)
     # Steele, Lea and Flood's mixer (2014): rows that come in periods end in all folds.
@@ -58,4 +58,4 @@ def shuffled(rounds: Rounds, count: int) -> NDArray[np.intp]:
     return np.asarray((mixed ^ (mixed >> np.uint64(31))) % np.uint64(count), dtype=np.intp)
 
 
-__all__ = ["by_folds", "predict_before_learning", "shuffled", "without_model"]
+__all__ = ["assign_folds", "iterate_without_model", "predict_before_learning", "predict_by_folds"]

@@ -11,7 +11,7 @@ from scipy import stats
 
 from posterity.bandits import Bandit, Greedy
 from posterity.io.rounds import Rounds
-from posterity.off_policy.expectations import predict_before_learning, shuffled
+from posterity.off_policy.expectations import assign_folds, predict_before_learning
 from posterity.off_policy.log import Log
 from posterity.off_policy.sums import Ratio, estimate_correction
 from posterity.off_policy.targets import target_of
@@ -160,11 +160,11 @@ _WAYS: dict[str, Callable[[Log, Any, bool], Iterator[_Learned]]] = {
 
 
 def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
-    return (shuffled(rounds, _PARTS) > 0) | (not guarded)
+    return (assign_folds(rounds, _PARTS) > 0) | (not guarded)
 
 
 def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
-    """What 1 / propensity is scaled by for each arm, and its effective rows for each row (K,)."""
+    """Return each arm's scale of 1 / propensity, and its effective rows for each row (K,)."""
     n, total, squares = 0, np.zeros(len(log.arms)), np.zeros(len(log.arms))
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
@@ -177,7 +177,7 @@ def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
 
 
 def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
-    """Value less what the log earned, on the rows kept apart, and its lower bound."""
+    """Return the value less the logged rewards, on the rows held out, and its lower bound."""
     sums, target = Ratio(estimate_correction), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in predict_before_learning(log, model, len(log.arms)):
         rows = ~_is_learned(rounds, True)

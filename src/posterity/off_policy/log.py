@@ -263,7 +263,7 @@ class Log:
         write_dsjson(os.fspath(path), self, self.arms, self.feature_names)
 
     def collected(self) -> Rounds:
-        """All decisions in memory."""
+        """Return all decisions, in memory."""
         batches = list(self)
         parts = ("X", "arms", "rewards", "propensity", "propensities")
         whole = (_join_parts([getattr(batch, part) for batch in batches]) for part in parts)

@@ -1,4 +1,4 @@
-"""Estimates of policies' values, and what they rest on."""
+"""Estimates of policies' values, and diagnostics of them."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ class EstimatorSums:
 
 
 class Sums(Protocol):
-    """What is kept of rows for one estimator."""
+    """The interface of an estimator's sums over rows."""
 
     def add(self, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         ...
 
     def estimate(self) -> EstimatorSums | None:
@@ -70,7 +70,7 @@ def _estimate_dr(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
 
 
 def estimate_correction(rows: EvaluatedDecisions) -> tuple[Array, Array | None]:
-    """What "dr" says beyond what was earned."""
+    """Return the terms that "dr" adds to the rewards earned."""
     scores, _ = _estimate_dr(rows)
     return scores - rows.rewards, None
 

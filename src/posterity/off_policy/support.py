@@ -1,4 +1,4 @@
-"""How far a log can speak for a policy: weights, and decisions that were never made."""
+"""Support of a log for a policy: weights, and decisions that were never made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from posterity.off_policy.targets import EvaluatedDecisions
 Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
-TOLERATED = 0.01
+TOLERATED_SHARE = 0.01
 # Errors as large as the largest that the spread of an arm rests on, before it is believed.
 FEWEST_ERRORS = 3.0
 
@@ -46,7 +46,7 @@ class Support:
 
 @dataclass
 class SupportSums:
-    """What is kept of rows for :class:`Support`."""
+    """Sums over rows for :class:`Support`."""
 
     n_arms: int
     rows: int = 0
@@ -64,7 +64,7 @@ class SupportSums:
         self.seen = np.zeros(self.n_arms + 1, dtype=bool)
 
     def add(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         self.rows += len(rounds)
         self.mass += rows.mass
         self.unsupported += rows.unsupported
@@ -85,12 +85,12 @@ class SupportSums:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all arms were chosen with one probability, as far as is known."""
+        """True if all arms were chosen with one probability, as far as is known."""
         low, high = self.ends
         return not high > low * (1.0 + 1e-9)
 
     def estimate(self) -> Support:
-        """What they say."""
+        """Return the support that the sums show."""
         n = max(self.rows, 1)
         unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
         # An arm that never came had no chance, where all chances are not known.
@@ -102,7 +102,7 @@ class SupportSums:
         total, squares = self.weights
         mean = total / n
         error = np.sqrt(max(squares / n - mean**2, 0.0) / n)
-        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED:
+        if not self.all_known and mean + 3.0 * error < 1.0 - TOLERATED_SHARE:
             without = max(without, 1.0 - mean)
         effective = total**2 / squares if squares > 0.0 else 0.0
         return Support(self.rows, effective, self.largest, mean, without, unseen)
@@ -110,7 +110,7 @@ class SupportSums:
 
 @dataclass
 class RewardSpread:
-    """What is kept of rewards, to tell arms whose spread too few of their rewards show.
+    """Sums of rewards, to find arms with too few of them to estimate their variance.
 
     An arm of which none of its rare rewards came has no spread that could be estimated: an interval
     from its rows would have no width.
@@ -129,7 +129,7 @@ class RewardSpread:
         self.sums, self.weights = np.zeros((3, self.n_arms)), np.zeros(self.n_arms)
 
     def add(self, rows: EvaluatedDecisions) -> None:
-        """More rows."""
+        """Add more rows."""
         rewards = rows.rewards
         if not len(rewards):
             return
@@ -148,7 +148,7 @@ class RewardSpread:
         self.weights = self.weights + np.bincount(arms, np.square(weight[some]), self.n_arms)
 
     def compute_missing_squares(self) -> float:
-        """What squared errors lack; infinite where all rewards are alike."""
+        """Return what squared errors lack; infinite where all rewards are alike."""
         if self.pivot is None:
             return 0.0
         mean = self.pivot + self.total / self.rows
@@ -161,4 +161,4 @@ class RewardSpread:
         return float(missing @ (self.weights / np.maximum(n, 1.0)))
 
 
-__all__ = ["TOLERATED", "RewardSpread", "Support", "SupportSums"]
+__all__ = ["TOLERATED_SHARE", "RewardSpread", "Support", "SupportSums"]

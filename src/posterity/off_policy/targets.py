@@ -1,4 +1,4 @@
-"""Policies that are to be judged: what each would do in the contexts of a log."""
+"""Policies to evaluate, by their choices in the contexts of a log."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Target(Protocol):
     """A policy that is to be judged."""
 
     def judge(self, rounds: Rounds, expected: Array | None) -> EvaluatedDecisions:
-        """What it would have done, with the rewards (n, K) that the reward model expects."""
+        """Return the policy's decisions, given the rewards (n, K) that the reward model expects."""
         ...
 
 
@@ -207,7 +207,7 @@ def _choose_arms(policy: Any, arms: Sequence[Any]) -> Array:
 
 
 def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
-    """Where a bandit's features are; all as they are, where names don't tell."""
+    """Return the columns of a bandit's features; all, where names don't tell."""
     names = list(getattr(bandit, "feature_names_in_", ()))
     lacking = [name for name in names if name not in features]
     if not names or (lacking and len(names) == len(features)):

@@ -1,4 +1,4 @@
-"""Figures that say what a model knows (needs Matplotlib)."""
+"""Figures of posteriors and predictions (needs Matplotlib)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One feature of a model along which curves are drawn, the others held where they are."""
+"""Curves along one feature of a model, the others held where they are."""
 
 from __future__ import annotations
 

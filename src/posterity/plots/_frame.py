@@ -1,4 +1,4 @@
-"""What all figures share: colours, new axes, and how they are finished."""
+"""The frame of all figures: colours, new axes, and the last touches."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ScoresAlongTime(Protocol):
 
 
 class Result(Protocol):
-    """What is drawn: the result of a progressive validation."""
+    """The interface of what is drawn: the result of a progressive validation."""
 
     @property
     def n_rows(self) -> int:
@@ -45,7 +45,7 @@ class Result(Protocol):
 
     @property
     def pit(self) -> Any:
-        """Where targets fell in their predictions, or None."""
+        """The probability integral transform of targets, or None."""
         ...
 
     def drift_periods(self) -> Any:

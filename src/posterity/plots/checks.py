@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MOST_POINTS = 5000
-EXTREMES = 200
-AGAINST = {
+MOST_EXTREMES = 200
+AXIS_LABELS = {
     "mean": "predicted mean (units of y)",
     "time": "row",
     "quantiles": "standard normal quantile",
@@ -178,8 +178,8 @@ def plot_residuals(
     >>> plot_residuals(predictive, 2 * x + np.sin(9 * x), Figure().subplots()).get_ylabel()
     'standardised residual'
     """
-    if against not in AGAINST:
-        listed = ", ".join(map(repr, AGAINST))
+    if against not in AXIS_LABELS:
+        listed = ", ".join(map(repr, AXIS_LABELS))
         raise ValueError(f"against is {against!r}: it must be one of {listed}")
     if not hasattr(predictive, "cdf"):
         raise TypeError(
@@ -210,7 +210,7 @@ def plot_residuals(
     if against == "mean":
         _draw_running_mean(ax, x, residual)
     return finish(
-        ax, "Standardised residuals", x=AGAINST[against], y="standardised residual", grid="both"
+        ax, "Standardised residuals", x=AXIS_LABELS[against], y="standardised residual", grid="both"
     )
 
 
@@ -219,12 +219,12 @@ def _thin_rows(residual: Array) -> NDArray[np.intp]:
     n = len(residual)
     if n <= MOST_POINTS:
         return np.arange(n)
-    extreme = np.argpartition(-np.abs(residual), EXTREMES)[:EXTREMES]
+    extreme = np.argpartition(-np.abs(residual), MOST_EXTREMES)[:MOST_EXTREMES]
     return np.union1d(np.arange(0, n, -(-n // MOST_POINTS)), extreme)
 
 
 def _draw_running_mean(ax: Any, x: Array, residual: Array) -> None:
-    """Means over twenty groups of equal size: a bend says that the function is not straight."""
+    """Draw means over twenty groups of equal size: a bend shows that the function is not linear."""
     if len(x) < 40:
         return
     groups = np.array_split(np.argsort(x), 20)

@@ -1,4 +1,4 @@
-"""Decisions along time: what they earned, and with what probability they were made."""
+"""Plot of decisions along time: their rewards, and their probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far models are behind the best, along a stream."""
+"""Plot of the distance of models from the best, along a stream."""
 
 from __future__ import annotations
 

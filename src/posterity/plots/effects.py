@@ -1,4 +1,4 @@
-"""What one feature does to what is expected, on average; and how groups differ."""
+"""Plots of the average effect of a feature on expected targets, and of differences of groups."""
 
 from __future__ import annotations
 

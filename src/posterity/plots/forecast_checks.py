@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Probabilities so near 0 or 1 that their normal scores are not numbers.
-NEAREST = 1e-12
+SMALLEST_TAIL = 1e-12
 
 
 def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
@@ -100,7 +100,7 @@ def plot_autocorrelation(
     """
     pit = progress.pit[:, find_series(progress, series), 0]
     ax = axes_of(ax)
-    scores = ndtri(np.clip(pit, NEAREST, 1.0 - NEAREST))
+    scores = ndtri(np.clip(pit, SMALLEST_TAIL, 1.0 - SMALLEST_TAIL))
     off = np.nan_to_num(scores - np.nanmean(scores))
     known = np.isfinite(scores).astype(float)
     square = np.square(off).sum() / known.sum()

@@ -1,4 +1,4 @@
-"""Forecasts as a fan: the median, bands that hold the next steps, and what came before."""
+"""Plot of forecasts as a fan: the median, bands, and the values before."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
-WORTH_A_NUMBER = 0.005
+SMALLEST_LABELLED_WEIGHT = 0.005
 
 
 class ComparedModels(Protocol):
-    """What is drawn: the result of a comparison."""
+    """The interface of what is drawn: the result of a comparison."""
 
     names: tuple[str, ...]
     score: str
@@ -88,7 +88,7 @@ def plot_evidence(comparison: ComparedModels, ax: Axes | None = None) -> Axes:
 
 
 def _write_weights(ax: Any, comparison: ComparedModels, finite: NDArray[np.bool_]) -> None:
-    for at in np.flatnonzero(finite & (comparison.weights >= WORTH_A_NUMBER)):
+    for at in np.flatnonzero(finite & (comparison.weights >= SMALLEST_LABELLED_WEIGHT)):
         ax.annotate(
             f"{100 * comparison.weights[at]:.0f}%",
             (at, comparison.log_scores[at]),

@@ -1,4 +1,4 @@
-"""What a model believes of its coefficients: their joint density, and their intervals."""
+"""Plots of the posterior of the coefficients: joint densities, and intervals."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ Array = NDArray[np.float64]
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
-TALLEST = 12.0  # inches; more coefficients are drawn closer together
+LARGEST_HEIGHT = 12.0  # inches; more coefficients are drawn closer together
 DRAWS = 20_000  # contours hold their probability within about 0.3%
-WIDEST, FARTHEST = 0.995, 0.9995  # marginal intervals that are drawn, and that hold contours
+DRAWN_LEVEL, CONTOUR_LEVEL = (
+    0.995,
+    0.9995,
+)  # marginal intervals that are drawn, and that hold contours
 
 
 def plot_posterior_density(
@@ -81,7 +84,7 @@ def plot_posterior_density(
         raise ValueError(f"coefficients are {coefficients!r}: give two different ones")
     pair = _pair(joint, [first, second])
     if ax.get_autoscale_on():
-        (left, right), (low, high) = pair.interval(WIDEST)
+        (left, right), (low, high) = pair.interval(DRAWN_LEVEL)
     else:
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
@@ -179,11 +182,11 @@ def plot_coefficients(
             sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
             shown = shown[np.argsort(-sizes, kind="stable")[:most]]
     mean = (joint.mean * unit)[shown]
-    ax = axes_of(ax, height=min(max(2.2, 1.2 + 0.27 * len(mean)), TALLEST))
+    ax = axes_of(ax, height=min(max(2.2, 1.2 + 0.27 * len(mean)), LARGEST_HEIGHT))
     row = np.arange(len(mean))
     inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
-    crowded = 0.27 * len(mean) > TALLEST
+    crowded = 0.27 * len(mean) > LARGEST_HEIGHT
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
     for ends, width, level in ((outer, 1.4, max(levels)), (inner, 4.5, min(levels))):
         ax.hlines(
@@ -247,7 +250,7 @@ def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[fl
 
 def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) -> None:
     """Contours on a grid of their own: one over the axes may be too coarse for them."""
-    (left, right), (low, high) = pair.interval(FARTHEST)
+    (left, right), (low, high) = pair.interval(CONTOUR_LEVEL)
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)
     density = _compute_relative_density(pair, across, up)[1]
     draws = pair.rvs(DRAWS, random_state=0)

@@ -1,4 +1,4 @@
-"""What a model predicts along one feature: sampled curves, and the mean with its bands."""
+"""Plot of predictions along one feature: sampled curves, and the mean with its bands."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _unwrap_pipeline(model: Any, rows: Array) -> tuple[Any, Any]:
 
 
 def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> None:
-    """Bands, the widest first; where nothing is known yet they have no ends, and a note says so."""
+    """Draw the bands, the widest first; flat predictions get a note instead."""
     for level in sorted(levels, reverse=True):
         low, high = (np.where(np.isfinite(end), end, np.nan) for end in predictive.interval(level))
         narrow = level <= 0.5

@@ -1,4 +1,4 @@
-"""Floor 2: what a linear model knows, and how it learns and forgets."""
+"""Floor 2: the posterior of a linear model, and how it learns and forgets."""
 
 from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior

@@ -1,4 +1,4 @@
-"""How several targets depend on each other: correlations before each row, and their evidence."""
+"""Dependence of several targets: their one-step-ahead correlations and the log evidence thereof."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Errors of a row count for at most so many standard deviations in correlations that are learned
-# from how rows were predicted: of a row that fitted perfectly the next is off by any number.
+# Errors are clipped at this many standard deviations in correlations of predictive errors: after a
+# row that fitted perfectly, the next may be off by any number of them.
 MOST_SDS = 5.0
 
 

@@ -21,22 +21,22 @@ from posterity.posteriors._sparse_search import Columns
 Array = NDArray[np.float64]
 
 MOST_SWEEPS, BLOCKS = 30, 16
-# Entries of rows, beyond which one pass has to do.
+# With more entries than this, rows are visited in one pass only.
 MOST_ENTRIES = 2_000_000
-# How much of a step is made, at first and at least, and the change of a mean, in standard
-# deviations, and of a log precision that is none.
-STEP, LEAST_STEP, SETTLED = 0.7, 0.05, 2e-2
-# The same of Gaussian rows, whose means are exact where messages settle.
-EXACT = 1e-10
-# The change after which, in the end, what one pass has found is better.
-ASTRAY, FAR_ASTRAY = 0.3, 1e6
-# The log of a column's precision, relative to its values, is believed to be Normal about 0.
+# Step size, at first and at least, and the tolerance: change of a mean, in standard deviations, and
+# of a log precision.
+STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
+# The tolerance for Gaussian rows, whose means are exact once messages converge.
+EXACT_TOLERANCE = 1e-10
+# If the last change is larger than this, the result of a single pass is better.
+DIVERGED_CHANGE, FAR_DIVERGED_CHANGE = 0.3, 1e6
+# Prior of the log of a column's precision, relative to its values: Normal about 0.
 LOG_PRECISION_SD = 1.5
 NEWTON_STEPS, LONGEST_STEP = 4, 1.0
 
 
 class Messages(NamedTuple):
-    """What rows tell of weights, precision and shift: by each entry of rows, or in all (P,)."""
+    """Sums of rows' weights, precisions and shifts, by stored entry of the rows or (P,) in all."""
 
     precision: Array
     shift: Array
@@ -104,7 +104,7 @@ class ColumnPriors:
         return one
 
     def compute_information(self, total: Messages) -> Array:
-        """(c,) what messages tell of the log of each learned column's precision."""
+        """(c,) Fisher information of the messages on the log of each learned column's precision."""
         return self._differentiate(total, 1.0)[1]
 
     def _differentiate(self, total: Messages, noise_precision: float) -> tuple[Array, Array]:
@@ -115,7 +115,7 @@ class ColumnPriors:
 def make_blocks(
     rows: Any, y: Array, weights: Array | None, *, intercept: bool
 ) -> tuple[Sequence[Block], NDArray[np.intp]]:
-    """Every so many-th of the rows in one block, those without weight in none.
+    """Divide rows of positive weight into blocks: with k blocks, each has every k-th row.
 
     The intercept is feature 0 of each row. Features are numbered anew; also returned are those
     that rows have, as they were numbered before.
@@ -148,7 +148,7 @@ def propagate_messages(
     total: Messages,
     compute_noise_precision: Callable[[float], float],
 ) -> tuple[ColumnPriors, Messages, float] | None:
-    """Priors, messages of all rows (P,), and the noise's precision, from what one pass has found.
+    """Return the priors, the messages of all rows (P,), and the noise's precision, after one pass.
 
     The last follows from the sum of squared residuals and penalties of the weights' means.
 
@@ -167,14 +167,14 @@ def propagate_messages(
         moved = np.abs((mean - before) * np.sqrt(tau / variance)).max(initial=0.0)
         changed = np.abs(np.log(chosen.precisions / priors.precisions)).max(initial=0.0)
         change, priors = float(max(moved, changed)), chosen
-        if not (change < FAR_ASTRAY and 0.0 < tau < np.inf):
+        if not (change < FAR_DIVERGED_CHANGE and 0.0 < tau < np.inf):
             return None
-        if change < (EXACT if likelihood.is_noise else SETTLED):
+        if change < (EXACT_TOLERANCE if likelihood.is_noise else TOLERANCE):
             break
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, total, tau) if change < ASTRAY else None
+    return (priors, total, tau) if change < DIVERGED_CHANGE else None
 
 
 def _split_equally(blocks: Sequence[Block], total: Messages) -> list[Messages]:
@@ -205,7 +205,7 @@ def _sweep(
 def _find_messages(
     likelihood: Likelihood, block: Block, prior: Array, total: Messages, own: Messages
 ) -> Messages:
-    """Each entry's message, given all other rows."""
+    """Return each entry's message, given all other rows."""
     x, features, row = block.values, block.features, block.rows
     left = (prior + total.precision)[features] - own.precision
     variance = 1.0 / np.maximum(left, 1e-300)
@@ -222,7 +222,7 @@ def _find_messages(
 
 
 def _sum_squares(blocks: Sequence[Block], prior: Array, mean: Array) -> float:
-    """Squared residuals of weights of this mean (P,), and its penalty."""
+    """Return squared residuals of weights of this mean (P,), and its penalty."""
     total = float(prior @ np.square(mean))
     for block in blocks:
         residual = block.y - block.sum_rows(block.values * mean[block.features])

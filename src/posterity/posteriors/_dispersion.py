@@ -1,4 +1,4 @@
-"""What is known of the dispersion of counts, beside their rates.
+"""The posterior of the dispersion of counts, given their rates.
 
 The log likelihood of log dispersion is analytic, so that its values at a few Chebyshev points say
 it everywhere, to rounding, however many rows there were: sums over rows, which need not be kept.
@@ -18,36 +18,38 @@ from posterity.likelihoods import NegativeBinomial
 
 Array = NDArray[np.float64]
 
-LEAST, MOST = math.log(1e-5), math.log(100.0)
+LOWEST_LOG, HIGHEST_LOG = math.log(1e-5), math.log(100.0)
 N_POINTS = 48
 POINTS = np.polynomial.chebyshev.chebpts1(N_POINTS)
-DISPERSIONS = np.exp(LEAST + 0.5 * (MOST - LEAST) * (1.0 + POINTS))
+DISPERSIONS = np.exp(LOWEST_LOG + 0.5 * (HIGHEST_LOG - LOWEST_LOG) * (1.0 + POINTS))
 SMALL_RATE = np.linalg.inv(np.polynomial.chebyshev.chebvander(POINTS, N_POINTS - 1))
 BLOCK_ROWS = 512
 GRID = 200
-LOWEST = 25.0  # nats below the maximum: values further below are ignored
-ZOOMS = 12
-MOST_STEPS, SETTLED = 60, 1e-3
-# Stretches of rows between which the dispersion in force stays: an eighth of those before.
-STRETCH = 8
+LOWEST_RELATIVE_LOG = 25.0  # nats below the maximum: values further below are ignored
+MOST_REFINEMENTS = 12
+MOST_STEPS, TOLERANCE = 60, 1e-3
+# The dispersion is updated each time the rows have grown by an eighth.
+GROWTH_DIVISOR = 8
 
 
 @dataclass
 class Dispersion:
     """Log likelihoods at DISPERSIONS, the dispersion in force, rows learned and when it is due.
 
-    ``paid`` is what the log evidence of the counts, at the dispersion in force, lacks.
+    ``evidence_correction`` is what the log evidence of the counts lacks at this dispersion.
     """
 
     log_likelihood: Array = field(default_factory=lambda: np.zeros(N_POINTS))
     value: float = math.nan
     rows: float = 0.0
     due: float = 0.0
-    paid: float = 0.0
+    evidence_correction: float = 0.0
 
     def copy(self) -> Dispersion:
         """An independent copy."""
-        return Dispersion(self.log_likelihood.copy(), self.value, self.rows, self.due, self.paid)
+        return Dispersion(
+            self.log_likelihood.copy(), self.value, self.rows, self.due, self.evidence_correction
+        )
 
     def copy_from(self, other: Dispersion) -> None:
         """Take over all of another one."""
@@ -56,7 +58,7 @@ class Dispersion:
     def set_to_posterior_mean(self) -> None:
         """Set the dispersion to its posterior mean."""
         self.value = mean_and_evidence(self.log_likelihood)[0]
-        self.due = self.rows + max(1.0, self.rows // STRETCH)
+        self.due = self.rows + max(1.0, self.rows // GROWTH_DIVISOR)
 
     def learn(
         self, y: Array, weights: Array | None, mean: Array, variance: Array, *, after: bool
@@ -106,15 +108,15 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
     (2.0, -0.0)
     """
     series = SMALL_RATE @ log_likelihood
-    low, high = LEAST, MOST
-    for _ in range(ZOOMS):
+    low, high = LOWEST_LOG, HIGHEST_LOG
+    for _ in range(MOST_REFINEMENTS):
         logs = np.linspace(low, high, GRID)
         log_posterior = np.polynomial.chebyshev.chebval(
-            2.0 * (logs - LEAST) / (MOST - LEAST) - 1.0, series
+            2.0 * (logs - LOWEST_LOG) / (HIGHEST_LOG - LOWEST_LOG) - 1.0, series
         )
         roots = np.exp(0.5 * logs)
         log_posterior = log_posterior + np.log(0.5 * roots) - roots
-        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST)
+        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST_RELATIVE_LOG)
         if len(places) > GRID // 3:
             break
         low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]
@@ -127,7 +129,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
 
 def interpolate_log_likelihood(log_likelihood: Array, dispersion: float) -> float:
     """The log likelihood at a dispersion."""
-    place = 2.0 * (math.log(dispersion) - LEAST) / (MOST - LEAST) - 1.0
+    place = 2.0 * (math.log(dispersion) - LOWEST_LOG) / (HIGHEST_LOG - LOWEST_LOG) - 1.0
     return float(np.polynomial.chebyshev.chebval(place, SMALL_RATE @ log_likelihood))
 
 
@@ -143,7 +145,7 @@ def _densities(y: Array, eta: Array) -> Array:
 
 
 def _compute_derivatives(y: Array, rate: Array) -> tuple[Array, Array]:
-    """Their slopes in eta, and curvatures with the sign turned."""
+    """Return the slopes of the log likelihoods in eta, and their negative second derivatives."""
     grown = 1.0 + DISPERSIONS * rate
     slope = (y[:, None] - rate) / grown
     return slope, rate * (1.0 + DISPERSIONS * y[:, None]) / np.square(grown)
@@ -168,7 +170,7 @@ def _before(y: Array, mean: Array, variance: Array, dispersion: float) -> Array:
         slope, curvature = _compute_derivatives(y, _rate(eta))
         step = (slope * v - (eta - mean)) / (1.0 + v * curvature)
         eta = eta + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max(initial=0.0) < SETTLED:
+        if np.abs(step).max(initial=0.0) < TOLERANCE:
             break
     curvature = _compute_derivatives(y, _rate(eta))[1]
     value = _densities(y, eta) - 0.5 * np.square(eta - mean) / v

@@ -1,4 +1,4 @@
-"""What a posterior whose prior is learned knows: the data, and where its stream stands."""
+"""State of a posterior whose prior is learned: the data's factor, and the prior chosen last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 
 @dataclass
 class EvidenceState:
-    """State: the data under a flat prior, and what the stream's prior is chosen from.
+    """State: the data under a flat prior, and the statistics that the stream's prior is chosen by.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
     nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
@@ -54,7 +54,7 @@ class EvidenceState:
         self.tally = other.tally
 
     def rows_for_prior(self, turn: Factor | None = None) -> Factor:
-        """What the prior is chosen from: all data, or those of a turn, as if none had faded."""
+        """Return the factor that the prior is chosen from: all data, or ``turn``, unfaded."""
         if turn is not None:
             return turn
         factor = self.data.factor
@@ -63,7 +63,7 @@ class EvidenceState:
         return restore_weight(factor, self.scales.count)
 
     def follow(self, stream: Nodes | None) -> None:
-        """Go on with these nodes; a single one takes the factor that row paths share."""
+        """Make these the stream's nodes; a single one takes the factor that row paths share."""
         if stream is not None and self.shared is not None:
             (node,) = stream.posteriors
             self.shared.copy_from(node.factor)

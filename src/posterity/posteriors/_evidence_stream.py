@@ -20,7 +20,7 @@ from posterity.evidence.columns import FeatureScales
 from posterity.evidence.members import use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
-from posterity.factor.parallel import blas_threads
+from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
@@ -45,7 +45,7 @@ NEVER = 2**62
 
 @dataclass(frozen=True)
 class Chooser:
-    """What chooses the prior of a model: parameters as those of :class:`Strategy`."""
+    """The rule that chooses a model's prior; its parameters are those of :class:`Strategy`."""
 
     strategy: Strategy
     noise: Noise
@@ -61,12 +61,12 @@ class Chooser:
         stream: bool = False,
         single: bool = False,
     ) -> Choice:
-        """By the evidence of all data, or as they were at a turn of the stream."""
+        """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
         strategy = use_single_node(self.strategy) if single else self.strategy
         if stream and isinstance(strategy, Integrated):
             strategy = strategy.for_stream
         rows = state.rows_for_prior(turn)
-        with blas_threads(len(self.mean)):
+        with limit_blas_threads(len(self.mean)):
             choice = strategy.choose(
                 rows,
                 self.noise,
@@ -79,22 +79,22 @@ class Chooser:
         return choice if known else replace(choice, coefficients=None, spectrum=None)
 
     def scales(self, state: EvidenceState) -> FeatureScales | None:
-        """Of the features of all rows that ever came, where they are kept."""
+        """Return the scales of the features, over all rows that ever came, where they are kept."""
         return None if state.scales is None else state.scales.read(intercept=self.intercept)
 
 
 @dataclass(frozen=True)
 class NodesStream:
-    """The nodes of the stream of one target: ``alone`` and ``rests`` as in EvidencePosterior."""
+    """The nodes of one target's stream; flags as in :class:`EvidencePosterior`."""
 
     chooser: Chooser
     state: EvidenceState
-    alone: bool
-    rests: bool
+    single_node: bool
+    prior_is_frozen: bool
 
     @property
     def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.state.data.forgets
 
     @property
@@ -104,24 +104,24 @@ class NodesStream:
     # ---- single rows ---------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:
-        """Whether the data do, and the nodes that learn the same rows."""
+    def has_fast_learn_one(self) -> bool:
+        """True if compiled code learns single rows, in the data's factor and in the nodes."""
         if not self.forgets:
             return True
-        return not self.rests and self.state.data.learns_lean
+        return not self.prior_is_frozen and self.state.data.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:
-        """Whether nodes that learn each row are there to be read."""
-        if self.rests:
-            return self.state.data.predicts_lean
-        return self.learns_lean and not self.alone
+    def has_fast_predict_one(self) -> bool:
+        """True if compiled code can predict: there are nodes that learn each row."""
+        if self.prior_is_frozen:
+            return self.state.data.has_fast_predict_one
+        return self.has_fast_learn_one and not self.single_node
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor and of the nodes."""
+        """The compiled path of the data's factor and of the nodes."""
         state = self.state
         path = state.data.row_path(names)
-        if not self.learns_lean:
+        if not self.has_fast_learn_one:
             return path
         path.go_together(None, state.clock, self.find_constant_features)
 
@@ -143,9 +143,9 @@ class NodesStream:
         )
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row: the node that predicts, and the data."""
+        """Return what an average updates row by row: the predicting node, and the data's factor."""
         nodes, state, p = self.ahead(), self.state, self._p
-        ready = nodes.alone and not nodes.choice.pinned.any()
+        ready = nodes.is_single and not nodes.choice.pinned.any()
 
         def next_turn(rows: int) -> int:
             return find_turns_around(rows, p, forgets=True)[1]
@@ -154,7 +154,7 @@ class NodesStream:
         return behind.before(nodes.posteriors[0].as_member())
 
     def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
-        """What a lean path needs when the schedule turns after so many rows, as in begin_turn."""
+        """Return the next choice's factor and compiled path, and the row at which it is due."""
         due = find_turns_around(rows, self._p, forgets=self.forgets)[1]
         if self.forgets:
             return None, None, due
@@ -184,10 +184,10 @@ class NodesStream:
         state = self.state
         if state.stream is not None:
             return state.stream.choice
-        return self.chooser.choice(state, state.turn, stream=True, single=self.alone)
+        return self.chooser.choice(state, state.turn, stream=True, single=self.single_node)
 
     def _is_up_to_date(self, stream: Nodes) -> bool:
-        """Whether the nodes know all rows that the data know."""
+        """Return True if the nodes have learned all rows that the data's factor has."""
         return stream.posteriors[0].factor.seen == self.state.data.factor.seen
 
     # ---- many rows -----------------------------------------------------------------------------
@@ -213,14 +213,14 @@ class NodesStream:
 
     @property
     def _has_plain_nodes(self) -> bool:
-        """Whether nodes are made from the data at any time, and predict as linear models do."""
+        """True if nodes can be built from the data at any time, and predict as linear models do."""
         state, plain = self.state, isinstance(self.chooser.strategy, Integrated)
         return plain and state.shared is None and type(state.data) is LinearPosterior
 
     def _predict_by(
         self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Distribution:
-        """What nodes of this choice tell of each row before it is learned."""
+        """Return each row's one-step-ahead prediction, averaged over the nodes of this choice."""
         state, mean = self.state, self.chooser.mean
         if not self._has_plain_nodes:
             nodes = self.current()
@@ -233,7 +233,7 @@ class NodesStream:
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
     ) -> list[Any]:
-        """In stretches between which the prior is chosen anew: one node learns, data go along."""
+        """Learn sites in stretches between which the prior is chosen anew; one node finds them."""
         learned = []
         first = 0
         while first < len(rows):
@@ -251,7 +251,7 @@ class NodesStream:
     def _with_new_feature(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], nodes: Nodes, row: SiteRows
     ) -> Nodes:
-        """Nodes before a row in which a feature that was constant begins to vary.
+        """Return nodes for a row in which a feature that was constant begins to vary.
 
         Under a prior that says that its coefficient is 0 the row would be met around the wrong
         place. So the prior is the one chosen after a row that says nothing but what was predicted.
@@ -281,7 +281,7 @@ class NodesStream:
             self.begin_turn()
 
     def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
-        """Where the stretch of rows that starts at ``first`` ends: the schedule turns there."""
+        """Return the end of the stretch of rows from ``first``: the prior's next choice."""
         rest = None if weights is None else weights[first:]
         left = int(self.state.clock[1] - self.state.clock[0])
         stop = first + count_rows_until(len(X) - first, rest, left)
@@ -331,13 +331,13 @@ class NodesStream:
         state.turn = state.data.factor.copy() if not self.forgets else None
         state.stream = state.fresh = None
         due = find_turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
-        state.clock[1] = NEVER if self.rests else due
+        state.clock[1] = NEVER if self.prior_is_frozen else due
 
     def choose_later(self) -> None:
         """The prior is chosen anew when it is needed, from the data as they are then."""
         state = self.state
         state.turn = state.stream = state.fresh = None
-        if self.rests:
+        if self.prior_is_frozen:
             state.clock[1] = NEVER
         self.update_nodes()
 
@@ -349,7 +349,7 @@ class NodesStream:
         self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
 
     def begin_anew(self) -> None:
-        """After rows were unlearned or merged: both what is read and the nodes rest on all."""
+        """Rebuild the nodes from all data, after rows were unlearned or merged."""
         self.begin_turn()
         self.update_nodes()
 
@@ -376,7 +376,7 @@ class NodesStream:
         )
 
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
-        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        """Return the end of the stretch after which all targets choose their prior together."""
         if not isinstance(self.chooser.strategy, SharedScale):
             return n
         rest = None if weights is None else weights[first:]
@@ -398,7 +398,7 @@ class NodesStream:
         return None if moves is None else moves.add_variances(len(X))
 
     def find_first_variations(self, nodes: Nodes, X: Array) -> FirstVariations | None:
-        """Where in these rows features vary that were constant until now."""
+        """Find the entries of these rows at which features vary for the first time."""
         if not nodes.choice.pinned.any():
             return None
         state, mean = self.state, self.chooser.mean
@@ -425,25 +425,25 @@ class TargetsStream(NodesStream):
     """The stream of several targets: their data, of which each target makes nodes of its own."""
 
     @property
-    def learns_lean(self) -> bool:
-        """Where nothing is forgotten: else each target's nodes have to learn the rows."""
+    def has_fast_learn_one(self) -> bool:
+        """True if nothing is forgotten: otherwise each target's nodes have to learn the rows."""
         return not self.forgets
 
     @property
-    def predicts_lean(self) -> bool:
-        """Not: there are no nodes to be read."""
-        return self.rests and self.state.data.predicts_lean
+    def has_fast_predict_one(self) -> bool:
+        """False: there are no nodes to predict with."""
+        return self.prior_is_frozen and self.state.data.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor."""
+        """The compiled path of the data's factor."""
         path = self.state.data.row_path(names)
-        if self.learns_lean:
+        if self.has_fast_learn_one:
             path.go_together(None, self.state.clock, self.find_constant_features)
         return path
 
 
 def count_rows(weights: Array | None, n: int) -> int:
-    """How many of ``n`` rows weigh something."""
+    """Count the rows, of ``n``, that have positive weight."""
     return n if weights is None else int(np.count_nonzero(weights))
 
 

@@ -1,4 +1,4 @@
-"""What rows that have faded tell of the prior: as much as rows of full weight would.
+"""Evidence for the prior from rows that have faded: as much as rows of full weight would give.
 
 A row of weight w < 1 has the noise of any other, not one of the variance sigma^2 / w. Along a
 direction that the data tell, with singular value d of the weighted rows, the weighted targets so

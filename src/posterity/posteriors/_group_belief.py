@@ -1,4 +1,4 @@
-"""What groups are believed to share, and what is read of it."""
+"""The prior that groups share, and the values computed from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from posterity.evidence.shared import (
     SharedPrior,
     learn_prior,
     make_given_prior,
-    unit_information,
+    make_unit_information_prior,
     with_given_precision,
 )
 from posterity.factor import Factor
@@ -36,12 +36,12 @@ class GroupBelief:
 
     @property
     def is_given(self) -> bool:
-        """Whether nothing is learned."""
+        """True if the prior is given and nothing of it is learned."""
         return self.precision is not None and not self.free.any()
 
     @property
     def learns_covariance(self) -> bool:
-        """Whether the covariance over groups is learned, which holds columns that never varied."""
+        """True if the covariance over groups is learned, including columns that never varied."""
         return self.precision is None and not self.unit
 
     def prior(
@@ -55,7 +55,9 @@ class GroupBelief:
         """The prior that the groups share."""
         if self.unit:
             return with_given_precision(
-                sample, unit_information(sample, self.mean, intercept=intercept), self.free
+                sample,
+                make_unit_information_prior(sample, self.mean, intercept=intercept),
+                self.free,
             )
         if self.precision is None:
             return learn_prior(

@@ -1,4 +1,4 @@
-"""When the prior of a stream of groups is learned anew: at certain numbers of rows.
+"""The schedule by which the prior of a stream of groups is learned anew: at numbers of rows.
 
 The schedule is the same for all models of so many coefficients, whoever learned the rows and how. A
 row in a new direction causes an update of its own.
@@ -48,7 +48,7 @@ def compute_row_space(rows: Array) -> Factor | None:
 
 
 def find_outside_rows(X: Array, span: Factor, *, intercept: bool) -> NDArray[np.bool_]:
-    """(n,) which rows are not combinations of the rows in the span."""
+    """(n,) flags of the rows that are not linear combinations of the rows in the span."""
     return np.isinf(kernel.predict_rows(span.triangle, 1, X, intercept)[1])
 
 

@@ -18,15 +18,15 @@ from posterity.evidence import SecantSteps
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._site_fit import SETTLED as SETTLED_SITES
+from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
     Convergence,
     Curvature,
     Fitted,
     choose_stride,
+    find_mode,
     find_near_mode,
-    mode,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
@@ -34,20 +34,20 @@ Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
 MOST_ROUNDS = 50
-# Changes of the prior, against it, and against all that is known, which is what moves the mode.
-AGREED, UNFELT = 1e-4, 1e-3
-# The change that another round would bring, as far as the last ones tell: of the answer, of where
-# its search begins, and of what some of the rows choose.
-SETTLED, NEARLY, ROUGHLY = 5e-7, 1e-2, 3e-2
+# Tolerance of the prior's change, relative to the prior; and the share of the total precision
+# below which a prior is not counted in it, as it can't move the mode.
+PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
+# Tolerances of the expected change in another round, extrapolated from the last ones: of the
+# result, of its starting values, and of a fit to some of the rows.
+TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 # Of the logarithm of the prior's precision.
 STEPS = SecantSteps()
-# Change of sites that is small beside one of the prior, the largest at which they are settled
-# enough to tell how the prior moves, and the largest for an answer.
-FINER, COARSEST, FINEST = 3e-2, 1e-2, 1e-5
-# Information a coefficient, and the sd of eta that the prior gives rows: below the one and above
-# the other nothing says how large coefficients are.
+# Tolerance of sites, relative to the prior's change; at most; and at most for a result.
+SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
+# Information per coefficient, and sd of eta under the prior: below the first and above the second
+# the rows do not identify the scale of coefficients.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
-NEAR, ROUGH = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
+NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
 class SiteModel(NamedTuple):
@@ -58,7 +58,7 @@ class SiteModel(NamedTuple):
 
     @property
     def at_mode(self) -> bool:
-        """Whether sites are those at the mode."""
+        """True if the sites are those at the posterior mode."""
         return self.approximation == "laplace" and not self.likelihood.kinked
 
 
@@ -115,11 +115,13 @@ def fit_sites_together(
     begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
     if inner.learns_prior and share > 1:
-        # Some of the rows, each for several, find prior and mode nearly, at little cost.
+        # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=STEPS)
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
-        begun = _search_near_mode(inner, model, rows, begun, NEARLY, NEAR) or begun
+        begun = (
+            _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
+        )
     trial, fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
@@ -134,8 +136,12 @@ def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     by_products = model.at_mode and not before.learns_scales
-    near = _search_near_mode(before, model, rows, begun, ROUGHLY, ROUGH) if by_products else None
-    return near or _alternate_prior_and_mode(before, model, rows, begun, ROUGHLY)[2]
+    near = (
+        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE, ROUGH_CONVERGENCE)
+        if by_products
+        else None
+    )
+    return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[2]
 
 
 def _search_near_mode(
@@ -146,7 +152,7 @@ def _search_near_mode(
     agreed: float,
     close: Convergence,
 ) -> WarmStart | None:
-    """Where the search for prior and mode ends, but for little: by products of the site rows."""
+    """Search for prior and mode near their optimum by products of the site rows; may fail: None."""
     for _ in range(MOST_ROUNDS):
         near = find_near_mode(
             begun.prior,
@@ -174,14 +180,16 @@ def _alternate_prior_and_mode(
     model: SiteModel,
     rows: SiteRows,
     begun: WarmStart,
-    agreed: float = AGREED,
+    agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted, WarmStart]:
     """The rows learned, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
     for _ in range(MOST_ROUNDS):
-        # While the prior still moves, sites need not settle further than it does.
-        near = min(max(FINER * begun.change, SETTLED_SITES), COARSEST)
-        near = SETTLED_SITES if model.at_mode or not before.learns_prior else near
+        # While the prior still moves, sites need no more precision than it has.
+        near = min(
+            max(SITE_TO_PRIOR_TOLERANCE * begun.change, SITE_TOLERANCE), LARGEST_SITE_TOLERANCE
+        )
+        near = SITE_TOLERANCE if model.at_mode or not before.learns_prior else near
         fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         if last is not None and not fitted.settled:
             return last  # better sites that agree under the last prior than a mode under this one
@@ -201,14 +209,16 @@ def _alternate_prior_and_mode(
             begun = begun._replace(sites=fitted.sites)
             if not model.likelihood.kinked:
                 last = trial, fitted, begun._replace(prior=under.prior)
-        agree = begun.change <= agreed or (begun.change <= NEARLY and begun.ahead <= SETTLED)
-        if agree and near <= max(FINEST, FINER * agreed):
+        agree = begun.change <= agreed or (
+            begun.change <= START_TOLERANCE and begun.ahead <= TOLERANCE
+        )
+        if agree and near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed):
             break
     return trial, replace(fitted, settled=settled and fitted.settled), begun
 
 
 def _is_open(prior: Factor, sites: Sites, rows: SiteRows) -> bool:
-    """Whether the rows leave the scale of the prior open, as labels do that a line separates.
+    """Return True if the rows do not identify the prior's scale, as with separable labels.
 
     A larger scale then fits better without end, and leaves the rows without information.
     """
@@ -227,8 +237,8 @@ def _fit_under_prior(
         moments = propagate_expectations(before, likelihood, rows, begun.sites, intercept, near)
         if moments.converged:
             return moments
-    # A kink has no curvature: moments are matched there, from where smooth noise leads.
-    fitted = mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
+    # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
+    fitted = find_mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
     if model.at_mode:
         return fitted
     moments = propagate_expectations(before, likelihood, rows, fitted.sites, intercept, near)
@@ -251,5 +261,5 @@ def _relative_change(prior: Factor, last: Factor, posterior: Factor, flat: int) 
     """
     now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
     whole = np.square(posterior.root[flat:]).sum(axis=0)
-    moved, felt = np.abs(now - before), np.maximum(before, UNFELT * whole)
+    moved, felt = np.abs(now - before), np.maximum(before, NEGLIGIBLE_SHARE * whole)
     return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

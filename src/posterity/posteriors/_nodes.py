@@ -16,7 +16,7 @@ from posterity.evidence import Choice
 from posterity.evidence.spectrum import Spectrum
 from posterity.kernel import predict_by_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
-from posterity.posteriors.ensemble import shares
+from posterity.posteriors.ensemble import compute_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -47,14 +47,14 @@ class Nodes:
         return type(self)(self.choice, posteriors, self.log_weights.copy())
 
     @property
-    def alone(self) -> bool:
-        """Whether there is only one."""
+    def is_single(self) -> bool:
+        """True if there is only one node."""
         return len(self.posteriors) == 1
 
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return shares(self.log_weights)
+        return compute_probabilities(self.log_weights)
 
     @cached_property
     def coefficients(self) -> Array:
@@ -96,10 +96,14 @@ class Nodes:
             # A noise that is not known yet has no units.
             more = np.where(added > 0.0, added, 0.0)
             predictions = [one.widen(each) for one, each in zip(predictions, more, strict=True)]
-        return predictions[0] if self.alone else mix_predictions(predictions, self.weights[:, None])
+        return (
+            predictions[0]
+            if self.is_single
+            else mix_predictions(predictions, self.weights[:, None])
+        )
 
     def average(self, values: ArrayLike) -> Array:
-        """Weighted average of what each says (K, ...)."""
+        """Return the average over nodes of ``values`` (K, ...), by their weights."""
         return np.tensordot(self.weights, np.asarray(values), axes=1)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -111,7 +115,7 @@ class Nodes:
         joints = [cast(JointOfOne, posterior.joint(names)) for posterior in self.posteriors]
         scales = np.array([one.scale for one in joints])
         open_ = any(not posterior.factor.determined.all() for posterior in self.posteriors)
-        if self.alone or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
+        if self.is_single or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
             return joints[int(np.argmax(self.weights))]
         return MultivariateMixture(joints, self.weights)
 
@@ -124,7 +128,7 @@ class LazyNodes:
     made: Nodes | None = None
 
     def nodes(self, mean: Array, data: LinearPosterior) -> Nodes:
-        """With the data that they were chosen from."""
+        """Return the nodes, with the data that they were chosen from."""
         if self.made is None:
             self.made = Nodes.of(self.choice, mean, data)
         return self.made
@@ -163,7 +167,7 @@ class LazyNodes:
 
 
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
-    """One distribution a row, matched to the mixture of predictions by weights (K, n or 1)."""
+    """Return one distribution a row: the moment-matched mixture by weights (K, n or 1)."""
     with np.errstate(invalid="ignore"):
         loc, scale = match_moments(
             np.array([one.loc for one in predictions]),
@@ -190,7 +194,7 @@ def concatenate_rows(parts: Sequence[Distribution]) -> Distribution:
 def predict_nodes(
     choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
 ) -> Distribution:
-    """What the chosen priors, each with all of the data, tell of each row before it is learned.
+    """Return one-step-ahead predictions of rows, averaged over the chosen priors with all data.
 
     As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
     """

@@ -13,15 +13,15 @@ from posterity.noise import LearnedNoise
 
 Array = NDArray[np.float64]
 
-# In rows. Only the first takes errors as large as they come: it finds a noise that has grown by
-# orders of magnitude in one row, and has forgotten an outlier after a few.
+# Memories in rows. Only the first does not cap errors: it finds noise that has grown by orders of
+# magnitude in one row, and forgets an outlier after a few rows.
 MEMORIES = np.array([5.0, 10.0, 40.0, 160.0, 640.0, 2560.0])
 RATES = 1.0 - 1.0 / MEMORIES
 # Variances that a squared error counts for at most: five standard deviations.
 CAPS = np.array([1e150, 25.0, 25.0, 25.0, 25.0, 25.0])
-# Nothing is capped while coefficients are found, nor for so many rows after.
-GRACE = 5.0
-# Of how well each memory has predicted.
+# Errors are not capped while coefficients are undetermined, nor in this many rows after.
+UNCAPPED_ROWS = 5.0
+# Discount of the scores of each memory.
 PERSISTENCE = 0.99
 
 
@@ -49,7 +49,7 @@ class NoiseMemories:
         self.state[...] = other.state
 
     def now(self, noise: LearnedNoise) -> tuple[float, float]:
-        """Degrees of freedom and variance of the noise of the next row."""
+        """Return degrees of freedom and variance of the noise of the next row."""
         nothing, scale = np.zeros(1), np.ones((1, 1))
         df, _, _ = make_member_noises([self.copy()], noise, 0).score(
             nothing, nothing[None], scale, nothing
@@ -65,7 +65,7 @@ def make_member_noises(
         [each.state for each in memories],
         RATES,
         CAPS,
-        GRACE + n_coefficients,
+        UNCAPPED_ROWS + n_coefficients,
         PERSISTENCE,
         (2.0 * noise.shape, 2.0 * noise.rate),
     )

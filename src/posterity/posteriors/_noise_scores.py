@@ -1,4 +1,4 @@
-"""What one error tells of its noise, and predictions whose noise is not known exactly."""
+"""The likelihood of the noise given one error, and predictions with uncertain noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from posterity.posteriors._nodes import concatenate_rows
 
 Array = NDArray[np.float64]
 
-# Standard deviations: an error further out counts as one that is so far out.
+# Scores are clipped at this many standard deviations.
 LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
@@ -95,7 +95,7 @@ def _rescale_one(predictive: Distribution, log_precision: Array, variance: Array
 
 
 def _widen_degrees_of_freedom(df: Array, variance: Array) -> Array:
-    """Degrees of freedom with trigamma(half of them) larger by ``variance``."""
+    """Return degrees of freedom whose half has a trigamma larger by ``variance``."""
     half = 0.5 * np.asarray(df, dtype=np.float64)
     free = (half > 0.0) & (variance > 0.0)
     settled = np.isinf(half)

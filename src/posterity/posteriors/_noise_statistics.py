@@ -1,4 +1,4 @@
-"""What a posterior of mean and noise knows beside the two posteriors."""
+"""Statistics that a posterior of mean and noise keeps beside those two posteriors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NoiseStatistics:
 
     @classmethod
     def before_data(cls, spread: GeneralizedPosterior, n_features: int) -> Self:
-        """Of no rows."""
+        """Return the statistics of no rows."""
         return cls(
             np.zeros(n_features), spread.copy(), np.zeros(n_features), np.zeros(2, dtype=np.int64)
         )

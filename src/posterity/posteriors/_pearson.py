@@ -1,4 +1,4 @@
-"""How much more counts vary than a Poisson's, from what a posterior has kept of them anyway."""
+"""Overdispersion of counts, by Pearson's statistic from what a posterior keeps anyway."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def noise_variance(noise: Noise, probability: Array, residual_df: Array, residua
 
 
 def noise_is_proper(noise: Noise) -> bool:
-    """Whether the noise can be predicted before any data."""
+    """Return True if the noise has a proper prior, so that it can be predicted before any data."""
     if isinstance(noise, LearnedNoise):
         return noise.shape > 0.0 and noise.rate > 0.0
     return True

@@ -1,4 +1,4 @@
-"""Runs: what has been learned since each row at which the last change may have been.
+"""Runs: posteriors from each row on at which the last change may have been.
 
 A run that began at row s is the hypothesis that the last change lies right before row s. Between
 two rows a change comes with a probability, the hazard; after it a new run starts (Adams and MacKay
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Factor
-from posterity.factor.bank import Bank, weakened_sum
+from posterity.factor import Factor, OneStepPredictions
+from posterity.factor.bank import FactorBank, combine_prior_with_data
 from posterity.kernel import RunsKernel
 from posterity.noise import Noise
 from posterity.posteriors._row_evidence import (
@@ -35,13 +35,13 @@ Array = NDArray[np.float64]
 # every mixture, would have no variance.
 NOISE_ROWS = 3.0
 # The start of a new run is computed again once the rows or the noise have changed by this much.
-STALE = 0.02
+RESTART_CHANGE = 0.02
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
 # Rows between two checks of this.
 ROWS_BETWEEN_LOOKS = 8
-# When there are too many, so many more go as well.
-ROOM = 0.25
+# When there are too many runs, this share more of them is dropped as well.
+EXTRA_DROPPED_SHARE = 0.25
 
 
 class Change(NamedTuple):
@@ -72,7 +72,7 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
 
 
 def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
-    """Which runs stay: (k,) flags, or None for all, as while few are negligible.
+    """Select the runs to keep: (k,) flags, or None for all, as while few are negligible.
 
     The newest, which has had no chance yet, stays.
     """
@@ -84,7 +84,7 @@ def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bo
     if np.count_nonzero(kept) > most:
         chance = np.where(kept, probability, -1.0)
         chance[-1] = math.inf
-        left = max(most - int(ROOM * most), 2)
+        left = max(most - int(EXTRA_DROPPED_SHARE * most), 2)
         kept[...] = False
         kept[np.argpartition(chance, k - left)[k - left :]] = True
     return kept
@@ -123,16 +123,16 @@ class Start:
     variance: float = 0.0
 
     def is_close(self, count: float, variance: float) -> bool:
-        """Whether these are still about the same."""
+        """Return True if count and variance are still about the same."""
         return (
-            count <= (1.0 + STALE) * self.count
-            and abs(variance - self.variance) <= STALE * self.variance
+            count <= (1.0 + RESTART_CHANGE) * self.count
+            and abs(variance - self.variance) <= RESTART_CHANGE * self.variance
         )
 
 
 @dataclass(frozen=True)
 class RunPrior:
-    """How new runs start: from the prior, completed where it is improper.
+    """The prior that new runs start from, completed where it is improper.
 
     A new run must not win because an improper prior's density is 1 everywhere. So where the prior
     says nothing (flat directions, noise of unknown size) it starts with a little of what all rows
@@ -158,7 +158,7 @@ class RunPrior:
 
     @cached_property
     def has_proper_noise(self) -> bool:
-        """Whether the noise's prior suffices."""
+        """True if the prior of the noise is proper."""
         return noise_is_proper(self.noise)
 
     def after(self, data: Array, count: float, variance: float) -> Start | None:
@@ -169,10 +169,10 @@ class RunPrior:
         spread = float(targets @ targets) / count if count > 0.0 else 0.0
         if not (0.0 < variance < math.inf and spread > 0.0):
             return None
-        triangle = weakened_sum(self.prior, data, min(variance / spread, 1.0) / count)
+        triangle = combine_prior_with_data(self.prior, data, min(variance / spread, 1.0) / count)
         if not triangle.diagonal()[:p].all():
             return None
-        # By construction what a run starts from fits itself: only the noise is informative.
+        # A run's starting point fits itself by construction: only the noise is informative.
         if self.has_proper_noise:
             triangle[p, p] = 0.0
             return Start(triangle, 0.0, count, variance)
@@ -189,7 +189,7 @@ class Runs:
     rows of weight ``learned[i]``; ``changes[i]`` is the change that it began with.
     """
 
-    bank: Bank
+    bank: FactorBank
     first: NDArray[np.int64]
     probability: Array
     residual_df: Array
@@ -202,14 +202,14 @@ class Runs:
 
     @classmethod
     def before_data(cls, prior: Factor, capacity: int) -> Self:
-        """One run, which began with the stream and knows the prior."""
-        bank = Bank(prior.n_coefficients, capacity + 1)
+        """Return one run, which began with the stream at the prior."""
+        bank = FactorBank(prior.n_coefficients, capacity + 1)
         bank.push(Factor(prior.n_coefficients).triangle)
         bank.push(prior.triangle)
         empty = np.zeros(capacity)
         runs = cls(bank, np.zeros(capacity, np.int64), empty, empty.copy(), empty.copy(), [None])
         runs.probability[0] = 1.0
-        # A flat direction takes an observation to become known.
+        # Each flat direction takes an observation to be determined.
         runs.residual_df[0] = prior.rank - prior.n_coefficients
         return runs
 
@@ -254,16 +254,16 @@ class Runs:
         return self.latest_start
 
     def learn_rows(
-        self, i: int, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
+        self, i: int, history: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> int:
         """Learn rows from row i on in the kernel; returns the first that must be learned by itself.
 
         As :meth:`begin`, :meth:`learn` and :meth:`drop` row by row, for ``rules``, the smallest
-        probability and most runs. ``rows`` are X, y, weights and hazards, and ``trace`` records
+        probability and most runs. ``rows`` are X, y, weights and hazards, and ``history`` records
         each. To be called where NumPy's warnings are silent.
         """
         hazards, n = rows[3], len(rows[0])
-        path = self.in_kernel(trace, beginning, rules, rows)
+        path = self.in_kernel(history, beginning, rules, rows)
         while i < n:
             asked = hazards[i] > 0.0 and self.seen > 0.0
             after = path.learn(i, self.start(beginning) if asked else None)
@@ -274,13 +274,20 @@ class Runs:
         return i
 
     def in_kernel(
-        self, trace: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
+        self, history: Any, beginning: RunPrior, rules: tuple[float, int], rows: Any
     ) -> RunsKernel:
-        """What learns rows; arguments as of :meth:`learn_rows`."""
+        """Return the compiled learner of rows; arguments as of :meth:`learn_rows`."""
         X, y, weights, hazards = rows
         ways = beginning.intercept, beginning.noise.parameters
-        several = (rules[0], NEGLIGIBLE_SHARE, ROOM, STALE, rules[1], ROWS_BETWEEN_LOOKS)
-        return RunsKernel(self, trace, self.bank.room, X, y, weights, hazards, *ways, several)
+        several = (
+            rules[0],
+            NEGLIGIBLE_SHARE,
+            EXTRA_DROPPED_SHARE,
+            RESTART_CHANGE,
+            rules[1],
+            ROWS_BETWEEN_LOOKS,
+        )
+        return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways, several)
 
     def update_changes(
         self, path: RunsKernel, size: int, known: list[Change | None]
@@ -292,7 +299,7 @@ class Runs:
         return _append_changes(known, numbers, begun, earlier)
 
     def begin(self, start: Start, hazard: float) -> None:
-        """With probability ``hazard`` the next row begins a new run."""
+        """Begin a new run at the next row, with probability ``hazard``."""
         k = self.size
         earlier = self.last_change()
         self.bank.push(start.triangle)
@@ -303,7 +310,7 @@ class Runs:
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None, noise: Noise, *, intercept: bool
-    ) -> Before:
+    ) -> OneStepPredictions:
         """Learn one row in each run; returns the prediction of each before it.
 
         To be called where NumPy's warnings are silent.
@@ -320,7 +327,7 @@ class Runs:
         self.learned[:k] += weight
         self.seen += weight
         self.row += 1
-        return Before(error, leverage, residual, residual_df)
+        return OneStepPredictions(error, leverage, residual, residual_df)
 
     def drop(self, smallest_probability: float, most: int) -> None:
         """Drop runs that have become negligible, once there are enough of them or too many runs."""

@@ -1,4 +1,4 @@
-"""The lean path of runs: a row a call, learned in all of them, in place."""
+"""The compiled path of runs: a row a call, learned in all of them, in place."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from posterity.posteriors._runs import Change, RunPrior, Runs, Start
 
 Array = NDArray[np.float64]
 
-# Of what is larger the squares, times those of what is known, might not be finite.
+# Products of the squares of larger values might overflow.
 LARGEST = 1e140
 
 
 class RunsPath:
     """Learns and predicts single rows in the runs of ``learned``, as a call for each row would.
 
-    ``reader`` reads rows of features, ``trace`` is one for a row, without predictions; ``rules``
+    ``reader`` reads rows of features, ``history`` is one for a row, without predictions; ``rules``
     are as in :meth:`Runs.learn_rows`, and ``hazard`` is that of a unit of time.
     """
 
@@ -33,10 +33,10 @@ class RunsPath:
         beginning: RunPrior,
         rules: tuple[float, int],
         hazard: float,
-        trace: Any,
+        history: Any,
     ) -> None:
         self.reader, self.learned, self.beginning = reader, learned, beginning
-        self.rules, self.hazard, self.trace = rules, hazard, trace
+        self.rules, self.hazard, self.history = rules, hazard, history
         m = beginning.prior.n_coefficients - int(beginning.intercept)
         self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, hazard)
         self._runs: Runs | None = None
@@ -45,7 +45,7 @@ class RunsPath:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the features, if they have any."""
+        """The names of the features, if they have any."""
         return self.reader.names
 
     def values(self, x: ArrayLike | Mapping[str, float]) -> Array:
@@ -61,7 +61,7 @@ class RunsPath:
         if not (weight >= 0.0 and math.isfinite(weight)):
             raise ValueError(f"weight is {weight}: it must be finite and not negative")
         values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
-        # Whatever can't be learned is refused by the other way, which says why.
+        # Rows that can't be learned are left to the general code, which says why.
         if values.shape != self._row[0].shape:
             raise ValueError(
                 f"x has {values.shape[1]} features, but the rows learned have "
@@ -114,7 +114,7 @@ class RunsPath:
         """The runs as they are now, which calls of another way replace."""
         runs: Runs = self.learned.runs
         if runs is not self._runs:
-            self._kernel = runs.in_kernel(self.trace, self.beginning, self.rules, self._row)
+            self._kernel = runs.in_kernel(self.history, self.beginning, self.rules, self._row)
             self._runs = runs
         return runs, self._kernel
 

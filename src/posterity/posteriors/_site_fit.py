@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 MOST_SWEEPS = 500
 # Largest change of a mean, in posterior standard deviations, and of a log standard deviation.
-SETTLED = 1e-6
+TOLERANCE = 1e-6
 # An infinite change counts as the largest finite one.
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -31,9 +31,9 @@ def propagate_expectations(
     rows: SiteRows,
     first: Sites,
     intercept: bool,
-    settled: float = SETTLED,
+    settled: float = TOLERANCE,
 ) -> Fitted:
-    """Expectation propagation (Minka 2001), all sites of a sweep at once, from the ``first``.
+    """Run expectation propagation (Minka 2001), all sites of a sweep at once, from ``first``.
 
     A site's cavity is what all others say: in one dimension, precision 1 / v - tau. Where a sweep
     takes it further away than the last, the step is damped; not always do the sites settle.
@@ -90,7 +90,7 @@ def compute_cavity(
 
 
 def compute_change(mean: Array, variance: Array, moved: Array, spread: Array) -> float:
-    """Largest move of a mean, in standard deviations, or change of a log variance."""
+    """Return the largest move of a mean, in standard deviations, or change of a log variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(moved - mean) / np.sqrt(spread)
         grown = np.abs(np.log(spread / variance))

@@ -24,18 +24,18 @@ Array = NDArray[np.float64]
 MOST_STEPS = 100
 MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does
 HALVINGS = 60
-# A search begins with every 16th or 4th row, where those are at least so many for each coefficient.
+# A search starts on every 16th or 4th row, if these are at least this many for each coefficient.
 SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
-# Newton decrement squared, twice what the log posterior can still gain, in nats: the mode is then
-# within 1e-9 posterior standard deviations of where the last step came from.
-CLOSE = 1e-18
-# Of the gradient: an observation's precision where its curvature vanishes. The step is damped a
-# little there, and the mode, where gradients balance, stays.
+# Newton decrement squared, twice the log posterior's remaining gain in nats: the mode is then
+# within 1e-9 posterior standard deviations of the point before the last step.
+DECREMENT_TOLERANCE = 1e-18
+# An observation's precision, relative to its gradient, where its curvature vanishes. It damps the
+# step a little there, and does not move the mode.
 LEAST_CURVATURE = 1e-8
-# Eta that moved by no more since a curvature was found has nearly the same; and what a step with
-# it must at least bring the squared decrement down to, or it is found anew.
-NEARLY, ENOUGH = 2.0, 0.1
-WANDERING = 0.1
+# A curvature is used again while eta has moved by no more than this, and while a step reduces the
+# squared decrement to this share; otherwise it is computed again.
+SAME_CURVATURE_MOVE, SMALLEST_DECREMENT_GAIN = 2.0, 0.1
+CONVERGED_CHANGE = 0.1
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Fitted:
 
 
 def choose_stride(n_rows: int, n_coefficients: int) -> int:
-    """Every so many-th row finds the neighbourhood at little cost; 1 where all are needed."""
+    """Return n where every n-th row finds the neighbourhood cheaply; 1 where all are needed."""
     fewest = max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
     return next((share for share in SHARES if n_rows // share >= fewest), 1)
 
 
-def mode(
+def find_mode(
     before: Factor,
     likelihood: Likelihood,
     rows: SiteRows,
@@ -76,7 +76,7 @@ def mode(
     intercept: bool,
     curvature: Curvature | None = None,
 ) -> Fitted:
-    """Newton's method (iteratively reweighted least squares) with a line search.
+    """Find the mode by Newton's method (iteratively reweighted least squares) and a line search.
 
     Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
     least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
@@ -98,9 +98,9 @@ def mode(
 
 
 class Convergence(NamedTuple):
-    """Of a search that is not the last: its squared decrement, and how far eta is from curvature's.
+    """Limits of a search that is not the last: squared decrement, and eta's distance.
 
-    Where it is further away, the curvature is found anew.
+    Where eta is further than that from the curvature's, the curvature is computed again.
     """
 
     decrement: float
@@ -160,10 +160,10 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         usable = w, eta
         here, last = eta, decrement
         w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
-        # What a sum of rounded terms can tell is the limit where there are very many. Towards a
-        # maximum at infinity little is gained, but eta goes on by about 1 a step.
+        # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
+        # the gain is small, but eta still moves by about 1 a step.
         change = float(np.abs(eta - here).max(initial=0.0))
-        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < WANDERING:
+        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < CONVERGED_CHANGE:
             return w, eta, True
         if not moved:
             break
@@ -183,8 +183,8 @@ class _Problem:
             intercept,
         )
         self.known = likelihood.kernel_code
-        # A gradient by differences is right to that many digits only.
-        self.close = max(CLOSE, likelihood.closeness)
+        # A gradient by finite differences has no more digits than this.
+        self.close = max(DECREMENT_TOLERANCE, likelihood.closeness)
         self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at
 
@@ -209,7 +209,7 @@ class _Problem:
 
     @property
     def constant(self) -> float:
-        """What depends on the targets alone."""
+        """The part of the log likelihood that depends on the targets alone."""
         rows, nothing = self.rows, np.zeros(len(self.rows))
         if self.known is None or isinstance(self.likelihood, Bernoulli):
             return 0.0
@@ -217,7 +217,7 @@ class _Problem:
         return whole - self.fit(nothing)
 
     def first(self) -> Array:
-        """Least squares on the targets' own eta, where the likelihood names them."""
+        """Return the starting eta: least squares on the targets' own, where there is such."""
         start = getattr(self.likelihood, "start", None)
         nothing = self.before.coefficients()[:, 0]
         if start is None:
@@ -228,15 +228,15 @@ class _Problem:
         return w if math.isfinite(self.value(w, self.eta(w))) else nothing
 
     def compute_newton_target(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
-        """Where Newton's step leads, and the squared decrement, which was ``last`` before.
+        """Return the end of Newton's step, and its squared decrement; ``last`` is the one before.
 
         Near the mode the curvature that was found last is near enough.
         """
         sites = self.compute_working_row(eta)
         known = self.curvature
-        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < NEARLY:
+        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < SAME_CURVATURE_MOVE:
             there, decrement = self.solve_step(w, eta, *sites, again=True)
-            if decrement <= ENOUGH * last:
+            if decrement <= SMALLEST_DECREMENT_GAIN * last:
                 return there, decrement
         return self.solve_step(w, eta, *sites)
 
@@ -263,7 +263,7 @@ class _Problem:
         return there, float(np.sum(np.square(factor.root @ (there - w))))
 
     def products(self, w: Array, eta: Array, close: float) -> tuple[Products, float]:
-        """Of the site rows at ``eta``, with a curvature as ``close``; and their weight."""
+        """Return the site rows' products at ``eta``, with a curvature as ``close``, and weight."""
         rows = self.rows
         precision, target = self.compute_working_row(eta)
         known = self.curvature

@@ -1,4 +1,4 @@
-"""Unlearning: each row's site, as it is part of what is known now, is taken out.
+"""Unlearning rows: each row's site, as part of the present posterior, is taken out.
 
 A site is not kept, but what is known holds it: the Gaussian of the row's eta is cavity times site,
 and the site is the one that the likelihood has in that cavity (the fixed point of expectation
@@ -27,10 +27,10 @@ from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
-SETTLED = 1e-12
-# How well sites of rows that were fitted together are known, and of those that came one by one.
-AGREED, NEAR = 1e-5, 1e-3
-# Of the variance of eta: what a site leaves of it.
+TOLERANCE = 1e-12
+# Relative errors of recomputed sites: of rows fitted together, and of rows learned one by one.
+TOGETHER_TOLERANCE, STREAM_TOLERANCE = 1e-5, 1e-3
+# Smallest share of eta's variance that a site leaves.
 LEAST_LEFT = 1e-9
 
 
@@ -54,7 +54,7 @@ def compute_sites_within(
         moved = float(np.max(np.abs(wanted - precision) * variance, initial=0.0))
         precision = precision + share * (wanted - precision)
         shift = shift + share * (wanted * sites.target - shift)
-        if moved < SETTLED:
+        if moved < TOLERANCE:
             break
         share, last = (max(0.7 * share, 0.05) if moved >= last else share), moved
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -71,7 +71,7 @@ def remove_sites(
     *,
     together: bool,
 ) -> tuple[Factor, Array, Array]:
-    """What is left of the rows' factor ``data``, the sites' precisions, and logs of constants.
+    """Return the factor ``data`` without the rows, their sites' precisions and log constants.
 
     ``node`` is what is known with a prior. Rows that were fitted ``together`` have sites that
     agree, which are all found at once; others leave one after another, the last one first.
@@ -90,7 +90,7 @@ def remove_sites(
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             target = (sites.target - some.offsets)[:, None]
             gone = some.X, target, sites.precision
-            rounding = AGREED if together else NEAR
+            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             left.reduce(*gone, intercept=intercept, rounding=rounding, exact=together)
         known = node.prior.copy()
         known.merge(left)

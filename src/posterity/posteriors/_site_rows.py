@@ -1,4 +1,4 @@
-"""Learning row after row: each row's site is found from what was believed of its eta before it."""
+"""Learning row after row: each row's site is found from the prediction of its eta."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_sites(
     variance: Array,
     weights: Array,
 ) -> Sites:
-    """Sites by the approximation of that name; in the kernel, where that knows the likelihood."""
+    """Find sites by the approximation of that name; compiled code does it for known likelihoods."""
     code = likelihood.kernel_code
     if code is not None:
         moments = approximation == "moments"
@@ -84,19 +84,21 @@ def learn_each_row(
 
 
 def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
-    """One after another."""
+    """Concatenate sites that were learned one after another."""
     if len(parts) == 1:
         return parts[0]
     nothing = np.empty(0)
 
-    def all_of(values: list[Array]) -> Array:
+    def concatenate(values: list[Array]) -> Array:
         return np.concatenate([nothing, *values])
 
     sites = Sites(
-        all_of([part.sites.precision for part in parts]),
-        all_of([part.sites.target for part in parts]),
-        all_of([part.sites.log_normalizer for part in parts]),
+        concatenate([part.sites.precision for part in parts]),
+        concatenate([part.sites.target for part in parts]),
+        concatenate([part.sites.log_normalizer for part in parts]),
     )
     return LearnedSites(
-        all_of([part.mean for part in parts]), all_of([part.variance for part in parts]), sites
+        concatenate([part.mean for part in parts]),
+        concatenate([part.variance for part in parts]),
+        sites,
     )

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from posterity.factor.rows import SiteRows
 from posterity.posteriors.gaussian import explain_never_learned
 
-# Rows that are kept: at least so many, and so many a coefficient; none of models so large that to
-# fit them again would take long.
+# Rows that are kept: at least this many, and this many a coefficient; none in models with more
+# coefficients, as fitting these again would take long.
 ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
-# More are kept while the mean variance of their linear predictors is above this, as of rare labels,
-# of which sixty rows say little. But never more than so many rows, and so many numbers.
-SURE, MOST_ROWS, MOST_NUMBERS = 0.3, 4096, 2**17
+# More are kept while the mean variance of their linear predictors is above this, as with rare
+# labels, where sixty rows say little; but never more rows, or more values, than these.
+LARGEST_MEAN_VARIANCE, MOST_ROWS, MOST_VALUES = 0.3, 4096, 2**17
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class StartRows:
         return cls(some.X, some.y, some.weights, some.offsets, _make_room(len(some)), closed)
 
     def join(self, rows: SiteRows) -> StartRows:
-        """These and more."""
+        """Return these rows and more."""
         some = rows[rows.weights > 0.0]
         return StartRows(
             np.concatenate([self.X, some.X]),
@@ -58,7 +58,7 @@ class StartRows:
         )
 
     def with_row(self, x: NDArray[np.float64], y: float, weight: float) -> StartRows:
-        """These and a row of features (m,), of some weight, without an offset."""
+        """Return these rows and another: features (m,), target and weight, without an offset."""
         return StartRows(
             np.concatenate([self.X, x[None]]),
             np.append(self.y, y),
@@ -69,7 +69,7 @@ class StartRows:
         )
 
     def without(self, rows: SiteRows) -> StartRows:
-        """These, less others that are among them; raises ``ValueError`` if one is not."""
+        """Return these rows less others among them; raises ``ValueError`` if one is not."""
         weights = self.weights.copy()
         for i in range(len(rows)):
             same = (rows.X[i] == self.X).all(axis=1) & (rows.y[i] == self.y)
@@ -92,13 +92,13 @@ class StartRows:
         return replace(self, due=_make_room(len(self)))
 
     def count_missing(self) -> int:
-        """How many more rows come before they are fitted together again."""
+        """Return the number of rows still to come before all are fitted together again."""
         return self.due - len(self)
 
-    def is_enough(self, variance: NDArray[np.float64], sure: float = SURE) -> bool:
-        """Whether rows whose linear predictors have these variances (n,) are enough."""
+    def is_enough(self, variance: NDArray[np.float64], sure: float = LARGEST_MEAN_VARIANCE) -> bool:
+        """Return True if rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
-        full = n >= min(MOST_ROWS, MOST_NUMBERS // (p + 1))
+        full = n >= min(MOST_ROWS, MOST_VALUES // (p + 1))
         return n >= self.n_enough and (full or float(np.mean(variance)) <= sure)
 
     def __len__(self) -> int:
@@ -106,12 +106,12 @@ class StartRows:
 
     @property
     def n_enough(self) -> int:
-        """How many rows are kept at least."""
+        """The smallest number of rows that are kept."""
         return max(ROWS, ROWS_A_COEFFICIENT * (self.X.shape[1] + 1))
 
     @property
     def rows(self) -> SiteRows:
-        """All of them, at one time."""
+        """All of the rows, as of one time."""
         return SiteRows(self.X, self.y, self.weights, np.zeros(len(self)), self.offsets)
 
 
@@ -120,6 +120,6 @@ def _make_room(n: int) -> int:
 
 
 def count_rows_until(weights: NDArray[np.float64], left: int) -> int:
-    """How many rows come until so many of them have weighed something."""
+    """Count the rows up to and including the ``left``-th of positive weight."""
     counted = np.cumsum(weights > 0.0)
     return min(int(np.searchsorted(counted, max(left, 1))) + 1, len(weights))

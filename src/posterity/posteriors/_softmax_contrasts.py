@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from posterity.factor import Factor
 from posterity.factor.gram import Products, Triangle
 from posterity.noise import LOG_2PI, KnownNoise
-from posterity.posteriors._site_removal import AGREED, NEAR
+from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Rows,
@@ -134,7 +134,7 @@ class Contrasts:
 
     @property
     def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.parts[0].forgets
 
     # ---- classes, columns, time ----------------------------------------------------------------
@@ -236,7 +236,10 @@ class Contrasts:
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
             for one, site in zip(parts, sites, strict=True):
-                size, rounding = np.sqrt(site.weights)[:, None], AGREED if together else NEAR
+                size, rounding = (
+                    np.sqrt(site.weights)[:, None],
+                    TOGETHER_TOLERANCE if together else STREAM_TOLERANCE,
+                )
                 gone = site.X / size, site.y / size, site.weights
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
@@ -294,7 +297,7 @@ class Contrasts:
         self.read = None
 
     def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[SiteRows], float]:
-        """What ``rows`` say around their places, one a part, and the log of its constant.
+        """Return the sites of ``rows`` around their places, one a part, and their log constant.
 
         Many rows are brought to a triangle: by their products, where that costs no digits.
         """
@@ -421,7 +424,7 @@ class Contrasts:
         """Log density of the rows that are known; a flat direction has density 1."""
         value, total = self.constant, 0.0
         for factor, places in zip(self.join_prior(prior), self.places, strict=True):
-            log_determinant, rank = prior.size(places)
+            log_determinant, rank = prior.log_determinant_and_rank(places)
             total += log_determinant - factor.log_determinant()
             total += (factor.rank - rank) * LOG_2PI
             value -= 0.5 * float(factor.residual()[0, 0])

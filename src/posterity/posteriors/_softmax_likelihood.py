@@ -1,4 +1,4 @@
-"""Many classes: the softmax, its derivatives, and what it averages to.
+"""Likelihood of many classes: the softmax, its derivatives, and averages of it.
 
 Linear predictors eta (..., K) are ``basis`` (K, R) times R coordinates: K - 1 contrasts, or the K
 predictors themselves. See :mod:`posterity.posteriors.softmax`.
@@ -79,7 +79,7 @@ def log_softmax(eta: Array) -> Array:
 
 @dataclass(frozen=True)
 class LabelLikelihood:
-    """What labels (n,) say at S points each: their probabilities (n, S, K) there.
+    """Likelihood of labels (n,) at S points each: the classes' probabilities (n, S, K) there.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
 
 
 def spread(mean: Array, root: Array) -> Array:
-    """Points (n, 2 N_POINTS, R) that stand for the normal distributions, of equal weight."""
+    """Return points (n, 2 N_POINTS, R), of equal weight, that represent normal distributions."""
     moved = rotate_points(spread_points(mean.shape[1]), root)
     return np.concatenate([mean[:, None] + moved, mean[:, None] - moved], axis=1)
 
@@ -245,7 +245,7 @@ def compute_principal_root(covariance: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def balanced_points(dimension: int, n_points: int) -> Array:
-    """At least so many standard normal points that with their mirror images have covariance I.
+    """Return at least ``n_points`` normal points; with their mirror images covariance is I.
 
     Orthogonal axes at distances that are quantiles of the chi distribution, each time turned: with
     S blocks of ``dimension`` points the averages of all cubic functions are exact.

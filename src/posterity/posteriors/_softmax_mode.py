@@ -47,13 +47,13 @@ class Objective:
     def with_factors(
         cls, priors: Sequence[Factor], rows: Rows, basis: Array, moved: Array | None = None
     ) -> Objective:
-        """With these factors as what was known before the rows."""
+        """Return the objective with these factors as the prior of the rows."""
         roots = np.stack([factor.root for factor in priors])
         moments = np.stack([factor.moments[:, 0] for factor in priors])
         return cls(rows, basis, roots, moments, moved)
 
     def evaluate_labels(self, w: Array) -> LabelLikelihood:
-        """What the labels say at these coefficients."""
+        """Evaluate the labels' likelihood at these coefficients."""
         return LabelLikelihood.evaluate_at(
             self.rows.labels, self.rows.X @ w.T, self.basis, self.moved
         )
@@ -99,7 +99,7 @@ class Objective:
         return product
 
     def triangles(self, look: LabelLikelihood) -> list[Array]:
-        """What is known of each part, and the rows' curvature in each coordinate by itself."""
+        """Return the factor of each part, with the rows' curvature in each coordinate by itself."""
         sizes = (self.rows.weights[:, None] * look.sizes(self.basis)).T
         parts = sizes.reshape(len(self.roots), -1, len(self.rows.X))
         return [self._added(root, part) for root, part in zip(self.roots, parts, strict=True)]

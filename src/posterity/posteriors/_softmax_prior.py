@@ -115,7 +115,7 @@ class ContrastPrior:
 
     def scaled(self, scale: float) -> ContrastPrior:
         """The prior of this precision per mean square of the features."""
-        twin = self.with_precisions((scale * self.shape())[int(self.intercept) :][None])
+        twin = self.with_precisions((scale * self.mean_squares())[int(self.intercept) :][None])
         twin.scale = scale
         return twin
 
@@ -140,7 +140,7 @@ class ContrastPrior:
         )
         return float(2.0 * np.abs(np.log(now / before)).max(initial=0.0))
 
-    def shape(self) -> Array:
+    def mean_squares(self) -> Array:
         """(p,) mean square of each column, about its mean with an intercept.
 
         Of a column that was 0 in all rows it is the mean of those of 0 and 1, the levels that it
@@ -160,17 +160,17 @@ class ContrastPrior:
 
     @property
     def proper(self) -> bool:
-        """Whether something is believed of each feature's coefficient."""
+        """True if each feature's coefficient has a proper prior."""
         diagonal = np.diagonal(self.root, axis1=-2, axis2=-1)
         return bool(diagonal[..., int(self.intercept) :].all())
 
     def rows(self, places: range) -> Array:
-        """What is believed of the coefficients of some coordinates, as rows with targets 0."""
+        """Return the prior of the coefficients of some coordinates, as rows with targets 0."""
         if self.root.ndim == 3:
             return np.asarray(block_diag(*self.root[places]))
         return np.asarray(np.kron(np.eye(len(places)), self.root), dtype=np.float64)
 
-    def size(self, places: range) -> tuple[float, int]:
+    def log_determinant_and_rank(self, places: range) -> tuple[float, int]:
         """Log determinant of the precision of some coordinates, and its rank."""
         roots = self.root[places] if self.root.ndim == 3 else self.root[None]
         diagonal = np.abs(np.diagonal(np.linalg.qr(roots, mode="r"), axis1=1, axis2=2))

@@ -1,4 +1,4 @@
-"""What a classifier of many classes consists of, and how it is read."""
+"""State of a classifier of many classes, and its predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
 
 BLOCK_NUMBERS = 4_000_000
-# Rows after which the lean path asks anew.
+# Rows after which the compiled path asks anew.
 UNTIL_LATER = 1_000
 
 Approximation = Literal["auto", "laplace", "moments"]
@@ -55,7 +55,7 @@ class SoftmaxReading:
         How the prior is learned; None: it is given. And the shapes (L, m) that it is offered.
     approximation
         "laplace", "moments", or "auto": the first in ``fit``, the second in all else.
-    due, waiting
+    next_prior_update, awaits_first_prior
         As many rows, and the prior is chosen anew; whether it is for the first time.
     recent
         The last rows, to be learned again together; ``contrasts`` knows them already.
@@ -68,14 +68,14 @@ class SoftmaxReading:
     strategy: Strategy | None = None
     shapes: Array | None = None
     approximation: Approximation = "auto"
-    due: float = field(default=0.0, repr=False)
-    waiting: bool = field(default=False, repr=False)
+    next_prior_update: float = field(default=0.0, repr=False)
+    awaits_first_prior: bool = field(default=False, repr=False)
     recent: RecentRows | None = field(default=None, repr=False)
     nodes: list[tuple[float, Joined]] | None = field(default=None, repr=False)
     together: float = field(default=-1.0, repr=False)
 
     noise: ClassVar[Noise] = KnownNoise(1.0)
-    one_triangle: ClassVar[None] = None
+    single_factor: ClassVar[None] = None
     improper: ClassVar[None] = None
     fades_to_prior: ClassVar[bool] = False
 
@@ -96,7 +96,7 @@ class SoftmaxReading:
 
     @property
     def intercept(self) -> bool:
-        """Whether each contrast has one."""
+        """True if each contrast has an intercept."""
         return self.prior.intercept
 
     @property
@@ -116,17 +116,17 @@ class SoftmaxReading:
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.contrasts.parts[0].n_effective
 
     @property
     def forgets(self) -> bool:
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.contrasts.forgets
 
     @property
     def _averages(self) -> bool:
-        """Whether rows that come online are learned by averages."""
+        """True if rows that come online are learned by averages."""
         return self.approximation != "laplace"
 
     def design(self, X: Array) -> Array:
@@ -158,8 +158,8 @@ class SoftmaxReading:
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def predicts_lean(self) -> bool:
-        """Whether one factor of all contrasts, open in no direction, predicts."""
+    def has_fast_predict_one(self) -> bool:
+        """True if one factor of all contrasts, with no undetermined direction, predicts."""
         one_node = self.strategy is None or self.strategy == use_single_node(self.strategy)
         if self.contrasts.separate or not (one_node or not self.n_effective):
             return False
@@ -167,20 +167,22 @@ class SoftmaxReading:
         return bool(np.diagonal(joined.root).all())
 
     @property
-    def learns_lean(self) -> bool:
-        """Whether the kernel learns single rows, until some are learned again, or the prior is."""
-        return not self.forgets and self._count_rows_until_update() > 0 and self.predicts_lean
+    def has_fast_learn_one(self) -> bool:
+        """True if compiled code learns single rows, until rows or the prior are learned again."""
+        return (
+            not self.forgets and self._count_rows_until_update() > 0 and self.has_fast_predict_one
+        )
 
     def _count_rows_until_update(self) -> int:
-        """How many rows may come one by one before something else than learning them is due."""
-        if self.n_observations == 0.0 or self.waiting:
+        """Count the rows that may be learned one by one before any other update is due."""
+        if self.n_observations == 0.0 or self.awaits_first_prior:
             return 0
         if not self.prior.proper:
             return UNTIL_LATER
         return 0 if self.recent is None else self.recent.before_due
 
     def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
-        """The lean path: it learns rows, in place, and predicts, in microseconds."""
+        """The compiled path: it learns rows, in place, and predicts, in microseconds."""
         r = self.n_classes - 1
         return softmax_path(
             self.contrasts.parts[0].factor,
@@ -192,7 +194,7 @@ class SoftmaxReading:
             spread_points(r),
             self,
             0 if self.forgets else self._count_rows_until_update(),
-            math.inf if self.strategy is None else self.due,
+            math.inf if self.strategy is None else self.next_prior_update,
         )
 
     @property
@@ -265,7 +267,7 @@ class SoftmaxReading:
         return self.contrasts.log_evidence(self.prior)
 
     def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
-        """Joint posterior of what each class has more of than the first: class by class.
+        """Joint posterior of the differences of coefficients to the first class: class by class.
 
         Without names of the ``classes`` these are numbered.
 

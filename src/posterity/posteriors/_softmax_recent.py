@@ -81,21 +81,21 @@ class RecentRows:
 
     @property
     def full(self) -> bool:
-        """Whether there is room for no more."""
+        """True if there is no room for another row."""
         return len(self.X) >= SIZE
 
     @property
     def due(self) -> bool:
-        """Whether it is time to learn all of them again."""
+        """True if all of the rows are to be learned again."""
         return self.fresh > 0 and self._count_rows_until_due(0) == 0
 
     @property
     def before_due(self) -> int:
-        """How many single rows may come before one makes it time."""
+        """The number of single rows that may come before all are to be learned again."""
         return self._count_rows_until_due(1) - 1
 
     def _count_rows_until_due(self, least: int) -> int:
-        """After how many more rows, so many at least, it is time."""
+        """Count the rows, at least ``least``, after which all are to be learned again."""
         size, fresh, base = len(self.X), self.fresh, self.base.parts[0].n_effective
         known, more, most = base + size, least, max(MOST, SHARE * base)
         while size + more < SIZE and fresh + more < min(most, max(FEWEST, (known + more) // 2)):

@@ -1,4 +1,4 @@
-"""How the prior of many classes is learned: by any strategy, from the data of all contrasts."""
+"""The prior of many classes, learned by any strategy from the data of all contrasts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def choose_by_coefficient(
 ) -> Choice:
     """The strategy's choice for each coefficient of each contrast."""
     k, offset = contrasts.n_classes - 1, int(prior.intercept)
-    data, shape = contrasts.data_of(0, offset), np.tile(prior.shape()[offset:], k)
+    data, shape = contrasts.data_of(0, offset), np.tile(prior.mean_squares()[offset:], k)
     # As many rows as of precision 1: their curvatures, which the intercepts' columns add up.
     weight = float(np.square(data.root[:, : k * offset]).sum())
     if not offset:
@@ -64,7 +64,7 @@ def choose_by_coefficient(
 def _choose_shared_scale(contrasts: Contrasts, prior: ContrastPrior, strategy: OddsScale) -> float:
     """The scale that the data of all classes, each by itself, choose."""
     offset = int(prior.intercept)
-    shape = prior.shape()[offset:]
+    shape = prior.mean_squares()[offset:]
     spectra = [
         Spectrum.of(part.factor, intercept=offset, mean=np.zeros(len(shape)), shape=shape)
         for part in contrasts.parts

@@ -49,7 +49,7 @@ class LabelPoints:
         return LabelPoints(self.place[part], None if self.moved is None else self.moved[part])
 
     def evaluate_labels(self, labels: Index, basis: Array) -> LabelLikelihood | FullLabelLikelihood:
-        """What the labels say there: of fewer coordinates than classes the kernel tells at once."""
+        """Evaluate the labels' likelihood there; compiled code does it if R is less than K."""
         if basis.shape[1] < len(basis):
             return FullLabelLikelihood(*look_at_labels(labels, self.place, basis, self.moved))
         return LabelLikelihood.evaluate_at(labels, self.place, basis, self.moved)
@@ -57,7 +57,7 @@ class LabelPoints:
 
 @dataclass(frozen=True)
 class FullLabelLikelihood:
-    """What labels say in all coordinates: see :class:`LabelLikelihood`."""
+    """Likelihood of labels in all coordinates: see :class:`LabelLikelihood`."""
 
     value: Array
     slopes: Array
@@ -160,7 +160,7 @@ def place_points(covariance: Array, n_points: int = POINTS) -> Array:
 def place_around_row(
     row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
 ) -> LabelPoints:
-    """Where the site of one label is fitted; ``mean`` (R,) and ``covariance`` (R, R) of the prior.
+    """Return where to fit one label's site; the prior is ``mean`` (R,) and ``covariance`` (R, R).
 
     Examples
     --------
@@ -189,7 +189,7 @@ def place_around_row(
 
 
 def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
-    """Points about what a site leaves of a covariance, and the log of the determinant left of 1.
+    """Return points for the covariance that a site leaves, and the log determinant of its share.
 
     With root root' the covariance before, root (I + root' precision root)^-1/2 is one after.
     """

@@ -19,19 +19,20 @@ from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 
 Array = NDArray[np.float64]
 
-# Log of a learned precision, on values of mean square 1, and how far one step of it may go.
+# Limits of the log of a learned precision, on values of mean square 1, and of one step of it.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
-# Evidence, in nats, that one more step of the precisions may still gain; and the most steps.
+# Tolerances of the evidence's gain, in nats, by one more step of precisions; and the most steps.
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
 # The change of sites, in posterior standard deviations, that ends a search.
-SETTLED = 1e-5
-# The change of sites that shows, in the end, that accelerated steps went astray; and short steps.
-ASTRAY, DAMPED, MOST_DAMPED = 0.1, 0.3, 400
-# How far a step goes that is not accelerated: all rows move at once. Less where steps grow.
-FIRST_PACE, SLOWER, LEAST_PACE = 0.8, 0.7, 0.05
-# Earlier steps that accelerate the next, and how much longer than the last one may be. No log goes
-# back: it goes at least, and at most, these shares of its own step.
-REMEMBERED, GROWN = 6, 3.0
+TOLERANCE = 1e-5
+# If the last change of sites is larger than this, accelerated steps have diverged; the size and
+# number of the damped steps that are then made.
+DIVERGED_CHANGE, DAMPING, MOST_DAMPED_STEPS = 0.1, 0.3, 400
+# Size of a step that is not accelerated, as all rows move at once; it shrinks where steps grow.
+FIRST_STEP_SIZE, STEP_SIZE_DECAY, SMALLEST_STEP_SIZE = 0.8, 0.7, 0.05
+# Number of earlier steps that accelerate the next, and the largest ratio of two steps' lengths. A
+# log moves by at least, and at most, these shares of its own step, and never backwards.
+ANDERSON_MEMORY, GROWTH_LIMIT = 6, 3.0
 LEAST_SHARE, LARGEST_SHARE = 0.5, 5.0
 
 
@@ -50,7 +51,7 @@ class Columns(NamedTuple):
     def step(
         self, precisions: Array, mean: Array, variance: Array, noise: float
     ) -> tuple[Array, Array]:
-        """Gradient of the log evidence by the log precisions (c,), and Fisher's information.
+        """Return the log evidence's gradient by log precisions (c,), and Fisher's information.
 
         Of weights of this posterior mean and variance (p,), the latter in units of the noise's.
         """
@@ -84,11 +85,11 @@ def search(
     settings = data, columns, precisions, noise, negligible
     try:
         sweep, found = _iterate(*settings, Acceleration(), MOST_STEPS)
-        if sweep.change <= ASTRAY:
+        if sweep.change <= DIVERGED_CHANGE:
             return sweep, found
     except LinAlgError:  # no matrix of sites that went astray is positive definite
         pass
-    return _iterate(*settings, Damping(), MOST_DAMPED)
+    return _iterate(*settings, Damping(), MOST_DAMPED_STEPS)
 
 
 def _iterate(
@@ -112,7 +113,7 @@ def _iterate(
             step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
             step = np.clip(logs + step, LEAST_LOG, LARGEST_LOG) - logs
             gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)
-        if gain < negligible and sweep.change < SETTLED:
+        if gain < negligible and sweep.change < TOLERANCE:
             break
         new = method.advance(
             np.concatenate([logs, sites]),
@@ -128,11 +129,11 @@ def _iterate(
 
 
 class Damping:
-    """Short steps: slow and sure."""
+    """Fixed-point iteration with damped steps: slow and sure."""
 
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
-        """Where to go from a point and its step."""
-        return at + DAMPED * step
+        """Return the next point, given a point and its step."""
+        return at + DAMPING * step
 
 
 class Acceleration:
@@ -151,21 +152,21 @@ class Acceleration:
     """
 
     def __init__(self) -> None:
-        self._pace, self._length = FIRST_PACE, np.inf
+        self._step_size, self._length = FIRST_STEP_SIZE, np.inf
         self._points: list[Array] = []
         self._steps: list[Array] = []
 
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
-        """Where to go from a point and its step; distances are measured in ``metric``."""
+        """Return the next point, given a point and its step; ``metric`` measures distances."""
         length = float(np.linalg.norm(metric * step))
-        if length > GROWN * self._length:
+        if length > GROWTH_LIMIT * self._length:
             self._points, self._steps = [], []
-            self._pace = max(SLOWER * self._pace, LEAST_PACE)
+            self._step_size = max(STEP_SIZE_DECAY * self._step_size, SMALLEST_STEP_SIZE)
         self._length = length
-        self._points = [*self._points[-REMEMBERED:], at]
-        self._steps = [*self._steps[-REMEMBERED:], step]
+        self._points = [*self._points[-ANDERSON_MEMORY:], at]
+        self._steps = [*self._steps[-ANDERSON_MEMORY:], step]
         if len(self._points) == 1:
-            return at + self._pace * step
+            return at + self._step_size * step
         steps, points = np.diff(self._steps, axis=0).T, np.diff(self._points, axis=0).T
         mixture = np.linalg.lstsq(metric[:, None] * steps, metric * step, rcond=1e-10)[0]
         return at + step - (points + steps) @ mixture

@@ -1,4 +1,4 @@
-"""What rows with few active features say: sums of products, or a Gaussian site for each row."""
+"""Sufficient statistics of rows with few active features: sums of products, or sites of rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
 
-# What one more step of Newton's may gain in log density, and the most steps.
-NEAR, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
+# Tolerance of the gain in log density by one more Newton step, and the most steps.
+NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 
 class Sweep(NamedTuple):
@@ -41,7 +41,7 @@ class ProductSums:
     pattern: SparsityPattern
 
     def start(self, prior: Array) -> Array:
-        """No sites: each row is Gaussian."""
+        """Return no sites: each row is Gaussian."""
         return np.zeros(0)
 
     def sweep(self, prior: Array, sites: Array) -> Sweep:
@@ -79,7 +79,7 @@ class SiteRows:
             slope, curvature = self.likelihood.derivatives(y, X @ mean)
             gradient = X.T @ (weights * slope) - prior * mean
             step = self._factorize(prior, weights * curvature).solve(gradient)
-            if gradient @ step < NEAR:
+            if gradient @ step < NEWTON_TOLERANCE:
                 break
             for _ in range(MOST_HALVINGS):
                 higher = density(mean + step)

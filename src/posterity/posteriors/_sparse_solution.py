@@ -1,4 +1,4 @@
-"""What a sparse posterior says, once its prior and its sites are found."""
+"""Mean, variances and evidence of a sparse posterior, once its prior and its sites are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from posterity.factor.sparse_cholesky import SparseCholesky
 
 Array = NDArray[np.float64]
 
-# Rows whose variances are found at once.
+# Rows whose variances are computed at once.
 BLOCK = 256
 
 

@@ -14,7 +14,7 @@ from posterity.distributions import JointPrediction, MultivariateMixture, Studen
 from posterity.distributions._standard_t import MOST_DF
 from posterity.factor import Factor
 from posterity.noise import Distribution, Joint
-from posterity.posteriors.targets import TargetsPosterior, side_by_side
+from posterity.posteriors.targets import TargetsPosterior, stack_targets
 
 Array = NDArray[np.float64]
 Pattern = tuple[int, ...]
@@ -22,7 +22,7 @@ Pattern = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Link:
-    """Targets ``own`` that the same rows brought, ``before`` them those with more rows.
+    """Targets ``own`` that the same rows have, and ``before`` them those with more rows.
 
     ``posterior`` is of [before, own] in the rows of ``own``, ``slopes`` (k, b) are of own targets
     on those before, and ``products`` (k + b, k + b) are Psi per degree of freedom.
@@ -56,9 +56,9 @@ class Chain:
 def concatenate_joint_predictions(
     predictions: Sequence[JointPrediction], names: tuple[str, ...] | None
 ) -> JointPrediction:
-    """Predictions of some rows after another as one."""
+    """Concatenate joint predictions of consecutive rows."""
     targets = range(predictions[0].shape[1])
-    marginals = side_by_side(
+    marginals = stack_targets(
         [rows_of([one.marginals[:, target] for one in predictions]) for target in targets]
     )
     correlation = np.concatenate(
@@ -162,4 +162,6 @@ def student_t(mean: Array, spread: Array, df: Array, shift: float) -> Distributi
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.sqrt(spread * (finite - shift) / np.where(finite == 0.0, 1.0, finite))
     scale = np.where(np.isfinite(scale), scale, np.inf)
-    return side_by_side([StudentT(df[:, j], mean[:, j], scale[:, j]) for j in range(mean.shape[1])])
+    return stack_targets(
+        [StudentT(df[:, j], mean[:, j], scale[:, j]) for j in range(mean.shape[1])]
+    )

@@ -1,4 +1,4 @@
-"""When the prior of a stream is chosen anew: at certain numbers of rows, whoever learned them.
+"""The schedule by which a stream's prior is chosen anew: at certain numbers of rows.
 
 The schedule is the same for every model of so many coefficients: a turn after the first row, then
 each time a third more rows have come, from 8 rows a coefficient on each time a half more. A feature
@@ -19,11 +19,12 @@ from posterity.factor import Factor
 Array = NDArray[np.float64]
 ConstantFeatures = tuple[NDArray[np.intp], Array]
 
-# Choosing costs about 30 p^3: where rows are forgotten, so many lie between two turns in the end.
+# Choosing a prior costs about 30 p^3: with forgetting, this many rows lie between two choices in
+# the long run.
 LONGEST_STRETCH = 4096
 ROWS_A_COEFFICIENT = 64
-# Of a constant feature: a value further away, relative to it, is another value.
-SAME = 1e-9
+# A value of a constant feature differs from it if it is further away, relative to it, than this.
+RELATIVE_TOLERANCE = 1e-9
 FIRST_CHUNK = 64
 
 
@@ -67,9 +68,9 @@ def find_constant_features(
 
 
 def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
-    """(n, k) where the features ``X`` (n, k) are not what they have been."""
+    """(n, k) True where the features ``X`` (n, k) differ from the constants they were."""
     with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
-        return np.abs(X - constants) > SAME * np.abs(constants)
+        return np.abs(X - constants) > RELATIVE_TOLERANCE * np.abs(constants)
 
 
 def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFeatures) -> int:
@@ -90,7 +91,7 @@ def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFe
 
 
 def count_rows_until(n: int, weights: Array | None, count: int) -> int:
-    """How many of ``n`` rows there are until so many of them weigh something; n, if too few do."""
+    """Count the first rows, of ``n``, in which ``count`` weigh something; n if fewer do."""
     if weights is None:
         return min(count, n)
     counted = np.cumsum(weights > 0.0)

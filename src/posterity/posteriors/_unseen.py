@@ -1,4 +1,4 @@
-"""What a feature that varies for the first time may do to the target: as much as others like it.
+"""The prior effect of a feature that varies for the first time: that of other features like it.
 
 Until it varies the data say nothing of a feature, not even its size, and its coefficient is held at
 the prior's mean. A row in which it moves (a category that is new) is predicted with the variance
@@ -25,15 +25,15 @@ from posterity.posteriors._turns import ConstantFeatures, have_moved
 
 Array = NDArray[np.float64]
 
-# Of two values, or of the size of a move: alike, but for rounding.
-ALIKE = 1e-6
-# Where there is nothing to go by: a move of more noise sds than this, squared, is not believed.
-LARGEST = 1e4
+# Two values, or sizes of moves, that differ by less, relatively, are equal but for rounding.
+RELATIVE_ROUNDING = 1e-6
+# Largest squared effect, in noise variances, where other features give no estimate.
+LARGEST_EFFECT = 1e4
 
 
 @dataclass(frozen=True)
 class FirstVariations:
-    """Where features that were constant until now vary: k places (row, column) of n rows.
+    """Entries at which features vary that were constant before: k places (row, column) of n rows.
 
     ``steps`` (k,) are the moves, with their sign, and ``variances`` (K, k) what each adds to the
     variance of its row under each of K nodes, in units of the noise's.
@@ -45,7 +45,7 @@ class FirstVariations:
     variances: Array
 
     def add_variances(self, n: int) -> Array:
-        """(K, n) what all moves of a row add to its variance."""
+        """(K, n) variance that features which never varied before add to each row."""
         added = np.zeros((len(self.variances), n))
         np.add.at(added.T, self.rows, self.variances.T)
         return added
@@ -56,7 +56,7 @@ class FirstVariations:
         return FirstVariations(self.rows, self.columns, self.steps, self.variances * factor)
 
     def effects(self, units: Array, shape: tuple[int, int]) -> Any:
-        """Sparse (n, m) sd of what each coefficient does to each row, with the sign of its move.
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
 
         ``units`` (K,) are the nodes' noise variances, each times the node's weight.
         """
@@ -74,7 +74,7 @@ def find_first_variations(
     mean: Array,
     intercept: bool,
 ) -> FirstVariations | None:
-    """Where features that were constant until now vary; None where all is as it was."""
+    """Find the entries at which constant features begin to vary; None if there are none."""
     pinned = nodes.choice.pinned
     features, constants = still
     features, constants = features[pinned[features]], constants[pinned[features]]
@@ -95,14 +95,16 @@ def find_first_variations(
     others = usual.mean(axis=1) if n_varied else 1.0 / nodes.choice.ratios
     more = np.where(counts > 0, more, others[:, None])
     more *= _inflate_for_few_rows(np.where(counts > 0, counts, max(n_varied, 1)))
-    return FirstVariations(rows, features[columns], steps, np.minimum(more, LARGEST)[:, which])
+    return FirstVariations(
+        rows, features[columns], steps, np.minimum(more, LARGEST_EFFECT)[:, which]
+    )
 
 
 def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:
-    """(K, L) mean over features of about each length of what they do; how many there are (L,)."""
+    """(K, L) mean squared effect of features of about each length; and their number (L,)."""
     order = np.argsort(sizes)
-    first = np.searchsorted(sizes[order], (1.0 - ALIKE) * lengths)
-    last = np.searchsorted(sizes[order], (1.0 + ALIKE) * lengths, side="right")
+    first = np.searchsorted(sizes[order], (1.0 - RELATIVE_ROUNDING) * lengths)
+    last = np.searchsorted(sizes[order], (1.0 + RELATIVE_ROUNDING) * lengths, side="right")
     ordered = np.pad(energies[:, order], ((0, 0), (0, 1)))
     sums = np.add.reduceat(ordered, np.stack([first, last], axis=1).ravel(), axis=1)[:, ::2]
     return np.square(lengths) * sums / np.maximum(last - first, 1), last - first
@@ -123,7 +125,7 @@ def _compute_mean_squares(
 
 
 def _inflate_for_few_rows(n: NDArray[np.intp]) -> Array:
-    """How much wider than a Normal's is the 95% interval of a t that knows the scale from n."""
+    """Return the squared ratio of the 95% points of Student's t, with n - 1 df, and a normal."""
     return np.asarray(np.square(stdtrit(np.maximum(n - 1, 1), 0.975) / ndtri(0.975)))
 
 

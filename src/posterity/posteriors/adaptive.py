@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AdaptivePosterior(AveragedPosterior):
-    """As :class:`AveragedPosterior`, where each member's noise has memories of its own.
+    """Model average as :class:`AveragedPosterior`; each member's noise has memories of its own.
 
     A posterior that forgets coefficients at some rate would forget its noise at the same: after a
     jump the long memories' noise is too large for long, and the short ones' rests on a few rows.
@@ -68,7 +68,7 @@ class AdaptivePosterior(AveragedPosterior):
     def _noise_of(self, i: int) -> tuple[float, float]:
         return self.noises[i].now(cast(LearnedNoise, self.noise))
 
-    def _lean_noises(self) -> tuple[MemberNoises, float]:
+    def _fast_path_noises(self) -> tuple[MemberNoises, float]:
         noise = cast(LearnedNoise, self.noise)
         return make_member_noises(self.noises, noise, self.n_coefficients), 1.0
 
@@ -88,13 +88,13 @@ class AdaptivePosterior(AveragedPosterior):
             loc[i], scale[i] = unit.loc, unit.scale
 
         self._run_members(learn, len(X))
-        noises, _ = self._lean_noises()
+        noises, _ = self._fast_path_noises()
         df, densities, ranks = noises.score(y[:, 0], loc, scale, weights)
         return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
 
 
 def _rescale_to_noise(unit: Normal, df: Array | float, variance: Array | float) -> StudentT:
-    """What was predicted in units of a noise of this variance, as far as that is known."""
+    """Rescale predictions in units of the noise by its variance, as far as that is known."""
     with np.errstate(invalid="ignore"):
         scale = unit.scale * np.sqrt(variance)
     scale[np.isnan(scale)] = np.inf  # without noise so far, an unknown direction is still unknown

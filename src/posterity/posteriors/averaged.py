@@ -107,18 +107,18 @@ class AveragedPosterior(MixedPosterior):
         return mix_predictions(predictions, member_weights)
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether all members only fade towards their priors."""
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if all members do no more than fade towards their priors."""
         return all(run.fades_to_prior for run in self.runs)
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """The same."""
-        return self.learns_lean
+        return self.has_fast_learn_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What learns and predicts single rows, or only reads them."""
-        if not self.learns_lean:
+        """Return the compiled path that learns and predicts single rows, or only reads them."""
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         path = MembersPath(
             Factor(self.n_features).row_path(False, names),
@@ -126,15 +126,15 @@ class AveragedPosterior(MixedPosterior):
             self.intercept,
             len(self.runs),
             lambda: [run.as_member() for run in self.runs],
-            *self._lean_noises(),
+            *self._fast_path_noises(),
             self.expert_weights,
             self.persistence,
             self.outer_persistence,
         )
         return cast(RowPath, path)
 
-    def _lean_noises(self) -> tuple[MemberNoises | None, float]:
-        """What follows the members' noises, or the precision that is known."""
+    def _fast_path_noises(self) -> tuple[MemberNoises | None, float]:
+        """Return the tracker of the members' noises, and the noise precision if it is given."""
         return None, self.noise.parameters[0]
 
     def _learn_members(self, X: Array, *others: Any) -> tuple[list[Any], Array, Ranks]:
@@ -174,9 +174,9 @@ class AveragedPosterior(MixedPosterior):
             self, runs=tuple(run.with_likelihood_parameters(**parameters) for run in self.runs)
         )
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
-        return type(self) is type(other) and self.first.same_prior(other.first)
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and forget alike."""
+        return type(self) is type(other) and self.first.has_same_prior(other.first)
 
     def _average(
         self, densities: Array, ranks: Ranks, expert_weights: TwoLevelWeights
@@ -231,7 +231,7 @@ class AveragedPosterior(MixedPosterior):
 
     @property
     def n_held(self) -> float:
-        """What is left of the rows in the longest memory."""
+        """The weight of rows that is left in the longest memory."""
         return max(run.n_effective for run in self.runs)
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Mixture, MultivariateMixture
-from posterity.factor import Before, Factor
-from posterity.factor.bank import Bank
+from posterity.factor import Factor, OneStepPredictions
+from posterity.factor.bank import FactorBank
 from posterity.factor.usable import check_usable
 from posterity.kernel import RowPath
 from posterity.posteriors._runs import RunPrior, Runs
@@ -31,7 +31,7 @@ MERGE_REFUSED = (
 
 
 class ChangeStrategy(Protocol):
-    """How often changes come, and how many runs to keep: posterity.forgetting.Changepoint."""
+    """Rate of changes and number of runs to keep: posterity.forgetting.Changepoint."""
 
     @property
     def max_runs(self) -> int:
@@ -57,8 +57,8 @@ class RunProbabilities(Protocol):
         """Number of runs."""
 
 
-class Trace:
-    """What was believed of the runs before each row of a call; arrays are (n, most runs).
+class RunHistory:
+    """Run probabilities before each row of a call; arrays are (n, most runs).
 
     ``predictions`` additionally holds error, leverage, freed and residual, if asked for.
     """
@@ -69,18 +69,18 @@ class Trace:
         self.first = np.zeros((n_rows, most), dtype=np.int64)
         self.probability = np.zeros((n_rows, most))
         shape = (n_rows if with_predictions else 0, most)
-        # Padding predicts something harmless: it has probability 0.
+        # Padding has probability 0, so its predictions only have to be finite.
         self.error, self.leverage = np.zeros(shape), np.zeros(shape)
         self.residual_df, self.residual = np.ones(shape), np.ones(shape)
 
-    def expect(self, i: int, runs: RunProbabilities, hazard: float) -> None:
+    def record_runs(self, i: int, runs: RunProbabilities, hazard: float) -> None:
         """Note what is believed before row i."""
         k = runs.size
         self.hazard[i], self.size[i] = hazard, k
         self.first[i, :k] = runs.first[:k]
         self.probability[i, :k] = runs.probability[:k]
 
-    def predicted(self, i: int, before: Before) -> None:
+    def record_predictions(self, i: int, before: OneStepPredictions) -> None:
         """Store the prediction of each run, the new one included, for row i."""
         k = len(before.leverage)
         self.error[i, :k] = before.error
@@ -119,7 +119,7 @@ class Trace:
 
 @dataclass
 class Learned:
-    """State: the runs, and what the last call has shown."""
+    """State: the runs, and the change probabilities of the last call's rows."""
 
     runs: Runs
     change_probability: Array
@@ -137,8 +137,8 @@ class ChangepointPosterior(LinearPosterior):
     learned: Learned = field(repr=False)
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = True
-    predicts_lean: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
+    has_fast_predict_one: ClassVar[bool] = True
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
@@ -169,7 +169,7 @@ class ChangepointPosterior(LinearPosterior):
             self._beginning,
             (strategy.smallest_probability, strategy.max_runs),
             float(strategy.hazards(np.ones(1))[0]),
-            Trace(1, strategy.max_runs + 1, False),
+            RunHistory(1, strategy.max_runs + 1, False),
         )
         return cast(RowPath, path)
 
@@ -190,14 +190,17 @@ class ChangepointPosterior(LinearPosterior):
 
         Its components are the runs, and a new one for the case of a change right before the row.
         """
-        trace = self._learn(X, y, weights, elapsed, with_predictions=True)
-        most = int(trace.size.max(initial=0)) + 1
+        history = self._learn(X, y, weights, elapsed, with_predictions=True)
+        most = int(history.size.max(initial=0)) + 1
         components = []
         for run in range(most):
-            mean, leverage = y[:, 0] - trace.error[:, run], trace.leverage[:, run].copy()
-            residual_df, residual = trace.residual_df[:, run].copy(), trace.residual[:, run].copy()
+            mean, leverage = y[:, 0] - history.error[:, run], history.leverage[:, run].copy()
+            residual_df, residual = (
+                history.residual_df[:, run].copy(),
+                history.residual[:, run].copy(),
+            )
             components.append(self.noise.predictive(mean, leverage, residual_df, residual))
-        return Mixture(components, trace.weights()[:, :most])
+        return Mixture(components, history.weights()[:, :most])
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: which runs would have been dropped without a row is not known."""
@@ -207,45 +210,45 @@ class ChangepointPosterior(LinearPosterior):
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and other.strategy == self.strategy
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and forget alike."""
+        return super().has_same_prior(other) and other.strategy == self.strategy
 
     def _learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *, with_predictions: bool
-    ) -> Trace:
+    ) -> RunHistory:
         check_usable(X, y)
         runs, beginning = self.runs.copy(), self._beginning
-        trace = Trace(len(X), self.strategy.max_runs + 1, with_predictions)
+        history = RunHistory(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)
         rules = self.strategy.smallest_probability, self.strategy.max_runs
         rows, i = (X, y, weights, hazards), 0
         with np.errstate(all="ignore"):
             while i < len(X):
-                i = runs.learn_rows(i, trace, beginning, rules, rows)
+                i = runs.learn_rows(i, history, beginning, rules, rows)
                 if i < len(X):
-                    self._learn_row(i, runs, trace, rows)
+                    self._learn_row(i, runs, history, rows)
                     i += 1
         runs.bank.check_usable()
-        self.learned.change_probability = trace.change_probability(runs)
+        self.learned.change_probability = history.change_probability(runs)
         self.learned.runs = runs
-        return trace
+        return history
 
-    def _learn_row(self, i: int, runs: Runs, trace: Trace, rows: Any) -> None:
+    def _learn_row(self, i: int, runs: Runs, history: RunHistory, rows: Any) -> None:
         """The same of row i, plainly."""
         X, y, weights, hazards = rows
         # Before the first row there is nothing to change.
         asked = hazards[i] > 0.0 and runs.seen > 0.0
         start = runs.start(self._beginning) if asked else None
         hazard = 0.0 if start is None else float(hazards[i])
-        trace.expect(i, runs, hazard)
+        history.record_runs(i, runs, hazard)
         if start is not None:
             runs.begin(start, hazard)
         row = slice(i, i + 1)
         weight = None if weights is None else weights[row]
         before = runs.learn(X[row], y[row], weight, self.noise, intercept=self.intercept)
-        if len(trace.error):
-            trace.predicted(i, before)
+        if len(history.error):
+            history.record_predictions(i, before)
         runs.drop(self.strategy.smallest_probability, self.strategy.max_runs)
 
     # ---- reading -------------------------------------------------------------------------------
@@ -314,7 +317,7 @@ class ChangepointPosterior(LinearPosterior):
 
     @property
     def noise_precision(self) -> float:
-        """Known, or the mean of what was learned."""
+        """The noise precision: as given, or the posterior mean."""
         weights, bank, residual_df = self._ahead()
         precisions = [
             self.noise.precision(float(count), float(residual))
@@ -341,7 +344,7 @@ class ChangepointPosterior(LinearPosterior):
     def _beginning(self) -> RunPrior:
         return RunPrior(self.prior, self.noise, self.intercept)
 
-    def _ahead(self) -> tuple[Array, Bank, Array]:
+    def _ahead(self) -> tuple[Array, FactorBank, Array]:
         """Weights, triangles and freed observations of the runs at the next row."""
         runs = self.runs
         k, start = runs.size, None
@@ -351,7 +354,7 @@ class ChangepointPosterior(LinearPosterior):
         hazard = float(self.strategy.hazards(np.ones(1))[0])
         if runs.seen > 0.0:
             with np.errstate(all="ignore"):
-                # Asked of a copy: what the next row would start from is not settled by a read.
+                # Of a copy: a read must not change what the next row starts from.
                 start = replace(runs).start(self._beginning)
         if start is None:
             return weights.copy(), bank, residual_df.copy()

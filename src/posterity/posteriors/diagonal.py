@@ -22,21 +22,21 @@ from posterity.posteriors._sparse_search import Columns
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-BELIEF = 2 * MEMBERS  # numbers a feature: precisions and shifts
-# Standard deviations of weights on features of mean square 1, at which scales begin to be learned.
+NUMBERS_A_FEATURE = 2 * MEMBERS  # numbers a feature: precisions and shifts
+# Starting prior standard deviations of weights on features of mean square 1, one a hypothesis.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
-# Fewer rows than these are not revisited where they tell of a noise.
+# Fewer rows than these are not revisited where the noise is learned.
 FEW_ROWS = 8
-# What a scale is known to before any row, in rows that tell of it fully.
+# Weight of a scale's prior, in rows.
 PRIOR_INFORMATION = 0.5
-# The same of labels and counts, which tell little of a scale. Their scales begin in a wider range,
-# and move more slowly, as if so much had been learned of them; log weights of the hypotheses.
+# The same for labels and counts, which contain little information on a scale: scales start in a
+# wider range, with a larger weight of their prior; and log weights of the hypotheses.
 WIDE_SCALES = np.array([0.25, 0.9, 2.0, 4.0])
 WIDE_INFORMATION = 10.0
 WIDE_SCORES = np.array([-1.0, 0.0, -2.0, -8.0])
-# Hypotheses of all scales together once rows were revisited, in standard deviations of the log of a
-# precision: with these weights of mean 0 and variance 1.
-PLACES = np.array([-1.75, 0.645, 0.0, 0.0])
+# Hypotheses on all scales together once rows were revisited, in standard deviations of a log
+# precision: with these weights they have mean 0 and variance 1.
+LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SparseRows:
 
     @property
     def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
-        """As the kernel takes them."""
+        """The arrays, as the kernel takes them."""
         return self.starts, self.features, self.columns, self.values
 
 
@@ -99,14 +99,14 @@ class DiagonalPosterior:
         noise: tuple[float, float] | None = None,
         forgets: bool = False,
     ) -> Self:
-        """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
+        """Return the prior; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
         learns = precision is None
         scales = SCALES if likelihood.is_noise else WIDE_SCALES
         start = scales**-2.0 if precision is None else np.full(MEMBERS, precision)
         members = MEMBERS if learns else 1
         kernel = likelihood.kernel_code
         assert kernel is not None
-        # An intercept is flat where one row can tell of it by itself.
+        # An intercept is flat where a single row determines it.
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
         shape, rate = noise or (-1.0, 0.0)
         begun = cls(
@@ -116,7 +116,7 @@ class DiagonalPosterior:
             intercept,
             members,
             noise,
-            beliefs=_allocate_aligned(BELIEF),
+            beliefs=_allocate_aligned(NUMBERS_A_FEATURE),
             owners=np.zeros(1, dtype=np.int32),
             precision=np.stack([np.full(MEMBERS, vague), start]),
             information=np.zeros((2, MEMBERS)),
@@ -126,8 +126,8 @@ class DiagonalPosterior:
             shape=float(shape),
             clocks=np.zeros(1) if forgets else None,
         )
-        begun.information += begun._begun_information
-        begun.scores += begun._begun_scores
+        begun.information += begun._initial_information
+        begun.scores += begun._initial_scores
         return begun
 
     # ---- learning --------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class DiagonalPosterior:
         room = len(self.owners)
         if n_features > room:
             more = max(n_features, room + room // 2)
-            self.beliefs = _allocate_aligned(BELIEF * more, self.beliefs)
+            self.beliefs = _allocate_aligned(NUMBERS_A_FEATURE * more, self.beliefs)
             self.owners = np.concatenate([self.owners, np.zeros(more - room, dtype=np.int32)])
             if self.clocks is not None:
                 self.clocks = np.concatenate([self.clocks, np.full(more - room, self.faded)])
@@ -146,7 +146,7 @@ class DiagonalPosterior:
         new = n_columns - len(self.precision)
         if new > 0:
             self.precision = np.concatenate([self.precision, np.tile(self.start, (new, 1))])
-            begun = np.full((new, MEMBERS), self._begun_information)
+            begun = np.full((new, MEMBERS), self._initial_information)
             self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
@@ -159,7 +159,7 @@ class DiagonalPosterior:
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in order, in place; with ``tell`` what was believed before each: (n, 6, 4)."""
+        """Learn rows in place; with ``predict`` return the predictions before each: (n, 6, 4)."""
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
@@ -199,7 +199,7 @@ class DiagonalPosterior:
         return self.shape / max(self.noise[1] + 0.5 * square, 1e-300)
 
     def _get_column_priors(self, active: NDArray[np.intp]) -> ColumnPriors:
-        """Those of the hypotheses, averaged in logarithms."""
+        """Return the priors of the columns: those of the hypotheses, averaged in logarithms."""
         logs = np.log(np.maximum(self.precision[:, : self.members], np.finfo(float).tiny))
         numbers = np.arange(len(self.precision))
         learned = np.flatnonzero((numbers > 0) & (self.squares[:, 1] > 0.0) & self.learns)
@@ -207,7 +207,7 @@ class DiagonalPosterior:
         return ColumnPriors(columns, np.exp(logs @ self.weights))
 
     def _get_messages(self, active: NDArray[np.intp]) -> Messages:
-        """What rows tell, under the most probable hypothesis."""
+        """Return the messages of rows under the most probable hypothesis."""
         best = int(np.argmax(self.scores[: self.members]))
         beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[active, :, best]
         return Messages(beliefs[:, 0], beliefs[:, 1])
@@ -219,9 +219,11 @@ class DiagonalPosterior:
         self.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(messages, axis=1)[:, :, None]
         information = priors.compute_information(messages)
         sd = min(1.0, float(np.sum(information)) ** -0.5) if len(learned) else 0.0
-        self.precision[learned] = priors.precisions[learned, None] * np.exp(sd * PLACES)
-        self.scores[: self.members] = self._begun_scores[: self.members]
-        self.information[learned] = information[:, None] + self._begun_information
+        self.precision[learned] = priors.precisions[learned, None] * np.exp(
+            sd * LOG_PRECISION_NODES
+        )
+        self.scores[: self.members] = self._initial_scores[: self.members]
+        self.information[learned] = information[:, None] + self._initial_information
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
@@ -235,13 +237,13 @@ class DiagonalPosterior:
         mine[features] += theirs
         self.beliefs[:] = mine.ravel()
         self.clocks = None if self.clocks is None else np.full(len(self.owners), self.faded)
-        scores = other.scores - other._begun_scores * np.exp(other.faded)
+        scores = other.scores - other._initial_scores * np.exp(other.faded)
         self.scores[: self.members] += scores[: self.members]
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
 
     def _compute_disagreement(self, features: Numbers, mine: Array, theirs: Array) -> Array:
-        """(members,) half the sum of squares by which the weights of two models are apart.
+        """(members,) half the sum of squares by which the weights of two models differ.
 
         Of a weight with means m and n, precisions a and b, prior p each: what a m^2 + b n^2 loses
         when the data are together, (a b (m - n)^2 - p (a m^2 + b n^2)) / (a + b - p).
@@ -270,8 +272,8 @@ class DiagonalPosterior:
         """Average the logs of learned precisions, each weighed by what is known of it."""
         if not self.learns:
             return
-        learned = other.information - other._begun_information
-        mine = self.information[columns] - self._begun_information + PRIOR_INFORMATION
+        learned = other.information - other._initial_information
+        mine = self.information[columns] - self._initial_information + PRIOR_INFORMATION
         theirs = learned + PRIOR_INFORMATION
         logs = mine * np.log(self.precision[columns], where=columns[:, None] > 0, out=0.0 * mine)
         logs += theirs * np.log(other.precision, where=columns[:, None] > 0, out=0.0 * mine)
@@ -292,7 +294,7 @@ class DiagonalPosterior:
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances of the first so many weights, the intercept's at 0.
+        """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """
@@ -306,14 +308,14 @@ class DiagonalPosterior:
         return match_moments(mean, variance, self.weights)
 
     def discounted_beliefs(self) -> Array:
-        """(P, 8) what rows tell, with all that was forgotten up to now."""
-        beliefs = self.beliefs.reshape(-1, BELIEF)
+        """(P, 8) statistics of the rows, discounted up to now."""
+        beliefs = self.beliefs.reshape(-1, NUMBERS_A_FEATURE)
         if self.clocks is None:
             return beliefs
         return beliefs * np.exp(self.faded - self.clocks)[:, None]
 
-    def same_prior(self, other: DiagonalPosterior) -> bool:
-        """Whether both started from the same belief."""
+    def has_same_prior(self, other: DiagonalPosterior) -> bool:
+        """Return True if both started from the same prior."""
         names = ("likelihood", "learns", "intercept", "members", "noise")
         return (
             all(getattr(self, name) == getattr(other, name) for name in names)
@@ -336,15 +338,15 @@ class DiagonalPosterior:
 
     @property
     def _begins_wide(self) -> bool:
-        """Whether scales began as those of labels and counts do; in older files they did not."""
+        """True if scales began as those of labels and counts do; in older files they did not."""
         return self.learns and np.array_equal(self.start, WIDE_SCALES**-2.0)
 
     @property
-    def _begun_information(self) -> float:
+    def _initial_information(self) -> float:
         return WIDE_INFORMATION if self._begins_wide else 0.0
 
     @property
-    def _begun_scores(self) -> Array:
+    def _initial_scores(self) -> Array:
         return WIDE_SCORES if self._begins_wide else np.zeros(MEMBERS)
 
     def _compute_prior_precisions(self, features: NDArray[Any]) -> Array:
@@ -354,7 +356,7 @@ class DiagonalPosterior:
         )
 
     def _compute_mean_squares(self) -> Array:
-        """(columns,) what learned precisions are relative to."""
+        """(columns,) mean squares that learned precisions are relative to."""
         sums, counts = self.squares.T
         relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)

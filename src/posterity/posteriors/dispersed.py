@@ -24,7 +24,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 MOST_ROUNDS = 20
-AGREED = 1e-4
+TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class DispersedPosterior(LinearPosterior):
         self.counts.copy_from(other.counts)
         self.spread.copy_from(other.spread)
 
-    def for_mode_search(self) -> Self:
+    def with_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together."""
-        return replace(self, counts=self.counts.for_mode_search())
+        return replace(self, counts=self.counts.with_mode_search())
 
     @property
     def dispersion(self) -> float:
@@ -144,24 +144,24 @@ class DispersedPosterior(LinearPosterior):
         mine, its = self.spread.copy(), other.spread
         mine.log_likelihood += its.log_likelihood
         mine.rows += its.rows
-        mine.paid += its.paid
+        mine.evidence_correction += its.evidence_correction
         mine.set_to_posterior_mean()
         self.counts.merge(other.counts)
         self.spread.copy_from(mine)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and learn in the same way."""
-        return type(self) is type(other) and self.counts.same_prior(other.counts)
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and learn in the same way."""
+        return type(self) is type(other) and self.counts.has_same_prior(other.counts)
 
     # ---- reading -------------------------------------------------------------------------------
 
-    learns_lean = False
-    predicts_lean = False
+    has_fast_learn_one = False
+    has_fast_predict_one = False
     is_one_factor = False
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return bool(self.counts.forgets)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
@@ -181,11 +181,11 @@ class DispersedPosterior(LinearPosterior):
         return self.counts.coefficients()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.counts.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.counts.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -204,18 +204,18 @@ class DispersedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.counts.n_effective
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the evidence of all rows can be computed from the state."""
+        """True if the evidence of all rows can be computed from the state."""
         return self.counts.has_evidence
 
     @property
     def log_evidence(self) -> float:
         """Log p(y), the dispersion of rows that came together integrated over."""
-        return self.counts.log_evidence + self.spread.paid
+        return self.counts.log_evidence + self.spread.evidence_correction
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class DispersedPosterior(LinearPosterior):
         start = self
         share = choose_stride(len(rows), self.counts.n_coefficients)
         if share > 1:
-            # Some of the rows, each for several, find the dispersion nearly, at little cost.
+            # Some of the rows, with larger weights, find the dispersion approximately.
             start = self._together(way, rows.thin(share), self.dispersion)
         self.copy_from(self._together(way, rows, start.dispersion))
 
@@ -244,13 +244,13 @@ class DispersedPosterior(LinearPosterior):
             last = value
             trial.spread.set_to_posterior_mean()
             value = trial.spread.value
-            if abs(value - last) <= AGREED * last:
+            if abs(value - last) <= TOLERANCE * last:
                 break
         learned, spread = self.spread.log_likelihood, trial.spread
         log_likelihood = spread.log_likelihood
         at_last = interpolate_log_likelihood
         gained = at_last(log_likelihood, last) - at_last(learned, last)
-        spread.paid += mean_and_evidence(log_likelihood)[1] - before - gained
+        spread.evidence_correction += mean_and_evidence(log_likelihood)[1] - before - gained
         return trial
 
     def _stretch(self, weights: Array | None, first: int, n: int) -> int:

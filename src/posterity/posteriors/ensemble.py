@@ -29,10 +29,10 @@ from posterity.distributions.location_scale import LocationScale
 Array = NDArray[np.float64]
 Ranks = NDArray[np.uint8]
 
-# A density further out says no more than this; keeps a point mass from deciding for ever.
+# Log densities are clipped at this: a point mass must not decide for ever.
 LARGEST_LOG_DENSITY = 1e4
-# Ranks of a hypothesis at a row, from 0, where it knows nothing: it has a scale; a variance, too.
-KNOWS, VARIES = 1, 2
+# Ranks of a prediction: 0 if it is flat, then if it has a scale, then if it has a variance, too.
+HAS_SCALE, HAS_VARIANCE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Ensemble:
     Examples
     --------
     >>> start = Ensemble.of(np.log([0.5, 0.5]), persistence=1.0)
-    >>> densities, ranks = np.log([[0.1, 0.3], [0.2, 0.2]]), np.full((2, 2), VARIES, np.uint8)
+    >>> densities, ranks = np.log([[0.1, 0.3], [0.2, 0.2]]), np.full((2, 2), HAS_VARIANCE, np.uint8)
     >>> weights, predictive, after = start.update(densities, ranks)
     >>> weights
     array([[0.5 , 0.5 ],
@@ -62,13 +62,13 @@ class Ensemble:
 
     @classmethod
     def of(cls, log_prior: Array, persistence: float) -> Ensemble:
-        """Hypotheses that have predicted nothing yet."""
+        """Return an ensemble whose hypotheses have predicted nothing yet."""
         return cls(log_prior, persistence, False, np.zeros(len(log_prior)))
 
     @property
     def weights(self) -> Array:
         """Weights (k,) for the next row, where all of them know as much."""
-        return shares(self.log_prior, self.persistence * self.scores)
+        return compute_probabilities(self.log_prior, self.persistence * self.scores)
 
     def given(self, evidences: Array) -> Ensemble:
         """The same hypotheses, of these log evidences (k,) now."""
@@ -81,7 +81,7 @@ class Ensemble:
         ``scores`` (k,) or (n, k) stand for the present ones.
         """
         scores = self.persistence * self.scores if scores is None else scores
-        return shares(self.log_prior + self._mask_lower_ranks(ranks), scores)
+        return compute_probabilities(self.log_prior + self._mask_lower_ranks(ranks), scores)
 
     def update(
         self, densities: Array, ranks: Ranks, sample_weight: Array | None = None
@@ -122,7 +122,7 @@ class Ensemble:
         return np.where(known == known.max(axis=-1, keepdims=True), 0.0, -math.inf)
 
 
-def shares(log_prior: Array, scores: Array | float = 0.0) -> Array:
+def compute_probabilities(log_prior: Array, scores: Array | float = 0.0) -> Array:
     """Posterior probabilities (..., k): proportional to exp(log_prior + scores).
 
     Hypotheses of infinite score share all of it as their priors say; if every score is -inf, so do
@@ -130,7 +130,7 @@ def shares(log_prior: Array, scores: Array | float = 0.0) -> Array:
 
     Examples
     --------
-    >>> shares(np.log([0.5, 0.5]), np.array([0.0, np.log(3.0)]))
+    >>> compute_probabilities(np.log([0.5, 0.5]), np.array([0.0, np.log(3.0)]))
     array([0.25, 0.75])
     """
     scores = np.where(np.isnan(scores), -math.inf, scores)
@@ -159,7 +159,7 @@ def update_probabilities(probability: Array, densities: Array) -> tuple[Array, f
     score += densities
     best = float(score.max())
     if not math.isfinite(best):
-        return shares(np.log(probability), densities), 0.0
+        return compute_probabilities(np.log(probability), densities), 0.0
     score -= best
     likelihood = np.exp(score, out=score)
     total = float(likelihood.sum())
@@ -192,19 +192,19 @@ def rank_predictions(predictive: Any) -> Ranks:
     with it would have none either; one that has seen no noise yet is sure of what it can't know.
     """
     if not isinstance(predictive, LocationScale):
-        return np.where(flat_rows(predictive), 0, VARIES).astype(np.uint8)
+        return np.where(flat_rows(predictive), 0, HAS_VARIANCE).astype(np.uint8)
     scale = predictive.scale
     least_df = (
         np.min(predictive.df, initial=math.inf) if isinstance(predictive, StudentT) else math.inf
     )
     ends = np.min(scale, initial=math.inf), np.max(scale, initial=0.0)
     if ends[0] > 0.0 and ends[1] < math.inf and least_df > 2.0:
-        return np.full(predictive.shape, VARIES, dtype=np.uint8)
+        return np.full(predictive.shape, HAS_VARIANCE, dtype=np.uint8)
     knows = (scale > 0.0) & np.isfinite(scale)
     varies = knows & np.isfinite(predictive.std())
-    return np.broadcast_to(knows * KNOWS + varies * (VARIES - KNOWS), predictive.shape).astype(
-        np.uint8
-    )
+    return np.broadcast_to(
+        knows * HAS_SCALE + varies * (HAS_VARIANCE - HAS_SCALE), predictive.shape
+    ).astype(np.uint8)
 
 
 @singledispatch

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Integrated, RunningScales, Strategy, match_moments
-from posterity.evidence.columns import PINNED
+from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
@@ -35,9 +35,9 @@ from posterity.safety import check_model_memory
 
 Array = NDArray[np.float64]
 
-# The share of a pinning precision that tells of one: weights of rows may have grown since.
-HELD = 0.02
-# Of which a learned prior needs memory at once: of data, nodes, and what they are made from.
+# A precision above this share of a pinning one counts as such: weights may have grown since.
+PINNED_SHARE = 0.02
+# Number of triangles in memory at once under a learned prior: data, nodes, and intermediates.
 TRIANGLES = 14
 
 
@@ -49,10 +49,10 @@ class EvidencePosterior(LinearPosterior):
     mean: Array
     shapes: Array | None
     state: EvidenceState = field(repr=False)
-    # Whether the stream has one node, whatever is read: sites are found under one prior.
-    alone: bool = False
-    # Whether that node is read as well, and chosen anew when someone else says so.
-    rests: bool = False
+    # True if the stream has a single node, whatever is read: sites are found under one prior.
+    single_node: bool = False
+    # True if that node is also read, and its prior is chosen again on request only.
+    prior_is_frozen: bool = False
 
     @classmethod
     def learned(
@@ -65,7 +65,7 @@ class EvidencePosterior(LinearPosterior):
         intercept: bool,
         shapes: Array | None = None,
     ) -> Self:
-        """Nothing seen yet. ``belief`` gives the mean; ``shapes`` (L, m) are as in Strategy."""
+        """Return a posterior before data. ``belief`` has the mean; ``shapes`` (L, m): Strategy."""
         check_model_memory(n_features, TRIANGLES)
         flat = GaussianPrior(0.0, 0.0)
         data = LinearPosterior.before_data(flat, noise, n_features, intercept=intercept)
@@ -100,7 +100,7 @@ class EvidencePosterior(LinearPosterior):
 
     def for_sites(self) -> LinearPosterior:
         """The same with a stream of one node, under which sites are found; all nodes are read."""
-        return replace(self, alone=True)
+        return replace(self, single_node=True)
 
     def with_one_node(self) -> LinearPosterior:
         """The same with one node that learns and is read, until it is chosen by all rows anew.
@@ -108,7 +108,7 @@ class EvidencePosterior(LinearPosterior):
         That is when rows are appended together, when the noise is another one, and where a feature
         that was constant begins to vary.
         """
-        return self.for_sites()._copy_with(rests=True).with_noise(self.noise)
+        return self.for_sites()._copy_with(prior_is_frozen=True).with_noise(self.noise)
 
     def with_noise(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise: its prior is chosen anew."""
@@ -119,7 +119,7 @@ class EvidencePosterior(LinearPosterior):
         return twin
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """One of another noise that has seen nothing and forgets nothing, with many nodes."""
+        """Return a posterior before data with another noise, many nodes and no forgetting."""
         strategy = use_many_nodes(self.strategy)
         parts = strategy, self.belief, noise, len(self.mean)
         return self.learned(*parts, intercept=self.intercept, shapes=self.shapes)
@@ -128,12 +128,12 @@ class EvidencePosterior(LinearPosterior):
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
         self.stream.use_prior_precision(precision)
 
-    def single(self) -> LinearPosterior:
+    def copy_for_average(self) -> LinearPosterior:
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=use_single_node(self.strategy))
 
     def member(self, *, weak: bool) -> LinearPosterior:
-        """One node that predicts in units of the noise; under a weak prior, or the one it learns.
+        """Return one node in units of the noise, under a weak prior or the one it learns.
 
         Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
         """
@@ -152,7 +152,7 @@ class EvidencePosterior(LinearPosterior):
         return self._copy_with(prior=state.data.prior, factor=state.data.factor, state=state)
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
-        """What is known of one of the targets, or of some, as if they had come alone."""
+        """Return the posterior of one target, or of some, as if they had come alone."""
         state = self.state
         scales = None if state.scales is None else state.scales.copy()
         turn = None if state.turn is None else of_target(state.turn, target)
@@ -165,16 +165,16 @@ class EvidencePosterior(LinearPosterior):
         return self._copy_with(strategy=self.stream.fix_prior_choice(ahead=stream))
 
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
-        """Where the stretch of rows ends, if all targets choose together: the schedule turns."""
+        """Return the end of the stretch after which all targets choose their prior together."""
         return self.stream.find_stretch_end(first, n, weights)
 
     # ---- learning ------------------------------------------------------------------------------
 
     @property
     def stream(self) -> NodesStream:
-        """What learns row by row, of one target or of several."""
+        """The learner of rows in order, of one target or of several."""
         kind = NodesStream if self.state.data.factor.n_targets == 1 else TargetsStream
-        return kind(self._chooser, self.state, self.alone, self.rests)
+        return kind(self._chooser, self.state, self.single_node, self.prior_is_frozen)
 
     @property
     def _chooser(self) -> Chooser:
@@ -182,27 +182,27 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.state.data.forgets
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the data still tell the evidence of all rows."""
+        """True if the evidence of all rows can be computed from the data's factor."""
         return self.state.data.has_evidence
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether the data do, and the nodes that learn the same rows."""
-        return self.stream.learns_lean
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if compiled code learns single rows, in the data's factor and in the nodes."""
+        return self.stream.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether nodes that learn each row are there to be read."""
-        return self.stream.predicts_lean
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
+        """True if compiled code can predict: there are nodes that learn each row."""
+        return self.stream.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path of the data's factor and the stream's nodes, or of the one that is read."""
-        if not self.rests:
+        """Return the compiled path of the data's factor and the stream's nodes."""
+        if not self.prior_is_frozen:
             return self.stream.row_path(names)
         if self.forgets:
             return self.central().factor.row_path(self.intercept, names)
@@ -212,16 +212,16 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
-        """Whether its nodes do."""
-        return self.state.data.fades_to_prior and not self.alone
+        """True if its nodes fade to their priors."""
+        return self.state.data.fades_to_prior and not self.single_node
 
     def as_member(self) -> FadingMember:
-        """What an average learns of it row by row: the node that predicts, and the data."""
+        """Return what an average updates row by row: the predicting node, and the data's factor."""
         return self.stream.as_member()
 
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
-        if self.rests:
+        if self.prior_is_frozen:
             return self.stream.current().posteriors[0]
         choice = self._chooser.choice(self.state, single=True)
         return Nodes.of(choice, self.mean, self.state.data).posteriors[0]
@@ -244,19 +244,19 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def reads_columns(self) -> bool:
-        """Whether the data do, and learn them at once."""
-        return not self.rests and self.state.data.reads_columns
+        """True if rows may be columns that lie apart, and are learned at once."""
+        return not self.prior_is_frozen and self.state.data.reads_columns
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if not self.rests and not self.forgets:
+        if not self.prior_is_frozen and not self.forgets:
             self.stream.append(X, y, weights, elapsed)
             return
-        if not self.forgets:  # and rests: who lets the prior rest chooses it by all rows
+        if not self.forgets:  # and frozen: who freezes the prior chooses it by all rows
             self.learn_data(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
-        if self.rests:
+        if self.prior_is_frozen:
             self.stream.choose_later()
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -283,18 +283,18 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def learns_scales(self) -> bool:  # type: ignore[override]
-        """Whether the units of features are learned from rows, and not read from the factor."""
+        """True if the units of features are learned from rows, and not read from the factor."""
         return self.state.scales is not None
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
     ) -> list[Any]:
-        """In stretches between which the prior is chosen anew: one node learns, data go along."""
+        """Learn sites in stretches between which the prior is chosen anew; one node finds them."""
         return self.stream.learn_sites(learn, rows)
 
     @property
-    def predicts_sites_lean(self) -> bool:
-        """Whether the stream's node does."""
+    def has_fast_site_predictions(self) -> bool:
+        """True if compiled code predicts sites, by the stream's node."""
         return not self.forgets or self.of_rows.only_discounts
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
@@ -304,14 +304,14 @@ class EvidencePosterior(LinearPosterior):
         added = self.stream.unseen(nodes, X)
         if added is not None:  # the noise of sites has variance 1
             moments = [(mean, var + more) for (mean, var), more in zip(moments, added, strict=True)]
-        if nodes.alone:
+        if nodes.is_single:
             return moments[0]
         scales = np.sqrt([variance for _, variance in moments])
         mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
 
     def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
-        """(n,) whether the rows learned so far leave x.w open."""
+        """(n,) True where the rows learned so far do not determine x.w."""
         return np.any([node.leaves_undetermined(X) for node in self.nodes.posteriors], axis=0)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -322,8 +322,8 @@ class EvidencePosterior(LinearPosterior):
         self.stream.begin_anew()
 
     @property
-    def one_triangle(self) -> LinearPosterior | None:
-        """Under a flat prior, which few rows move to; None where the prior must be learned."""
+    def single_factor(self) -> LinearPosterior | None:
+        """The triangle under a flat prior, if few rows move to that; None if it must be learned."""
         flat = isinstance(self.strategy, Integrated) and self.shapes is None
         return self.state.data.copy() if flat else None
 
@@ -337,13 +337,13 @@ class EvidencePosterior(LinearPosterior):
         return self.state.data.without_prior()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait: they are held by a precision that nothing else has."""
+        """(m,) True where a feature has not varied yet: a precision of its own holds it."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
-        return np.asarray(self.prior_precision >= HELD * PINNED * sums)
+        return np.asarray(self.prior_precision >= PINNED_SHARE * PINNING_PRECISION * sums)
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
 
         As other features like them do: the variance is averaged over the nodes.
         """
@@ -357,7 +357,7 @@ class EvidencePosterior(LinearPosterior):
         return moves.effects(units, (len(X), len(self.mean)))
 
     def keep(self, rows: Factor, n_gone: int) -> None:
-        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         self.state.data.keep(rows, n_gone)
         self.state.clock[0] -= n_gone
         self.stream.begin_anew()
@@ -370,14 +370,14 @@ class EvidencePosterior(LinearPosterior):
         self.state.clock[0] += other.state.clock[0]
         self.stream.begin_anew()
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both learn their priors in the same way, so that they can be merged."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both learn their priors in the same way, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
             and np.array_equal(self.mean, other.mean)
             and _same_shapes(self.shapes, other.shapes)
-            and self.state.data.same_prior(other.state.data)
+            and self.state.data.has_same_prior(other.state.data)
         )
 
     # ---- reading -------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
-        if self.rests:
+        if self.prior_is_frozen:
             return self.stream.current()
         return self._fresh.nodes(self.mean, self.state.data)
 
@@ -398,7 +398,7 @@ class EvidencePosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
-        if not self.rests:
+        if not self.prior_is_frozen:
             prediction = self._fresh.predictive(self.state.data, X)
             if prediction is not None:
                 return prediction
@@ -414,7 +414,7 @@ class EvidencePosterior(LinearPosterior):
         """Mean of [intercept, coefficients]."""
         if self.state.data.n_observations == 0.0:  # the prior's, under whatever precision
             return np.concatenate([np.zeros(self.n_flat), self.mean])
-        if self.rests:
+        if self.prior_is_frozen:
             return self.central().coefficients()
         return self._fresh.coefficients(self.mean, self.state.data).copy()
 
@@ -425,7 +425,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the precisions, in the user's units."""
-        choice = self.nodes.choice if self.rests else self._fresh.choice
+        choice = self.nodes.choice if self.prior_is_frozen else self._fresh.choice
         return np.exp(choice.weights @ np.log(choice.precisions)) / self.noise.prior_unit
 
     @property
@@ -440,13 +440,13 @@ class EvidencePosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.state.data.n_effective
 
     @property
     def noise_precision(self) -> float:
-        """Known, or the mean of what was learned."""
-        if self.rests:
+        """The noise precision: as given, or the posterior mean."""
+        if self.prior_is_frozen:
             return self.central().noise_precision
         return self._fresh.noise_precision(self.mean, self.state.data)
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Factor, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
@@ -23,18 +23,20 @@ Array = NDArray[np.float64]
 class Fading(Protocol):
     """One way for a factor to learn rows and forget: the strategies of posterity.forgetting."""
 
-    # Whether the factor still tells the evidence of its rows.
+    # True if the evidence of the rows can be computed from the factor.
     has_evidence: ClassVar[bool]
-    # Whether all it does is to multiply the weight of what is old, and whether it spares the prior.
+    # True if it only discounts old rows; and if it spares the prior.
     only_discounts: ClassVar[bool]
     keeps_prior: ClassVar[bool]
-    # Whether only the directions of a row fade before it.
+    # True if only the directions of a row fade before it.
     by_direction: ClassVar[bool]
 
-    # Whether it has a path that learns single rows.
-    learns_lean: ClassVar[bool]
+    # True if compiled code learns single rows.
+    has_fast_learn_one: ClassVar[bool]
 
-    def learn(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> Before:
+    def learn(
+        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
 
     def row_path(
@@ -43,7 +45,7 @@ class Fading(Protocol):
         """A path that learns single rows so, one unit of time apart."""
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left of sums over the rows, as those of the noise, after each time."""
+        """(n,) share left of sums over the rows, as those of the noise, after each time."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,15 @@ class FadingPosterior(LinearPosterior):
         return super().of_target(target)._copy_with(tally=self.tally.copy())
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether the strategy has a path; of several targets, where a discount is all it does."""
-        return self.only_discounts or (self.strategy.learns_lean and self.factor.n_targets == 1)
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if compiled code learns single rows; of several targets, only under a discount."""
+        return self.only_discounts or (
+            self.strategy.has_fast_learn_one and self.factor.n_targets == 1
+        )
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, which learns rows where the strategy has one that does."""
-        if not self.learns_lean:
+        """The compiled path, which learns rows where the strategy has one that does."""
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         path = self.strategy.row_path(self.factor, self.prior, self.intercept, names)
         if not self.strategy.has_evidence:
@@ -104,11 +108,11 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def fades_to_prior(self) -> bool:  # type: ignore[override]
-        """Whether a discount is all that happens before a row, and the prior is spared."""
+        """True if a discount, which spares the prior, is all that happens before a row."""
         return self.only_discounts and self.keeps_prior
 
     def as_member(self) -> FadingMember:
-        """The member of a lean average."""
+        """The member of a compiled average."""
         return self.factor.fading(self.prior, max(self._discount, SMALLEST_DISCOUNT))
 
     @property
@@ -118,7 +122,7 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether what is left of the data tells their evidence."""
+        """True if the evidence of all rows can be computed from what is left of the data."""
         return self.strategy.has_evidence
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -131,7 +135,7 @@ class FadingPosterior(LinearPosterior):
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
         rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
-        # A strategy may have a faster way when nobody asks for predictions.
+        # A strategy may be faster where no predictions are needed.
         learn = getattr(self.strategy, "absorb", self.strategy.learn)
         learn(self.factor, self.prior, rows, elapsed)
 
@@ -147,8 +151,8 @@ class FadingPosterior(LinearPosterior):
         self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
         return predictive
 
-    def _compute_added_evidence(self, before: Before, weights: Array) -> float:
-        """What rows of these weights add to the log evidence."""
+    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
+        """Return the log evidence that rows of these weights add."""
         with np.errstate(all="ignore"):
             return sum(
                 float(
@@ -185,18 +189,18 @@ class FadingPosterior(LinearPosterior):
             self.factor.set_triangle(self.factor.triangle, count, seen)
 
     def discounts(self, elapsed: Array) -> Array | None:
-        """What is left of all that was known after each time (n,); None if no number tells."""
+        """Return the share of all information left after each time (n,); None if it varies."""
         if not self.only_discounts:
             return None
         return self.strategy.discounts(elapsed)  # type: ignore[attr-defined]
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """What is left of sums over the rows after each time (n,)."""
+        """Return the share left after each time (n,) of sums over the rows."""
         return self.strategy.discounts_of_sums(elapsed)
 
     @property
     def keeps_prior(self) -> bool:
-        """Whether its prior is still in its factor, as it was."""
+        """True if the factor still contains the prior, as it was."""
         return self.strategy.keeps_prior
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
@@ -215,9 +219,9 @@ class FadingPosterior(LinearPosterior):
             )
         super().merge(other)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
-        return super().same_prior(other) and other.strategy == self.strategy
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and forget alike."""
+        return super().has_same_prior(other) and other.strategy == self.strategy
 
     @property
     def _name(self) -> str:
@@ -225,11 +229,11 @@ class FadingPosterior(LinearPosterior):
 
     @property
     def only_discounts(self) -> bool:
-        """Whether the strategy does no more."""
+        """True if the strategy does no more than discount."""
         return self.strategy.only_discounts
 
     def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
-        """Discounts before each row, and the prior where it does not fade with the rows."""
+        """Return the discounts before each row, and the prior where that does not fade."""
         elapsed = rows.elapsed.copy()
         if self.factor.seen == 0.0:  # before the first row there is nothing to forget
             elapsed[: rows.first + 1] = 0.0
@@ -241,7 +245,9 @@ class FadingPosterior(LinearPosterior):
         self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
         return np.zeros(1)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row, forgetting before each; returns what was known of each before it."""
         rows, elapsed = self._rows_to_learn(X, y, weights, elapsed)
         return self.strategy.learn(self.factor, self.prior, rows, elapsed)

@@ -1,4 +1,4 @@
-"""What a linear model knows: the factor of its prior, the factor of prior and data, its noise.
+"""The posterior of a linear model: factors of its prior and of prior and data, and its noise.
 
 All posteriors of the package have the methods of :class:`LinearPosterior`. Rows ``X`` (n, m) come
 without the intercept's 1, ``y`` is (n, 1), and ``elapsed`` (n,) is the time before each row, which
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.factor import Before, Factor, NotInFactorError
+from posterity.factor import Factor, NotInFactorError, OneStepPredictions
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.kernel import FadingMember, RowPath
@@ -27,7 +27,7 @@ from posterity.safety import check_model_memory
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
-# Below this cosine a removal has lost more than half of the digits of some direction.
+# A removal with a smaller cosine has lost more than half of the digits in some direction.
 SMALL_COSINE = 1e-6
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
@@ -74,18 +74,18 @@ class LinearPosterior:
         self.factor.copy_from(other.factor)
 
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
-        """What ``change`` makes of it, as a strategy that forgets does before anything is seen."""
+        """Return ``change`` of this posterior, as a strategy that forgets does before any data."""
         return change(self)
 
-    def wrapped(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
-        """What ``change`` makes of it; where there are regimes, of each of them."""
+    def wrap_with(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
+        """Return ``change`` of this posterior; where there are regimes, of that of each regime."""
         return change(self)
 
     def for_sites(self) -> LinearPosterior:
         """The same, to learn rows whose sites are found one after another."""
         return self
 
-    def single(self) -> LinearPosterior:
+    def copy_for_average(self) -> LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
@@ -98,7 +98,7 @@ class LinearPosterior:
         return self.copy()._copy_with(noise=noise)
 
     def use_prior_precision(self, precision: Array) -> None:
-        """Nothing: only a prior that is learned could be another one."""
+        """Do nothing: only a prior that is learned could be another one."""
 
     def with_many_nodes(self, noise: Noise) -> LinearPosterior:
         """A copy with another noise; where the prior is learned it is integrated, over all rows."""
@@ -112,25 +112,25 @@ class LinearPosterior:
         return self._copy_with(factor=self.factor.copy(), noise=self.noise.unit)
 
     def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
-        """What ``read`` reads of it: of an ensemble, the weighted average over its members."""
+        """Return ``read(self)``; of an ensemble, the weighted average of it over the members."""
         return read(self)
 
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
 
-    def for_mode_search(self) -> LinearPosterior:
+    def with_mode_search(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self
 
-    def near_the_mean(self) -> LinearPosterior:
+    def with_moment_matching(self) -> LinearPosterior:
         """The same, to match the moments of few rows that come together, where that can be done."""
         return self
 
     # ---- many targets --------------------------------------------------------------------------
 
     def for_targets(self, count: int) -> LinearPosterior:
-        """What learns rows of so many targets, each believed to be as this one; nothing seen yet.
+        """Return a posterior before data of ``count`` targets, each with this one's prior.
 
         It only learns: what is read of it is read target by target, or by who knows of them all.
         """
@@ -138,7 +138,7 @@ class LinearPosterior:
         return self._copy_with(prior=prior, factor=prior.copy())
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
-        """What is known of one of the targets, or of some, as if they had come alone."""
+        """Return the posterior of one target, or of some, as if they had come alone."""
         return self._copy_with(
             prior=of_target(self.prior, target), factor=of_target(self.factor, target)
         )
@@ -148,7 +148,7 @@ class LinearPosterior:
         return self
 
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
-        """Where, of ``n`` rows, the stretch from ``first`` on ends, after which they choose."""
+        """Return the end of the stretch of rows from ``first``, which are learned at once."""
         return n
 
     def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -159,7 +159,7 @@ class LinearPosterior:
 
     @property
     def reads_columns(self) -> bool:
-        """Whether rows that come together may be columns that each lie by themselves."""
+        """True if rows that come together may be columns that each lie by themselves."""
         return type(self) is LinearPosterior
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -180,22 +180,24 @@ class LinearPosterior:
         """Learn row after row; returns the distribution of each target before its row."""
         return self._predict_by(self.learn_each(X, y, weights, elapsed), y)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row; returns what was known of each before it."""
         return self.factor.learn(X, y, weights, intercept=self.intercept)
 
-    # Whether rows count for less as they age.
+    # True if rows count for less as they age.
     forgets: ClassVar[bool] = False
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
 
     def discounts(self, elapsed: Array) -> Array | None:
-        """What is left of all that was known after each time (n,); None if no number tells."""
+        """Return the share of all information left after each time (n,); None if it varies."""
         return np.ones(len(elapsed))
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """About what is left of sums over the rows after each time (n,)."""
+        """Return the approximate share left of sums over the rows after each time (n,)."""
         return np.ones(len(elapsed))
 
     def repeat_for(self, count: int) -> Self:
@@ -224,33 +226,32 @@ class LinearPosterior:
 
     @property
     def keeps_prior(self) -> bool:
-        """Whether its prior is still in its factor, as it was."""
+        """True if the factor still contains the prior, as it was."""
         return True
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the evidence of all rows can be computed from the state."""
+        """True if the evidence of all rows can be computed from the state."""
         return True
 
-    # Whether its row path may learn single rows, one unit of time apart, and predict them, or only
-    # read them.
-    learns_lean: ClassVar[bool] = True
-    predicts_lean: ClassVar[bool] = True
-    # Whether its factor is all that it knows, but for other parts.
+    # True if its compiled path learns single rows, one unit of time apart; and if it predicts them.
+    has_fast_learn_one: ClassVar[bool] = True
+    has_fast_predict_one: ClassVar[bool] = True
+    # True if the factor is its only statistic, but for other parts.
     is_one_factor: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path that reads and predicts single rows, and may learn them."""
+        """The compiled path that reads and predicts single rows, and may learn them."""
         return self.factor.row_path(self.intercept, names)
 
-    # Whether an average can learn it row by row: all it does is to fade towards its prior.
+    # True if it only fades towards its prior, so that an average can learn it row by row.
     fades_to_prior: ClassVar[bool] = False
 
     def as_member(self) -> FadingMember:
-        """The member of a lean average; only where it fades to its prior."""
+        """The member of a compiled average; only where it fades to its prior."""
         raise NotImplementedError
 
-    def _predict_by(self, before: Before, y: Array) -> Distribution:
+    def _predict_by(self, before: OneStepPredictions, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
         residual_df = np.subtract(before.count, self.n_flat, out=before.count)
         return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])
@@ -301,8 +302,8 @@ class LinearPosterior:
         both.take_out(self.prior)
         self.factor.copy_from(both)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
             and self.noise == other.noise
@@ -316,11 +317,11 @@ class LinearPosterior:
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """Posteriors, and their weights, that differ in their prior: together they are this."""
+        """Posteriors with different priors, and their weights: this one is their mixture."""
         return ((1.0, self),)
 
     @property
-    def one_triangle(self) -> LinearPosterior | None:
+    def single_factor(self) -> LinearPosterior | None:
         """The same where one triangle is all that it will know, for many of them in a bank."""
         return self if type(self) is LinearPosterior else None
 
@@ -349,36 +350,36 @@ class LinearPosterior:
             return np.sqrt(np.square(root[1:, 1:]).sum(axis=0)) / np.abs(root[0, 0])
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait, under a learned prior, for a row that tells of them."""
+        """(m,) True where a coefficient, under a learned prior, has a feature that never varied."""
         return np.zeros(self.n_features, dtype=bool)
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
 
         Under a learned prior; None where no such feature moves, or all are known of.
         """
         return None
 
     def keep(self, rows: Factor, n_gone: int) -> None:
-        """Know what is left of the rows, without the prior, once so many were unlearned."""
+        """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         left = self.prior.copy()
         left.merge(rows)
         self.factor.copy_from(left)
 
     # ---- as the posterior of site rows ---------------------------------------------------------
 
-    # Whether the prior is chosen by the rows.
+    # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
-    # Whether the units of features are learned from rows, and not read from the factor.
+    # True if the units of features are learned from rows, and not read from the factor.
     learns_scales: ClassVar[bool] = False
 
     @property
     def only_discounts(self) -> bool:
-        """Whether rows are appended to the factor, which at most was discounted before."""
+        """True if rows are appended to the factor, which at most was discounted before."""
         return not self.forgets
 
     def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
-        """Discounts before each row, if any, and the prior that does not fade with the rows."""
+        """Return the discounts before each row, if any, and the prior that does not fade."""
         return None, None
 
     def forget_before(self, row: SiteRows) -> Array:
@@ -399,9 +400,9 @@ class LinearPosterior:
         """Let all else that is known go along with what ``path`` learns."""
 
     @property
-    def predicts_sites_lean(self) -> bool:
-        """Whether the shared factor predicts sites."""
-        return self.predicts_lean
+    def has_fast_site_predictions(self) -> bool:
+        """True if compiled code predicts sites, by the shared factor."""
+        return self.has_fast_predict_one
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""
@@ -409,7 +410,7 @@ class LinearPosterior:
         return mean[:, 0], leverage
 
     def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
-        """(n,) whether the rows learned so far leave x.w open."""
+        """(n,) True where the rows learned so far do not determine x.w."""
         return np.isinf(self.linear_moments(X)[1])
 
     # ---- reading -------------------------------------------------------------------------------
@@ -461,7 +462,7 @@ class LinearPosterior:
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.factor.count
 
     @property
@@ -476,12 +477,12 @@ class LinearPosterior:
 
     @property
     def improper(self) -> tuple[int, tuple[float, float] | None] | None:
-        """Flat directions, and the noise's shape and rate if not proper; None: it does not tell."""
+        """Flat directions, and the noise's shape and rate if improper; None if unknown."""
         return self.n_flat, self.noise.improper
 
     @property
     def residual_df(self) -> float:
-        """Observations left for the noise: their count less the flat directions."""
+        """Residual degrees of freedom: the number of rows less the flat directions."""
         return self.factor.count - self.n_flat
 
     @property
@@ -491,10 +492,10 @@ class LinearPosterior:
 
     @property
     def noise_precision(self) -> float:
-        """Known, or the mean of what was learned."""
+        """The noise precision: as given, or the posterior mean."""
         return self.noise.precision(self.residual_df, self.residual)
 
-    # What only some can tell is refused by the others, in the words of their users.
+    # Attributes that only some kinds have: the others refuse them, in the user's words.
 
     @property
     def change_probability(self) -> Array:
@@ -514,7 +515,7 @@ class LinearPosterior:
 
     @property
     def log_evidence(self) -> float:
-        """log p(y), flat directions having density 1."""
+        """The log evidence log p(y); flat directions have density 1."""
         log_determinants = self.prior.log_determinant() - self.factor.log_determinant()
         return self.noise.log_evidence(self.residual_df, self.residual, log_determinants)
 

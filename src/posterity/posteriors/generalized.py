@@ -24,7 +24,7 @@ from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
 from posterity.posteriors.ensemble import (
-    VARIES,
+    HAS_VARIANCE,
     clip_log_densities,
     predict_and_score_rows,
     rank_next_row,
@@ -37,7 +37,7 @@ Approximation = Literal["laplace", "moments", "either"]
 
 @dataclass
 class SiteStatistics:
-    """What the site rows themselves do not tell.
+    """Statistics of the rows learned that their sites do not contain.
 
     ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
@@ -142,11 +142,11 @@ class GeneralizedPosterior(LinearPosterior):
         self.inner.copy_from(other.inner)
         self.statistics.copy_from(other.statistics)
 
-    def single(self) -> Self:
+    def copy_for_average(self) -> Self:
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
-    def for_mode_search(self) -> Self:
+    def with_mode_search(self) -> Self:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self if self.forgets else replace(self, approximation="laplace")
 
@@ -154,7 +154,7 @@ class GeneralizedPosterior(LinearPosterior):
         """The same under these parameters of its likelihood; in memory that both share."""
         return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
 
-    def near_the_mean(self) -> Self:
+    def with_moment_matching(self) -> Self:
         """The same, to match the moments of rows that come together, where that can be done."""
         return self if self.forgets else replace(self, approximation="either")
 
@@ -223,7 +223,7 @@ class GeneralizedPosterior(LinearPosterior):
     ) -> Any:
         """Learn row after row; returns the distribution of each target before its row."""
         learned = self.learn_in_order(X, y, weights, elapsed, offsets)
-        return self.predicted(learned.mean, learned.variance)
+        return self.predict_from_moments(learned.mean, learned.variance)
 
     def learn_in_order(
         self,
@@ -239,7 +239,7 @@ class GeneralizedPosterior(LinearPosterior):
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
     ) -> None:
-        """Unlearn rows: the sites that they have in what is known now are taken out.
+        """Unlearn rows: remove the sites that they have in the present posterior.
 
         Exact for the row that was learned last, and but for what the others' sites would become
         for rows of a fit. Raises ``ValueError`` when they can't have been learned.
@@ -303,25 +303,25 @@ class GeneralizedPosterior(LinearPosterior):
         trial.statistics.log_predictive = log_predictive
         self.copy_from(trial)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and learn in the same way."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and learn in the same way."""
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
             and self.approximation == other.approximation
-            and self.inner.same_prior(other.inner)
+            and self.inner.has_same_prior(other.inner)
         )
 
     def keep(self, rows: Factor, n_gone: int) -> None:
-        """Know what is left of the site rows, without the prior, once so many were unlearned."""
+        """Keep only this factor of the site rows, without the prior, once rows were unlearned."""
         self.inner.keep(rows, n_gone)
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.inner.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.inner.unseen_effects(X)
 
     def without_prior(self) -> LinearPosterior:
@@ -331,24 +331,24 @@ class GeneralizedPosterior(LinearPosterior):
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether the kernel knows the likelihood, and one factor learns the site rows lean."""
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if compiled code knows the likelihood, and one factor learns the site rows."""
         fades = self.inner.of_rows.only_discounts
         if self.keeps_first_rows and self.statistics.start is None:
             return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
     @property
-    def predicts_lean(self) -> bool:  # type: ignore[override]
-        """Whether one factor predicts: of a learned prior the stream's, once rows come in order."""
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
+        """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.statistics.together == self.statistics.seen
-        code = self.likelihood.kernel_code is not None and self.inner.predicts_sites_lean
+        code = self.likelihood.kernel_code is not None and self.inner.has_fast_site_predictions
         return code and not fitted
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, a :class:`SitePath` where it predicts at least; else it only reads."""
+        """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
         code, inner = self.likelihood.kernel_code, self.inner
-        if code is None or not inner.predicts_sites_lean:
+        if code is None or not inner.has_fast_site_predictions:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         path = site_path(
             inner.shared_factor(),
@@ -369,7 +369,7 @@ class GeneralizedPosterior(LinearPosterior):
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
-        return self.predicted(mean if offsets is None else mean + offsets, variance)
+        return self.predict_from_moments(mean if offsets is None else mean + offsets, variance)
 
     @property
     def pearson(self) -> tuple[float, float]:
@@ -396,17 +396,17 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.statistics.effective
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """Posteriors of eta, and their weights: together they are this."""
+        """Posteriors of eta with different priors, and their weights: this one is their mixture."""
         return self.inner.parts
 
     @property
     def learns_prior(self) -> bool:  # type: ignore[override]
-        """Whether the prior is chosen by the rows."""
+        """True if the prior is chosen by the rows."""
         return self.inner.learns_prior
 
     @property
@@ -416,12 +416,12 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def forgets(self) -> bool:  # type: ignore[override]
-        """Whether rows count for less as they age."""
+        """True if rows count for less as they age."""
         return self.inner.of_rows.forgets
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the site rows tell the evidence of all rows."""
+        """True if the evidence of all rows can be computed from the site rows."""
         return not self.forgets
 
     @property
@@ -436,7 +436,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     @property
     def keeps_first_rows(self) -> bool:
-        """Whether rows that come one after another are kept, to be fitted together again."""
+        """True if rows that come one after another are kept, to be fitted together again."""
         statistics, proper = self.statistics, self.n_flat <= int(self.intercept)
         begun = statistics.seen == 0.0 or statistics.start is not None
         small = self.n_coefficients <= MOST_COEFFICIENTS
@@ -499,7 +499,7 @@ class GeneralizedPosterior(LinearPosterior):
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(SiteStatistics())
-        way = self.near_the_mean() if self.approximation == "moments" else self
+        way = self.with_moment_matching() if self.approximation == "moments" else self
         if start.closed:
             way._close(rows)
         way._together(rows)
@@ -511,7 +511,7 @@ class GeneralizedPosterior(LinearPosterior):
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if type(inner) is LinearPosterior and inner.factor.rank == inner.n_coefficients:
-            # What was predicted adds up to the evidence: a sum for every row is saved.
+            # Predictive densities add up to the evidence: that saves a sum for every row.
             log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
         else:
@@ -522,7 +522,7 @@ class GeneralizedPosterior(LinearPosterior):
         return learned
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
-        """Enter rows into the account, once ``inner`` has learned their sites."""
+        """Add rows to the statistics, once ``inner`` has learned their sites."""
         statistics, inner = self.statistics, self.inner
         statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         statistics.seen += float(np.sum(rows.weights))
@@ -536,7 +536,7 @@ class GeneralizedPosterior(LinearPosterior):
         else:
             statistics.effective = statistics.seen
 
-    def predicted(self, mean: Array, variance: Array) -> Any:
+    def predict_from_moments(self, mean: Array, variance: Array) -> Any:
         """Distribution of targets whose eta has this mean and variance, offsets included."""
         if not self.likelihood.is_noise:
             # As little as is believed of eta when the first row is learned.
@@ -544,11 +544,11 @@ class GeneralizedPosterior(LinearPosterior):
         return self.likelihood.predictive(mean, variance)
 
     def _choose_approximation(self, together: bool) -> Approximation:
-        """How the sites of the rows were found; rows fitted together may have gone another way."""
+        """Return how the sites of the rows were found; rows fitted together may be at the mode."""
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
-        """Believe eta ~ Normal(0, 10^2) of the first row in each direction that is still open."""
+        """Give the first row's eta the prior Normal(0, 10^2) in undetermined directions."""
         vague = np.full(1, 0.01)
         open_ = np.flatnonzero(self.inner.leaves_undetermined(rows.X) & (rows.weights > 0.0))
         while len(open_):
@@ -572,14 +572,14 @@ class GeneralizedPosterior(LinearPosterior):
 
 @predict_and_score_rows.register
 def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
-    """Sites are found by the densities, the weights in them."""
+    """Return predictions and log densities, by which the members are weighted."""
     learned = member.learn_in_order(*rows)
-    return member.predicted(learned.mean, learned.variance), clip_log_densities(
+    return member.predict_from_moments(learned.mean, learned.variance), clip_log_densities(
         learned.sites.log_normalizer
     )
 
 
 @rank_next_row.register
 def _rank_ahead(member: GeneralizedPosterior) -> int:
-    """What is not known of eta is vague: every prediction has a spread."""
-    return VARIES
+    """Return the rank of every prediction: each has a spread, however little is known of eta."""
+    return HAS_VARIANCE

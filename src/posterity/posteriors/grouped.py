@@ -1,4 +1,4 @@
-"""What is known of many groups: the triangle of each, and the prior that they share.
+"""The posterior of many groups: the triangle of each, and the prior that they share.
 
 The rows of each group are kept as a triangle of their own, under a flat prior; the prior stands
 apart and can be learned anew at any time, from the triangles alone. A group's posterior is the
@@ -45,15 +45,15 @@ from posterity.posteriors._group_turns import (
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
-# The shared prior is learned from so many groups at most, drawn evenly.
+# The shared prior is learned from at most this many groups, drawn evenly; and its tolerance.
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
-# The prior of a stream, which is learned so often, need not be this exact.
+# The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 
 
 @dataclass
 class GroupedPosterior:
-    """State: a bank of triangles, and what the prior of the stream is learned from.
+    """Posterior of groups: a bank of triangles, and the statistics that the prior is learned from.
 
     ``sample`` has the groups as they were at the last update of the prior, and ``small_sample``
     has fewer of them. Both are None where the groups as they are now serve instead: after all was
@@ -133,7 +133,7 @@ class GroupedPosterior:
         self.next_update = due
 
     def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
-        """Learn a row of a group in the bank by the lean path.
+        """Learn a row of a group in the bank by the compiled path.
 
         False, and nothing happens, where it must be learned in another way: data fade, the row
         weighs nothing, or the prior is updated after it.
@@ -241,10 +241,10 @@ class GroupedPosterior:
         return self.noise.predictive(mean, leverage - 1.0, reading.residual_df, reading.residual)
 
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
-        """The lean way to choose among the groups at ``slots``, -1 for unknown ones, as now."""
+        """Return the compiled path that chooses among groups at ``slots``, -1 for unknown ones."""
         reading, q = self.reading(), self.bank.n_coefficients + 1
-        triangles = np.empty((len(slots), *reading.prior.newcomer.shape))
-        triangles[:] = reading.prior.newcomer
+        triangles = np.empty((len(slots), *reading.prior.new_group_prior.shape))
+        triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
         noise = self.noise.predictive(
@@ -260,13 +260,13 @@ class GroupedPosterior:
         return self._compute_mean_and_leverage(X, slots)[0]
 
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
-        """Mean at one row by the lean path; slot -1 is that of an unknown group."""
+        """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
         priors = self.reading().prior.priors
         prior = priors[slot if 0 <= slot < len(priors) else -1]
         return path.predict_in(self.bank, slot, x, prior)[0]
 
     def reading(self) -> PriorAndNoise:
-        """Prior and noise that predictions use: those of the last update, or of all rows."""
+        """The prior and noise that predictions use: those of the last update, or of all rows."""
         if self.read is None:
             sample = self._sample(MOST_GROUPS) if self.sample is None else self.sample
             self.read = self._make_reading(sample)
@@ -318,7 +318,7 @@ class GroupedPosterior:
         return self.bank.clock - self.n_zero_weight
 
     def _count_flat_directions(self, groups: Any, prior: SharedPrior | None = None) -> Any:
-        """Directions that are flat in so many groups: means learned, and a given prior's own."""
+        """Count flat directions given so many ``groups``: of learned means and a given prior."""
         precision = self.belief.precision
         each = 0 if precision is None else precision.n_coefficients - precision.rank
         return (prior or self._get_stream_prior()).n_means + each * groups
@@ -344,19 +344,19 @@ class GroupedPosterior:
             self.noise_count += float(self._count_gains(rows, out[3]).sum())
 
     def _count_gains(self, rows: GroupedRows, before: Array) -> Array:
-        """By how much each row raises the count: by 1 without weights and forgetting."""
+        """Return how much each row raises the count: 1 without weights and forgetting."""
         if rows.weights is None and self.discount == 1.0:
             before[...] = 1.0
         return before
 
     def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:
-        """How many groups there are by each row, those that begin with these rows included."""
+        """Count the groups that there are by each row, those that begin here included."""
         if self.belief.precision is None:
             return known
         return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
 
     def _sample(self, most: int) -> GroupSample:
-        """So many groups at most, drawn evenly, in the order in which they came."""
+        """Draw at most so many groups evenly, in the order in which they came."""
         bank = self.bank
         which: slice | Slots = slice(None)
         if bank.size > most:
@@ -405,7 +405,7 @@ class GroupedPosterior:
 
     @property
     def _uses_all_groups(self) -> bool:
-        """Whether the sample at the last update has all groups."""
+        """True if the sample at the last update has all groups."""
         return len(self._sample_at_update.rows) <= STREAM_GROUPS
 
     def _get_stream_prior(self) -> SharedPrior:
@@ -445,7 +445,7 @@ class GroupedPosterior:
         return prior.residual
 
     def _compute_mean_and_leverage(self, X: Array, slots: Slots) -> tuple[Array, Array]:
-        """Means and leverages; of few rows it takes as many posteriors."""
+        """Return means and leverages at rows; for few rows, of as many posteriors."""
         prior, bank, places = self.reading().prior, self.bank, slots
         some = None
         if len(slots) < bank.size:
@@ -454,7 +454,7 @@ class GroupedPosterior:
             some, places = distinct[strangers:], places.reshape(-1) - strangers
         posteriors = bank.posteriors(prior.priors, some)
         mean, leverage = predict_rows(
-            posteriors, prior.newcomer, X, places, intercept=self.intercept
+            posteriors, prior.new_group_prior, X, places, intercept=self.intercept
         )
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
             span = self.row_space if self.sample is not None else compute_row_space(bank.rows())
@@ -463,7 +463,7 @@ class GroupedPosterior:
         return mean, leverage
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
-        """Where the stretch of rows that starts at ``first`` ends, at the next update.
+        """Return the end of the stretch of rows from ``first``: the prior's next update.
 
         Also whether that is because its last row has a direction that is new: all groups are to
         know it right after.
@@ -496,7 +496,7 @@ class PosteriorSnapshot:
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:
-    """Sums before each gain."""
+    """Return the cumulative sums before each gain."""
     out[0] = start
     out[1:] = gains[:-1]
     np.cumsum(out, out=out)

@@ -23,17 +23,17 @@ from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistic
 
 Array = NDArray[np.float64]
 
-# Mean and noise of rows that come together, each given the other: rounds, and what is settled.
+# Mean and noise of rows that come together are fitted in turns: most rounds, and the tolerance.
 MOST_ROUNDS = 30
-SETTLED = 1e-3
-# A stream goes on with the log variance it has until this part more rows have come.
-PART = 16
+TOLERANCE = 1e-3
+# A stream's log variance is updated each time the rows have grown by one in this many.
+GROWTH_DIVISOR = 16
 LONGEST_STRETCH = 64
-# Of what log precisions may be: so far below the average row's, and so many logs of the rows so far
-# above. A row that is too sure of itself stays in the noise's estimate, and must not outweigh it.
-FURTHEST, HIGHEST = 20.0, 0.5
-# The first rows of a stream are kept until the mean variance of their log precisions is so small.
-SURE = 0.02
+# Limits of log precisions: this far below the average row's, and this multiple of the log of the
+# rows above it. A row with too high a precision would dominate the noise's estimate.
+LARGEST_LOG_DROP, LOG_RISE_A_LOG_ROW = 20.0, 0.5
+# The first rows of a stream are kept until the mean variance of their log precisions is below this.
+LARGEST_MEAN_VARIANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class HeteroscedasticPosterior(LinearPosterior):
     statistics: NoiseStatistics = field(repr=False)
     keeps_start: bool = True
 
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = False
+    has_fast_predict_one: ClassVar[bool] = False
     is_one_factor: ClassVar[bool] = False
 
     @classmethod
@@ -93,7 +93,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             statistics=self.statistics.copy(),
         )
 
-    def single(self) -> Self:
+    def copy_for_average(self) -> Self:
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
@@ -201,12 +201,12 @@ class HeteroscedasticPosterior(LinearPosterior):
         trial._update_weights()
         self.copy_from(trial)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
         return (
             type(self) is type(other)
-            and self.mean.same_prior(other.mean)
-            and self.spread.same_prior(other.spread)
+            and self.mean.has_same_prior(other.mean)
+            and self.spread.has_same_prior(other.spread)
         )
 
     # ---- reading -------------------------------------------------------------------------------
@@ -234,11 +234,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         return np.concatenate([[level - statistics.at_level - slopes @ statistics.at], slopes])
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
+        """(m,) True where a coefficient's feature has not varied yet."""
         return self.mean.never_varied()
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves."""
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
         return self.mean.unseen_effects(X)
 
     def joint(self, names: tuple[str, ...]) -> Joint:
@@ -257,7 +257,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.mean.n_effective
 
     @property
@@ -267,7 +267,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def noise_precision(self) -> NoReturn:
-        """There is not one for all rows."""
+        """Raises: there is not one noise precision for all rows."""
         raise AttributeError(
             "with noise='linear' each row has a noise precision of its own: use "
             "noise_intercept_ and noise_coef_, which give the log of its variance, or "
@@ -281,7 +281,7 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     @property
     def keeps_first_rows(self) -> bool:
-        """Whether rows of a stream are kept, to be fitted together again."""
+        """True if rows of a stream are kept, to be fitted together again."""
         statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
         begins = statistics.clock[0] == 0 or statistics.start is not None
         return self.keeps_start and small and begins and not self.mean.forgets
@@ -289,7 +289,7 @@ class HeteroscedasticPosterior(LinearPosterior):
     # ---- inner ---------------------------------------------------------------------------------
 
     def _count_until_due(self) -> int:
-        """How many rows are learned with the log variance as it is known now."""
+        """Count the rows to be learned before the log variance is updated."""
         statistics = self.statistics
         count = max(int(statistics.clock[1] - statistics.clock[0]), 1)
         if not self.keeps_first_rows:
@@ -306,7 +306,9 @@ class HeteroscedasticPosterior(LinearPosterior):
             self._fit_again(start)
             start = start.fitted()
         if due or before is None:
-            over = start.is_enough(self._compute_relative_precision(start.X)[1], SURE)
+            over = start.is_enough(
+                self._compute_relative_precision(start.X)[1], LARGEST_MEAN_VARIANCE
+            )
         self.statistics.start = None if over or not len(start) else start
 
     def _fit_again(self, start: StartRows) -> None:
@@ -317,7 +319,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         self.statistics.log_predictive, self.statistics.start = log_predictive, start
 
     def _remove_all(self) -> None:
-        """Know nothing any more."""
+        """Return to the prior."""
         learned = int(self.statistics.clock[0])
         self.mean.keep(Factor(self.mean.n_coefficients), learned)
         self.spread.keep(Factor(self.spread.n_coefficients), learned)
@@ -340,8 +342,8 @@ class HeteroscedasticPosterior(LinearPosterior):
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
         mean = np.where(open_, 0.0, mean) + statistics.at_level
-        highest = statistics.level + HIGHEST * math.log1p(statistics.clock[0])
-        return np.clip(mean, -FURTHEST, highest), added
+        highest = statistics.level + LOG_RISE_A_LOG_ROW * math.log1p(statistics.clock[0])
+        return np.clip(mean, -LARGEST_LOG_DROP, highest), added
 
     def _scale_rows(self, X: Array, log_precision: Array) -> Array:
         """The rows in units of their noise, the intercept's column in front."""
@@ -390,7 +392,7 @@ class HeteroscedasticPosterior(LinearPosterior):
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
-            if np.abs(log_precision - moved).max() < SETTLED:
+            if np.abs(log_precision - moved).max() < TOLERANCE:
                 break
         self._add_to_statistics(X, weights, log_precision)
         self._update_weights()
@@ -426,7 +428,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         return spread.log_evidence - before - likelihood + volume
 
     def _correct_errors(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
-        """Squared errors of rows that were learned, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
+        """Return squared errors of learned rows, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
         precision = self.mean.noise_precision
         if not np.isfinite(precision) or predictive.is_flat().any():
             return np.ones(len(y)), np.zeros(len(y))
@@ -451,7 +453,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.level += (level - statistics.level) * share
 
     def _remove_rows(self, X: Array, y: Array, weights: Array) -> None:
-        """Unlearn rows, but not all, from the mean, the spread, and the means of features."""
+        """Unlearn some of the rows from the mean, the spread, and the means of features."""
         log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision)[:, None] * y
         rows = self._scale_rows(X, log_precision)
@@ -505,7 +507,7 @@ class HeteroscedasticPosterior(LinearPosterior):
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = rows // PART
+        some = rows // GROWTH_DIVISOR
         if self.mean.forgets:
             some = min(some, LONGEST_STRETCH)
         statistics.clock[1] = rows + max(some, 1)

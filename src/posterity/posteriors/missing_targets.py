@@ -1,4 +1,4 @@
-"""What is known of several targets where rows lack some of them.
+"""The posterior of several targets where rows lack some of them.
 
 Rows that bring the same targets share a triangle, and that is all that is kept. To be read, targets
 are ordered by how many rows brought them, and each *link* of the chain
@@ -50,7 +50,7 @@ from posterity.posteriors.targets import TargetsPosterior
 
 Array = NDArray[np.float64]
 
-# Rounds of filling in, and the change, relative to the largest number, after which they end.
+# Most rounds of filling in, and the tolerance of the change relative to the largest number.
 MOST_ROUNDS, SMALLEST_CHANGE = 20, 1e-6
 
 
@@ -128,7 +128,7 @@ class MissingTargetsPosterior(TargetsPosterior):
             seen = factor.seen + float(both[:, 0].sum())
             factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
             factor.set_triangle(factor.triangle, factor.count, seen)
-        # A row that others learn has no weight here: all that it does is take its time.
+        # A row that other links learn has no weight here: only its time passes.
         TargetsPosterior.append(
             self, X, np.where(whole[:, None], y, 0.0), np.where(whole, given, 0.0), elapsed
         )
@@ -168,9 +168,9 @@ class MissingTargetsPosterior(TargetsPosterior):
                 self.patterns[pattern] = factor.copy()
         self._clear_views()
 
-    def same_prior(self, other: TargetsPosterior) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
-        return isinstance(other, TargetsPosterior) and self.wide.same_prior(other.wide)
+    def has_same_prior(self, other: TargetsPosterior) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
+        return isinstance(other, TargetsPosterior) and self.wide.has_same_prior(other.wide)
 
     def _remove_from(self, pattern: Pattern, X: Array, y: Array, weights: Array | None) -> None:
         factor = self.patterns.get(pattern)
@@ -215,24 +215,24 @@ class MissingTargetsPosterior(TargetsPosterior):
         self.chain.links = None
 
     @property
-    def learns_lean(self) -> bool:
+    def has_fast_learn_one(self) -> bool:
         """Rows go to the triangle of their pattern."""
         return False
 
     @property
-    def predicts_lean(self) -> bool:
+    def has_fast_predict_one(self) -> bool:
         """A chain is read."""
         return False
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """Raise: there is no lean path."""
+        """Raise: there is no compiled path."""
         raise NotImplementedError
 
     # ---- the chain -----------------------------------------------------------------------------
 
     @property
     def links(self) -> list[Link]:
-        """From the targets that most rows brought to those that fewest did."""
+        """The links, from the targets that most rows have to those that fewest have."""
         if self.chain.links is None:
             self.chain.links = self._link_targets()
         return self.chain.links
@@ -260,7 +260,7 @@ class MissingTargetsPosterior(TargetsPosterior):
         return links
 
     def _blocks(self) -> list[tuple[Pattern, Pattern]]:
-        """(before, own) of each link: targets that came with the same rows are in one."""
+        """Return (before, own) of each link: targets that came with the same rows are in one."""
         members: dict[tuple[Pattern, ...], list[int]] = {}
         for target in range(self.n_targets):
             key = tuple(sorted(pattern for pattern in self.patterns if target in pattern))
@@ -361,7 +361,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def each(self) -> list[LinearPosterior]:
-        """Each target by the rows that brought it, to be read."""
+        """Posteriors for reading, of each target by the rows that have it."""
         places = {
             target: (link, len(link.before) + place)
             for link in self.links
@@ -372,7 +372,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) by the chain: each link's evidence, less that of the targets before."""
+        """The log evidence log p(y) by the chain: each link's, less that of the targets before."""
         total = 0.0
         for link in self.links:
             if not link.posterior.n_observations:
@@ -390,7 +390,7 @@ class MissingTargetsPosterior(TargetsPosterior):
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.wide.n_effective + sum(one.count for one in self.patterns.values())
 
 

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MixedPosterior(LinearPosterior):
-    """Predictions of an ensemble of posteriors: mixtures and weighted averages.
+    """Mixture of an ensemble of posteriors: its predictions and weighted averages.
 
     ``ahead`` has its members and their weights for the next row. A member must be able to
     ``copy``, ``copy_from``, ``predict_then_learn`` and its ``predictive``; of all else it is
@@ -29,7 +29,7 @@ class MixedPosterior(LinearPosterior):
     members, so that there is nothing of its own to keep.
     """
 
-    # What a posterior holds besides: that of the first member.
+    # Other parts of a posterior: those of the first member.
     belief: ClassVar[Any] = property(lambda self: self.first.belief)  # type: ignore[misc]
     noise: ClassVar[Any] = property(lambda self: self.first.noise)  # type: ignore[misc]
     intercept: ClassVar[Any] = property(lambda self: self.first.intercept)  # type: ignore[misc]
@@ -37,8 +37,8 @@ class MixedPosterior(LinearPosterior):
     factor: ClassVar[Any] = property(lambda self: self.first.factor)  # type: ignore[misc]
 
     forgets: ClassVar[bool] = True
-    learns_lean: ClassVar[bool] = False
-    predicts_lean: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = False
+    has_fast_predict_one: ClassVar[bool] = False
     is_one_factor: ClassVar[bool] = False
 
     @property
@@ -78,19 +78,19 @@ class MixedPosterior(LinearPosterior):
         """Learn rows in order."""
         self.predict_then_learn(X, y, weights, elapsed, offsets)
 
-    # Rows that come together are learned in order, too: weights follow from predictions.
+    # Rows that come together are learned in order: weights depend on predictions.
     fit = absorb = append
 
     # ---- reading -------------------------------------------------------------------------------
 
     def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
-        """Weighted average of what ``read`` reads of each member."""
+        """Return the weighted average of ``read`` of each member."""
         parts = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
         weights, values = zip(*parts, strict=True)
         return np.tensordot(np.array(weights), np.stack(values), axes=1)
 
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
-        """Mixture of the predictions that ``read`` reads of each member."""
+        """Return the mixture of the predictions that ``read`` returns for each member."""
         members, weights = self.ahead()
         return mix_predictions([read(one) for one in members], weights)
 
@@ -105,7 +105,7 @@ class MixedPosterior(LinearPosterior):
         return np.asarray(self.best.feature_scales())
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """What reads single rows."""
+        """Return a path that reads single rows, and neither learns nor predicts."""
         return Factor(self.n_coefficients).row_path(self.intercept, names)
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
@@ -150,11 +150,11 @@ class MixedPosterior(LinearPosterior):
         return np.concatenate(ends)
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait, in the best member, for a row that tells of them."""
+        """(m,) True where a coefficient's feature, in the best member, has not varied yet."""
         return np.asarray(self.best.never_varied())
 
     def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd of what features that never varied do to rows, signed as their moves.
+        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
 
         As the best member has them.
         """
@@ -187,12 +187,12 @@ class MixedPosterior(LinearPosterior):
 
     @property
     def prior_precision(self) -> ArrayLike:
-        """Of the member that predicts best: prior precision of the coefficients."""
+        """Prior precision of the coefficients in the member that predicts best."""
         return self.best.prior_precision
 
     @property
     def pearson(self) -> tuple[float, float]:
-        """Of the member that predicts best."""
+        """Pearson's dispersion in the member that predicts best."""
         return self.best.pearson
 
     @property
@@ -216,5 +216,5 @@ class MixedPosterior(LinearPosterior):
 
 
 def as_arguments(offsets: Array | None) -> tuple[Array, ...]:
-    """Offsets as a last argument, which only those likelihoods take that have an eta."""
+    """Return offsets as a tuple of last arguments, for likelihoods that have an eta."""
     return () if offsets is None else (offsets,)

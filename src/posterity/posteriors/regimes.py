@@ -13,9 +13,14 @@ from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.mixing import mix_exactly
 from posterity.posteriors._runs import Change, median_change, select_runs
-from posterity.posteriors.changepoint import MERGE_REFUSED, UNLEARN_REFUSED, ChangeStrategy, Trace
+from posterity.posteriors.changepoint import (
+    MERGE_REFUSED,
+    UNLEARN_REFUSED,
+    ChangeStrategy,
+    RunHistory,
+)
 from posterity.posteriors.ensemble import (
-    VARIES,
+    HAS_VARIANCE,
     clip_log_densities,
     rank_predictions,
     update_probabilities,
@@ -24,25 +29,25 @@ from posterity.posteriors.mixed import MixedPosterior, as_arguments
 
 Array = NDArray[np.float64]
 
-# Each regime learns so many rows in one call; then those that have become negligible are dropped.
+# Each regime learns this many rows in one call; then negligible regimes are dropped.
 BLOCK_ROWS = 16
-# Rows whose mean and spread are known well enough to stand for what a regime does not know yet.
+# Targets whose mean and variance are good enough to replace a regime's flat prediction.
 ENOUGH_ROWS = 3.0
-# A prediction of so many times the variance of the targets says next to nothing.
-LOOSE = 100.0
+# A prediction whose variance is this many times that of the targets is vague.
+VAGUE_VARIANCE_RATIO = 100.0
 LEAST_RATE = 1e-9
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What all targets so far were: their weight, mean, and sum of squares around it."""
+    """Weight and mean of all targets so far, and their sum of squares around it."""
 
     count: float = 0.0
     mean: float = 0.0
     squares: float = 0.0
 
     def with_row(self, y: float, weight: float) -> Targets:
-        """One more (Welford 1962)."""
+        """Return the moments with one more target (Welford 1962)."""
         if weight == 0.0:
             return self
         count, off = self.count + weight, y - self.mean
@@ -51,12 +56,12 @@ class Targets:
 
     @property
     def have_variance(self) -> bool:
-        """Whether they have a spread that is known."""
+        """True if the variance of the targets is known."""
         return self.count > ENOUGH_ROWS and self.squares > 0.0
 
     @property
     def residual_df(self) -> float:
-        """Degrees of freedom of their spread."""
+        """Degrees of freedom of the targets' variance."""
         return self.count - 1.0 if self.have_variance else ENOUGH_ROWS
 
     @property
@@ -72,7 +77,7 @@ class Targets:
 def predict_from_targets(
     targets: Sequence[Targets], *, counts: bool
 ) -> StudentT | PoissonLogNormal:
-    """Another target (n,), of which only the mean and the spread of those before it are known."""
+    """Predict another target (n,) from the mean and the spread of those before it alone."""
     df, mean, variance = np.array([(one.residual_df, one.mean, one.variance) for one in targets]).T
     if not counts:
         return StudentT(df, mean, np.sqrt(variance))
@@ -105,7 +110,7 @@ class Regimes:
 
     @classmethod
     def before_data(cls, fresh: Any) -> Self:
-        """One run, which began with the stream."""
+        """Return one run, which began with the stream at the prior."""
         last = np.zeros((1, fresh.n_coefficients - int(fresh.intercept)))
         return cls((fresh.copy(),), np.zeros(1, np.int64), np.ones(1), np.zeros(1), [None], last)
 
@@ -119,7 +124,7 @@ class Regimes:
         return replace(self, changes=self.changes.copy())
 
     def begin(self, hazard: float) -> None:
-        """With probability ``hazard`` the next row begins a new run."""
+        """Begin a new run at the next row, with probability ``hazard``."""
         earlier = median_change(self.probability, self.changes)
         self.first = np.append(self.first, self.row)
         self.learned = np.append(self.learned, 0.0)
@@ -149,7 +154,7 @@ class Regimes:
 
 @dataclass(frozen=True)
 class RegimesPosterior(MixedPosterior):
-    """As :class:`ChangepointPosterior`, around a posterior of any kind.
+    """Posterior of any kind with changepoints, as :class:`ChangepointPosterior`.
 
     Each run is a copy of ``fresh`` that learns the rows since its first. Where that knows nothing
     of a row yet (flat directions, noise of unknown size), what all targets so far were stands for
@@ -166,7 +171,7 @@ class RegimesPosterior(MixedPosterior):
     def wrap(cls, fresh: Any, strategy: ChangeStrategy) -> Self:
         """Begin from a posterior that has not seen any rows."""
         make: Any = cls  # whose fields are not its parent's
-        fresh = fresh.single()
+        fresh = fresh.copy_for_average()
         posterior: Self = make(fresh, strategy, Regimes.before_data(fresh))
         return posterior
 
@@ -178,8 +183,8 @@ class RegimesPosterior(MixedPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.__dict__.update(other.state.copy().__dict__)
 
-    def wrapped(self, change: Callable[[Any], Any]) -> Self:
-        """Each run begins as what ``change`` makes of it; nothing was learned yet."""
+    def wrap_with(self, change: Callable[[Any], Any]) -> Self:
+        """Return the posterior before data whose runs begin as ``change`` of this one's."""
         return self.wrap(change(self.fresh), self.strategy)
 
     # ---- learning ------------------------------------------------------------------------------
@@ -208,7 +213,7 @@ class RegimesPosterior(MixedPosterior):
     ) -> Any:
         state = self.state.copy()
         predictions: list[Any] = []
-        trace = Trace(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
+        history = RunHistory(len(X), self.strategy.max_runs + 2 * BLOCK_ROWS, False)
         hazards = self.strategy.hazards(elapsed)
         g = np.ones(len(X)) if weights is None else weights
         first = 0
@@ -217,10 +222,10 @@ class RegimesPosterior(MixedPosterior):
             rows = X[part], y[part], g[part], elapsed[part]
             extra = (each[part] for each in offsets)
             predictions.append(
-                self._learn_block(state, trace, first, hazards[part], (*rows, *extra))
+                self._learn_block(state, history, first, hazards[part], (*rows, *extra))
             )
             first = part.stop
-        state.change_probability = trace.change_probability(state)
+        state.change_probability = history.change_probability(state)
         self.state.__dict__.update(state.__dict__)
         return in_sequence(predictions)
 
@@ -232,16 +237,16 @@ class RegimesPosterior(MixedPosterior):
         """Refuse: changes lie between rows of one stream."""
         raise ValueError(MERGE_REFUSED)
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief and forget alike."""
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and forget alike."""
         return (
             type(self) is type(other)
             and self.strategy == other.strategy
-            and bool(self.fresh.same_prior(other.fresh))
+            and bool(self.fresh.has_same_prior(other.fresh))
         )
 
     def _learn_block(
-        self, state: Regimes, trace: Trace, place: int, hazards: Array, rows: tuple[Any, ...]
+        self, state: Regimes, history: RunHistory, place: int, hazards: Array, rows: tuple[Any, ...]
     ) -> Any:
         """Learn a few rows, the first of them at ``place`` in the call, in all runs at once."""
         X, y, weights, elapsed, *offsets = rows
@@ -251,7 +256,7 @@ class RegimesPosterior(MixedPosterior):
         begins = [0] * k + starts
         predictions = []
         for member, begin in zip(members, begins, strict=True):
-            # Before its first row a run learns nothing: rows of weight zero are no rows.
+            # A run learns nothing before its first row, where rows have weight zero.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
             predictions.append(member.predict_then_learn(X, y, counted, elapsed, *offsets))
         seen = RunPredictions.of(predictions, targets)
@@ -259,7 +264,7 @@ class RegimesPosterior(MixedPosterior):
         shares = np.zeros((n, len(members)))
         for i in range(n):
             hazard = float(hazards[i]) if i in starts else 0.0
-            trace.expect(place + i, state, hazard)
+            history.record_runs(place + i, state, hazard)
             if i in starts:
                 state.begin(hazard)
             k = len(state.probability)
@@ -275,7 +280,7 @@ class RegimesPosterior(MixedPosterior):
     def _summarize_before_each_row(
         self, state: Regimes, hazards: Array, y: Array, weights: Array
     ) -> tuple[list[Targets], list[int]]:
-        """What the targets before each row were, and the rows at which a run may begin."""
+        """Return moments of the targets before each row, and rows at which a run may begin."""
         targets, seen, starts = [], state.seen, []
         now = state.targets
         for i in range(len(y)):
@@ -293,10 +298,10 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def _lacks_prediction(self) -> bool:
-        """Whether a run that has just begun has an improper prediction."""
+        """True if a run that has just begun has an improper prediction."""
         predictive = self.fresh.predictive(np.zeros((1, self.fresh.n_features)))
         return bool(
-            (rank_predictions(predictive) < VARIES).any()
+            (rank_predictions(predictive) < HAS_VARIANCE).any()
             or not np.isfinite(_variance(predictive)).all()
         )
 
@@ -304,7 +309,7 @@ class RegimesPosterior(MixedPosterior):
 
     @property
     def first(self) -> Any:
-        """What a run begins as."""
+        """The posterior that a run begins as."""
         return self.fresh
 
     def _next(self) -> tuple[tuple[Any, ...], Array]:
@@ -394,7 +399,7 @@ class RegimesPosterior(MixedPosterior):
 
 @dataclass(frozen=True)
 class RunPredictions:
-    """What k runs predicted of n rows, and what stands for those that know nothing of a row."""
+    """Predictions of n rows by k runs, and stand-ins where a run's prediction is flat."""
 
     predictions: list[Any]
     unknown: NDArray[np.bool_]
@@ -427,11 +432,14 @@ def _variance(predictive: Any) -> Array:
 
 
 def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
-    """Where a prediction says next to nothing: its variance is far beyond that of the targets.
+    """Return True where a prediction is vague: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         variance = _variance(predictive)
-        loose = ~(variance <= np.maximum(LOOSE * others.var(), 1.0 * hasattr(predictive, "logpmf")))
+        loose = ~(
+            variance
+            <= np.maximum(VAGUE_VARIANCE_RATIO * others.var(), 1.0 * hasattr(predictive, "logpmf"))
+        )
     return loose | (rank_predictions(predictive) == 0)

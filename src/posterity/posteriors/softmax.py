@@ -1,4 +1,4 @@
-"""What a classifier of many classes knows: a Gaussian over the contrasts between them.
+"""The posterior of a classifier of many classes: a Gaussian over the contrasts between them.
 
 K classes have K linear predictors, of which only the K - 1 differences matter. With the rows of H
 (K, K - 1) orthonormal contrasts (Helmert's: class k + 1 against the mean of those before it), the
@@ -71,7 +71,7 @@ class SoftmaxPosterior(SoftmaxReading):
         twin.contrasts = self.contrasts.with_change(change)
         return twin
 
-    def single(self) -> SoftmaxPosterior:
+    def copy_for_average(self) -> SoftmaxPosterior:
         """A copy to be one of many that are averaged: of one node."""
         twin = self.copy()
         twin.strategy = self.strategy and use_single_node(self.strategy)
@@ -95,13 +95,13 @@ class SoftmaxPosterior(SoftmaxReading):
         self.contrasts.rotate(contrasts.T @ contrasts[order])
         self._clear_caches()
 
-    def same_prior(self, other: Any) -> bool:
-        """Whether both started from the same belief and forget alike."""
+    def has_same_prior(self, other: Any) -> bool:
+        """Return True if both started from the same prior and forget alike."""
         mine, its = self.contrasts, other.contrasts
         return (
             self.strategy == other.strategy
             and mine.separate == its.separate
-            and mine.parts[0].same_prior(its.parts[0])
+            and mine.parts[0].has_same_prior(its.parts[0])
             and self.intercept == other.intercept
             and (
                 self.strategy is not None
@@ -149,7 +149,9 @@ class SoftmaxPosterior(SoftmaxReading):
             after.prior.remove_scales(rows.X, rows.weights)
             after._count(learned - gone, learned - gone)
             # What the others say was found under this prior, and would but echo it.
-            after.due = min(after.due, learned - gone + 0.25 * self.n_effective + 1.0)
+            after.next_prior_update = min(
+                after.next_prior_update, learned - gone + 0.25 * self.n_effective + 1.0
+            )
             after._clear_caches()
         after.together = -1.0
         self.copy_from(after)
@@ -162,7 +164,7 @@ class SoftmaxPosterior(SoftmaxReading):
         )
         root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
         self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
-        self.due = 0.0
+        self.next_prior_update = 0.0
         self._clear_caches()
 
     # ---- learning ------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ class SoftmaxPosterior(SoftmaxReading):
         log_probabilities, path = np.empty((len(rows.X), self.n_classes)), None
         for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
-            if path is None and after.learns_lean:
+            if path is None and after.has_fast_learn_one:
                 path = after.row_path(None)
             if path is not None:
                 log_probabilities[i] = path.log_probabilities(X[i])
@@ -343,7 +345,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.contrasts = contrasts
 
     def _search_scale(self, rows: Rows, before: Contrasts) -> float:
-        """Where the evidence of the rows, each time at their mode, is largest.
+        """Return the prior's scale that maximizes the evidence of rows, each time at their mode.
 
         Curvatures found at a mode speak for the scale that led there: taken as they are, as those
         of averages are, they would keep it where it is.
@@ -369,7 +371,7 @@ class SoftmaxPosterior(SoftmaxReading):
         elif self.n_observations == 0.0:
             self.prior = self.prior.scaled(1.0)
             self.postpone_prior()
-        elif self.waiting:
+        elif self.awaits_first_prior:
             self.prior = self.prior.scaled(self.prior.scale)
 
     def postpone_prior(self) -> None:
@@ -378,8 +380,10 @@ class SoftmaxPosterior(SoftmaxReading):
         From fewer that came one by one, each met with the prior before, a scale would be chosen
         that is but that prior's echo.
         """
-        self.due = max(self.due, float(self.n_coefficients * (self.n_classes - 1)))
-        self.waiting = self.strategy is not None
+        self.next_prior_update = max(
+            self.next_prior_update, float(self.n_coefficients * (self.n_classes - 1))
+        )
+        self.awaits_first_prior = self.strategy is not None
         self._clear_caches()
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
@@ -402,7 +406,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def choose_if_due(self) -> None:
         """Choose the prior anew when there are rows enough."""
-        if self.strategy is not None and self.n_observations >= self.due:
+        if self.strategy is not None and self.n_observations >= self.next_prior_update:
             self._choose()
 
     def _choose(self) -> None:
@@ -414,8 +418,8 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _schedule_next_choice(self) -> None:
         """The prior is chosen anew after a fourth more rows."""
-        self.due = self.n_observations + 0.25 * self.n_effective + 1.0
-        self.waiting = False
+        self.next_prior_update = self.n_observations + 0.25 * self.n_effective + 1.0
+        self.awaits_first_prior = False
 
     def _chosen(self) -> ContrastPrior:
         """The prior that represents all nodes."""

@@ -28,9 +28,9 @@ from posterity.safety import check_memory
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-# What is known of a column of labels or counts before any row, in weights of 1.
+# Weight of the prior of a column's scale, for labels or counts, in weights of 1.
 KNOWN_WEIGHTS = 1.0
-# Of sums from which rows were subtracted.
+# Relative rounding of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
 
 
@@ -75,7 +75,7 @@ class SparsePosterior:
         noise: tuple[float, float] | None = None,
         forgets: bool = False,
     ) -> Self:
-        """Before any row; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
+        """Return the prior; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
         del forgets  # sums fade as a whole
         start = 1.0 if precision is None else precision
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
@@ -126,7 +126,7 @@ class SparsePosterior:
         vars(self).update(vars(updated))
 
     def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
-        """Nothing: rows that come together are learned together."""
+        """Do nothing: rows that come together are learned together."""
 
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
@@ -208,7 +208,7 @@ class SparsePosterior:
         return updated
 
     def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
-        """What these rows say, as a posterior whose other fields do not matter."""
+        """Return the statistics of these rows, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
             rows = to_rows(csr_array(X[some]))
@@ -270,7 +270,7 @@ class SparsePosterior:
 
     @property
     def rates(self) -> Array:
-        """(1,) its rate."""
+        """(1,) rate of the Gamma posterior of the noise's precision."""
         return np.array([self.solution().rate])
 
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
@@ -289,7 +289,7 @@ class SparsePosterior:
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances of the first so many weights, the intercept's at 0.
+        """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """
@@ -297,8 +297,8 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
-    def same_prior(self, other: SparsePosterior) -> bool:
-        """Whether both started from the same belief."""
+    def has_same_prior(self, other: SparsePosterior) -> bool:
+        """Return True if both started from the same prior."""
         names = ("likelihood", "start", "learns", "intercept", "noise")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
@@ -345,7 +345,7 @@ class SparsePosterior:
         return Solution(met, found, prior, mean, sweep.factor, sweep.variance, shape, rate)
 
     def _read_data(self, data: csc_array, met: NDArray[np.intp]) -> ProductSums | SiteRows:
-        """What was learned, of the features ``met``."""
+        """Return the statistics of the rows learned, of the features ``met``."""
         matrix = csc_array(data[met][:, met])
         pattern = self._find_pattern(matrix)
         if self.likelihood.is_noise:
@@ -364,7 +364,7 @@ class SparsePosterior:
         return shape, self.noise[1] + 0.5 * left
 
     def _noise_precision(self, shape: float, rate: float) -> float | None:
-        """What weights are compared with; None before data tell of it."""
+        """Return the noise precision that weights are relative to; None before data tell of it."""
         if isinstance(self.likelihood, Gaussian) and self.noise is None:
             return self.likelihood.precision
         if self.noise is None:
@@ -372,7 +372,7 @@ class SparsePosterior:
         return shape / rate if shape > 0.0 and rate > 0.0 else None
 
     def _precision_matrix_of_data(self) -> csc_array:
-        """(P, P) of Gaussian noise what rows tell; else how often features meet."""
+        """(P, P) precision from rows of Gaussian noise; else counts of pairs of features."""
         matrix = to_matrix(self.rows, len(self.owners))
         if self.likelihood.is_noise:
             matrix.resize(len(self.owners), len(self.owners))
@@ -399,7 +399,7 @@ class SparsePosterior:
         return np.asarray(self.precision[:, 0] * self._mean_squares())
 
     def _mean_squares(self) -> Array:
-        """(columns,) what learned precisions are relative to."""
+        """(columns,) mean squares that learned precisions are relative to."""
         sums, counts = self.squares.T
         relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)

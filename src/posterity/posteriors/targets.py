@@ -1,4 +1,4 @@
-"""What is known of several targets of the same rows: one triangle, O(p^2 + p q) a row.
+"""The posterior of several targets of the same rows: one triangle, O(p^2 + p q) a row.
 
 W (p, q), the coefficients of all targets, are matrix normal given the covariance of the noise,
 W | Sigma ~ MN(M, Lambda^-1, Sigma), and Sigma is inverse-Wishart (West and Harrison 1997, section
@@ -62,12 +62,12 @@ class TargetsPosterior:
     names: tuple[str, ...] | None = None
     views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
 
-    # Whether rows may lack some of the targets.
+    # True if rows may lack some of the targets.
     lacks_targets: ClassVar[bool] = False
 
     @classmethod
     def wrap(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
-        """What believes of each target what ``one`` does, which has seen nothing."""
+        """Return the posterior before data of ``count`` targets, each with the prior of ``one``."""
         return cls(one.for_targets(count), None if names is None else tuple(names))
 
     def copy(self) -> Self:
@@ -84,7 +84,7 @@ class TargetsPosterior:
         return self.wide.feature_scales()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait, of every target, for a row that tells of them."""
+        """(m,) of every target, True where a coefficient's feature has not varied yet."""
         if not self.wide.learns_prior:
             return np.zeros(self.wide.n_features, dtype=bool)
         return np.all([one.never_varied() for one in self.each], axis=0)
@@ -93,7 +93,7 @@ class TargetsPosterior:
 
     @property
     def reads_columns(self) -> bool:
-        """Whether rows that come together may be columns that each lie by themselves."""
+        """True if rows that come together may be columns that each lie by themselves."""
         return self.wide.reads_columns
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
@@ -130,7 +130,7 @@ class TargetsPosterior:
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
-        """Predictions of each target for each row before it is learned, in stretches."""
+        """Yield predictions of each target for rows before they are learned, in stretches."""
         after, first = self.copy(), 0
         predictions: list[Distribution] = []
         while first < len(X) or not predictions:
@@ -139,7 +139,7 @@ class TargetsPosterior:
             rows = X[part], y[part], some, elapsed[part]
             each = enumerate(after._separate(stream=True))
             predictions.append(
-                side_by_side(
+                stack_targets(
                     [
                         one.predict_then_learn(
                             rows[0], np.ascontiguousarray(rows[1][:, j : j + 1]), *rows[2:]
@@ -163,22 +163,22 @@ class TargetsPosterior:
         self.wide.merge(other.wide)
         self._clear_views()
 
-    def same_prior(self, other: Self) -> bool:
-        """Whether both started from the same belief, so that they can be merged."""
-        return type(self) is type(other) and self.wide.same_prior(other.wide)
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
+        return type(self) is type(other) and self.wide.has_same_prior(other.wide)
 
     @property
-    def learns_lean(self) -> bool:
-        """Whether its row path may learn single rows."""
-        return self.n_targets > 1 and self.wide.learns_lean
+    def has_fast_learn_one(self) -> bool:
+        """True if its compiled path may learn single rows."""
+        return self.n_targets > 1 and self.wide.has_fast_learn_one
 
     @property
-    def predicts_lean(self) -> bool:
-        """Whether its row path predicts them."""
-        return self.n_targets > 1 and self.wide.predicts_lean
+    def has_fast_predict_one(self) -> bool:
+        """True if its compiled path predicts single rows."""
+        return self.n_targets > 1 and self.wide.has_fast_predict_one
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path that reads and predicts single rows, and may learn them."""
+        """The compiled path that reads and predicts single rows, and may learn them."""
         path = self.wide.row_path(names)
         if self.names is not None and self.n_targets > 1:
             cast(TargetsPath, path).name_targets(self.names)
@@ -189,7 +189,7 @@ class TargetsPosterior:
     def predictive(self, X: Array) -> JointPrediction:
         """Joint distribution of the targets of new observations at the rows of ``X``."""
         if self.wide.learns_prior:
-            marginals = side_by_side([one.predictive(X) for one in self.each])
+            marginals = stack_targets([one.predictive(X) for one in self.each])
         else:
             mean, leverage = self.factor.predict(X, intercept=self.intercept)
             leverage = np.repeat(leverage[:, None], self.n_targets, axis=1)
@@ -252,7 +252,7 @@ class TargetsPosterior:
 
     @property
     def each(self) -> list[LinearPosterior]:
-        """Each target by itself, to be read."""
+        """Posteriors for reading, of each target by itself."""
         views = self.views
         if views.each is None or views.at != self.factor.seen:
             views.each, views.at = self._separate(), self.factor.seen
@@ -267,7 +267,7 @@ class TargetsPosterior:
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) of all targets: the sum over targets, and the gain from their dependence."""
+        """The log evidence log p(y): the sum over targets, and the gain from their dependence."""
         if not self.wide.has_evidence:
             raise AttributeError(
                 "log_evidence_ of several targets is not available under this way to forget: "
@@ -279,7 +279,7 @@ class TargetsPosterior:
 
     @property
     def noise_precision(self) -> Array:
-        """(q,) known, or the mean of what was learned."""
+        """(q,) noise precisions: as given, or their posterior means."""
         return np.array([one.noise_precision for one in self.each])
 
     @property
@@ -298,7 +298,7 @@ class TargetsPosterior:
 
     @property
     def intercept(self) -> bool:
-        """Whether a 1 comes before each row."""
+        """True if a 1 comes before each row."""
         return self.wide.intercept
 
     @property
@@ -308,7 +308,7 @@ class TargetsPosterior:
 
     @property
     def n_targets(self) -> int:
-        """q."""
+        """Number of targets, q."""
         return self.factor.n_targets
 
     @property
@@ -328,7 +328,7 @@ class TargetsPosterior:
 
     @property
     def n_effective(self) -> float:
-        """What is left of them after forgetting."""
+        """The weight of the rows that is left after forgetting."""
         return self.wide.n_effective
 
     @property
@@ -338,7 +338,7 @@ class TargetsPosterior:
 
     @property
     def residual_df(self) -> float:
-        """Observations left for the noise: their count less the flat directions."""
+        """Residual degrees of freedom: the number of rows less the flat directions."""
         return self.factor.count - self.n_flat
 
     forgets: ClassVar[Any] = property(lambda self: self.wide.forgets)
@@ -358,7 +358,7 @@ class TargetsPosterior:
         return self.wide.noise_coefficients()
 
 
-def side_by_side(predictions: Sequence[Any]) -> Distribution:
+def stack_targets(predictions: Sequence[Any]) -> Distribution:
     """Predictions (n,) of each target as one (n, q); Normal among Student-t has infinite df."""
     loc = np.column_stack([one.loc for one in predictions])
     scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in predictions])

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Before, Factor, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import slide, window_path
 from posterity.kernel import RowPath
 from posterity.noise import Distribution
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class WindowStrategy(Protocol):
-    """Which rows a window keeps: posterity.forgetting.Window.
+    """Limits of the rows that a window keeps: posterity.forgetting.Window.
 
     So many as ``size``, or those no older than ``duration``.
     """
@@ -36,7 +36,7 @@ class WindowStrategy(Protocol):
         """First row in the window at each of rows start..n, and after the last of them."""
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left in the mean of sums over the rows after each time."""
+        """(n,) mean share left of sums over the rows after each time."""
 
     def of_rows(self, share: float) -> WindowStrategy:
         """The same where an observation has so many times as many rows."""
@@ -62,21 +62,21 @@ class WindowPosterior(LinearPosterior):
     """A posterior that has seen the prior and the rows in its window, which it keeps."""
 
     strategy: WindowStrategy
-    kept: KeptRows = field(repr=False)
+    stored_rows: KeptRows = field(repr=False)
 
     forgets: ClassVar[bool] = True
 
     @property
-    def learns_lean(self) -> bool:  # type: ignore[override]
-        """Whether there is one target, and rows are kept without the intercept's 1."""
-        return self.factor.n_targets == 1 and self.kept.X.shape[1] == self.n_features
+    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+        """True if there is one target, and rows are kept without the intercept's 1."""
+        return self.factor.n_targets == 1 and self.stored_rows.X.shape[1] == self.n_features
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The lean path, which keeps the rows that it learns."""
-        if not self.learns_lean:
+        """The compiled path, which keeps the rows that it learns."""
+        if not self.has_fast_learn_one:
             return super().row_path(names)
         size, duration = self.strategy.size, self.strategy.duration
-        kept = self.prior, self.kept
+        kept = self.prior, self.stored_rows
         return window_path(self.factor, *kept, size, duration, self.intercept, names)
 
     @classmethod
@@ -96,12 +96,12 @@ class WindowPosterior(LinearPosterior):
 
     def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
         """An independent copy but for its factor, which is this one, and for ``changes``."""
-        return self._copy_with(factor=factor, kept=replace(self.kept), **changes)
+        return self._copy_with(factor=factor, stored_rows=replace(self.stored_rows), **changes)
 
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         super().copy_from(other)
-        self.kept.__dict__.update(other.kept.__dict__)
+        self.stored_rows.__dict__.update(other.stored_rows.__dict__)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -118,11 +118,11 @@ class WindowPosterior(LinearPosterior):
         self.append(X[:1], np.zeros((1, 1)), np.zeros(1), np.array([elapsed]))
 
     def discounts(self, elapsed: Array) -> Array | None:
-        """None: what is left of a row is all or nothing."""
+        """None: a row in the window counts in full, and no longer after it."""
         return None
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
-        """In the mean, what is left of sums over the rows after each time (n,)."""
+        """Return the mean share left of sums over the rows after each time (n,)."""
         return self.strategy.discounts_of_sums(elapsed)
 
     def repeat_for(self, count: int) -> Self:
@@ -134,19 +134,21 @@ class WindowPosterior(LinearPosterior):
 
         Each gets a row more, with its share of it, which leaves with it.
         """
-        there = self.kept.weights > 0.0
+        there = self.stored_rows.weights > 0.0
         n, p, grown = int(there.sum()) // count, x.shape[1], count / (count + 1.0)
         strategy = self.strategy.of_rows(1.0 / grown)
         if not n:
             return replace(super().with_pseudo_row(x, target, precision, count), strategy=strategy)
-        weights = np.repeat(grown * self.kept.weights[there].reshape(n, count)[:, :1], count + 1, 1)
+        weights = np.repeat(
+            grown * self.stored_rows.weights[there].reshape(n, count)[:, :1], count + 1, 1
+        )
         share = np.sqrt(precision / n / weights[:, :1])
         rows = np.empty((n, count + 1, p + 1))
-        old = np.hstack([self.kept.X[there], self.kept.y[there]])
+        old = np.hstack([self.stored_rows.X[there], self.stored_rows.y[there]])
         rows[:, :count] = old.reshape(n, count, -1) / np.sqrt(grown)
         rows[:, count] = share * np.append(x[0], target)
         rows = rows.reshape(-1, p + 1)
-        times = self.kept.times[there].reshape(n, count)
+        times = self.stored_rows.times[there].reshape(n, count)
         kept = KeptRows(
             rows[:, :p].copy(),
             rows[:, p:].copy(),
@@ -154,27 +156,31 @@ class WindowPosterior(LinearPosterior):
             np.column_stack([times, times[:, -1]]).ravel(),
         )
         factor = super().with_pseudo_row(x, target, precision, count).factor
-        return replace(self, factor=factor, kept=kept, strategy=strategy)
+        return replace(self, factor=factor, stored_rows=kept, strategy=strategy)
 
     def transform_features(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
-        X = self.kept.X
+        X = self.stored_rows.X
         if self.intercept:
             X = np.column_stack([np.ones(len(X)), X])
-        return super().transform_features(matrix)._copy_with(kept=replace(self.kept, X=X @ matrix))
+        return (
+            super()
+            .transform_features(matrix)
+            ._copy_with(stored_rows=replace(self.stored_rows, X=X @ matrix))
+        )
 
     def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
-        there = self.kept.weights > 0.0
+        there = self.stored_rows.weights > 0.0
         each = effective / max(int(there.sum()), 1)
-        size = np.sqrt(self.kept.weights[there] / each)[:, None]
+        size = np.sqrt(self.stored_rows.weights[there] / each)[:, None]
         kept = KeptRows(
-            size * self.kept.X[there],
-            size * self.kept.y[there],
+            size * self.stored_rows.X[there],
+            size * self.stored_rows.y[there],
             np.full(len(size), each),
-            self.kept.times[there],
+            self.stored_rows.times[there],
         )
-        return super().with_counts(effective, seen)._copy_with(kept=kept)
+        return super().with_counts(effective, seen)._copy_with(stored_rows=kept)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""
@@ -191,21 +197,23 @@ class WindowPosterior(LinearPosterior):
         )
 
     def for_targets(self, count: int) -> Self:
-        """What learns rows of so many targets, each believed to be as this one."""
+        """Return a posterior before data of ``count`` targets, each with this one's prior."""
         many = super().for_targets(count)
-        nothing = replace(self.kept, y=np.empty((0, count)))
-        return self._copy_with(prior=many.prior, factor=many.factor, kept=nothing)
+        nothing = replace(self.stored_rows, y=np.empty((0, count)))
+        return self._copy_with(prior=many.prior, factor=many.factor, stored_rows=nothing)
 
     def of_target(self, target: int | Sequence[int]) -> Self:
         """The posterior of one target alone."""
         one = super().of_target(target)
         some = [target] if isinstance(target, int) else list(target)
-        kept = replace(self.kept, y=np.ascontiguousarray(self.kept.y[:, some]))
-        return self._copy_with(prior=one.prior, factor=one.factor, kept=kept)
+        kept = replace(self.stored_rows, y=np.ascontiguousarray(self.stored_rows.y[:, some]))
+        return self._copy_with(prior=one.prior, factor=one.factor, stored_rows=kept)
 
-    def learn_each(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Before:
+    def learn_each(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> OneStepPredictions:
         """Learn row after row as the window slides; returns what was known of each before it."""
-        kept = self.kept
+        kept = self.stored_rows
         start = len(kept.X)
         now = kept.times[-1] if start else 0.0
         new = np.ones(len(X)) if weights is None else weights
@@ -219,7 +227,7 @@ class WindowPosterior(LinearPosterior):
         )
         leave = self.strategy.first_kept(times, weights, start)
         before = slide(self.factor, self.prior, rows, start, leave)
-        # Copies: what has left must not stay in memory behind a view. Times stay near 0.
+        # Copies: a view would keep expired rows in memory. Times stay near 0.
         last = slice(int(leave[-1]), None)
         kept.X, kept.y = rows.X[last].copy(), rows.y[last].copy()
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]

@@ -50,7 +50,7 @@ def chart(description: str, values: Rows, layers: Sequence[Spec], height: int = 
 
 
 def tooltip(**fields: tuple[str, str]) -> list[Spec]:
-    """What a hover shows: field = (title, format)."""
+    """Return the fields of a tooltip: field = (title, format)."""
     return [
         {
             "field": name,
@@ -80,7 +80,13 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
     start = along.row_end - along.n_rows
     so_far = np.cumsum(along.mae * along.n_rows) / along.row_end
     values = [
-        {"start": int(s), "end": int(e), "mae": plain(m), "max": plain(x), "so_far": plain(f)}
+        {
+            "start": int(s),
+            "end": int(e),
+            "mae": to_json_number(m),
+            "max": to_json_number(x),
+            "so_far": to_json_number(f),
+        }
         for s, e, m, x, f in zip(
             start, along.row_end, along.mae, along.max_error, so_far, strict=True
         )
@@ -124,7 +130,7 @@ def extremes_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows
     along = result.along
     start = along.row_end - along.n_rows
     values = [
-        {"start": int(s), "end": int(e), "max": plain(x)}
+        {"start": int(s), "end": int(e), "max": to_json_number(x)}
         for s, e, x in zip(start, along.row_end, along.max_error, strict=True)
     ]
     tooltips = tooltip(
@@ -152,7 +158,7 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
         values += [
             {
                 "level": name, "end": int(along.row_end[k]), "promised": level,
-                "share": plain(share[k]), "so_far": plain(so_far[k]),
+                "share": to_json_number(share[k]), "so_far": to_json_number(so_far[k]),
                 "low": max(level - float(spread[k]), 0.0),
                 "high": min(level + float(spread[k]), 1.0),
             }
@@ -225,10 +231,10 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
 
 
 def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
-    """Where targets fell in their predictive distributions: flat is calibrated."""
+    """Draw the histogram of targets' predictive cdf: flat is calibrated."""
     assert result.pit is not None
     values = [
-        {"low": k / 20, "high": (k + 1) / 20, "density": plain(density)}
+        {"low": k / 20, "high": (k + 1) / 20, "density": to_json_number(density)}
         for k, density in enumerate(result.pit.histogram(20))
     ]
     spread = 1.96 * math.sqrt(19.0 / max(result.pit.n_rows, 1))
@@ -255,11 +261,11 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
 def residuals(found: Residuals, unit: str) -> tuple[Spec, Rows]:
     """Standardised residuals by predicted mean, and their running mean."""
     values = [
-        {"row": int(row), "predicted": plain(mean), "residual": plain(residual)}
+        {"row": int(row), "predicted": to_json_number(mean), "residual": to_json_number(residual)}
         for row, mean, residual in zip(found.row, found.predicted, found.standardised, strict=True)
     ]
     means = [
-        {"predicted": plain(mean), "residual": plain(residual)}
+        {"predicted": to_json_number(mean), "residual": to_json_number(residual)}
         for mean, residual in zip(*found.running_mean(), strict=True)
     ]
     tooltips = tooltip(
@@ -318,8 +324,9 @@ def coefficients_along_time(
     """Coefficients with bands along the stream, of those drawn: place, name, factor."""
     values: Rows = [
         {
-            "name": name, "end": int(end), "value": plain(factor * path.mean[k, place]),
-            "low": plain(factor * path.low[k, place]), "high": plain(factor * path.high[k, place]),
+            "name": name, "end": int(end), "value": to_json_number(factor * path.mean[k, place]),
+            "low": to_json_number(factor * path.low[k, place]),
+            "high": to_json_number(factor * path.high[k, place]),
         }
         for place, name, factor in drawn
         for k, end in enumerate(path.row_end)
@@ -381,7 +388,7 @@ def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spe
     return chart("Forecast, with bands and what came before", values, layers)
 
 
-def plain(value: Any) -> float | None:
+def to_json_number(value: Any) -> float | None:
     """A number for JSON; what is not finite is missing."""
     number = float(value)
     return number if math.isfinite(number) else None

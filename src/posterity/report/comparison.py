@@ -19,9 +19,9 @@ LOSSES = {
     "absolute": "absolute error",
     "squared": "squared error",
 }
-SURE = 0.05
+SIGNIFICANT_P_VALUE = 0.05
 # Models so many times as far behind as the next better one are not drawn with the others.
-FAR = 10.0
+FAR_BEHIND_RATIO = 10.0
 
 
 def comparison_report(comparison: PairedComparison, about: About) -> str:
@@ -92,7 +92,11 @@ def in_words(comparison: PairedComparison) -> list[str]:
         if name == best:
             continue
         behind = comparison.between(name, best)
-        sure = "more than chance explains" if behind.p_value < SURE else "which may be chance"
+        sure = (
+            "more than chance explains"
+            if behind.p_value < SIGNIFICANT_P_VALUE
+            else "which may be chance"
+        )
         lines.append(
             f"{name} is behind by {behind.mean:.4g} a row (standard error "
             f"{behind.standard_error:.2g}): {sure}."
@@ -133,7 +137,7 @@ def _select_near_best(comparison: PairedComparison, others: Sequence[str]) -> se
     behind = {name: abs(comparison.between(name, comparison.best).mean) for name in others}
     near: set[str] = set()
     for name in sorted(behind, key=lambda name: behind[name]):
-        if near and behind[name] > FAR * max(behind[other] for other in near):
+        if near and behind[name] > FAR_BEHIND_RATIO * max(behind[other] for other in near):
             break
         near.add(name)
     return near
@@ -149,8 +153,8 @@ def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts
         for k, end in enumerate(comparison.row_end):
             low, high = mean[k] - 1.96 * error[k], mean[k] + 1.96 * error[k]
             values.append(
-                {"model": name, "end": int(end), "value": charts.plain(mean[k]),
-                 "low": charts.plain(low), "high": charts.plain(high)}
+                {"model": name, "end": int(end), "value": charts.to_json_number(mean[k]),
+                 "low": charts.to_json_number(low), "high": charts.to_json_number(high)}
             )  # fmt: skip
             # The first rows swing much, and bad models are far away: the later half of those that
             # are near sets the scale.
@@ -192,7 +196,7 @@ def _add_errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, c
         if name in near or name == comparison.best:
             largest.append(float(np.nanmax(so_far[len(so_far) // 2 :], initial=0.0)))
         values += [
-            {"model": name, "end": int(end), "value": charts.plain(value)}
+            {"model": name, "end": int(end), "value": charts.to_json_number(value)}
             for end, value in zip(along.row_end, so_far, strict=True)
         ]
     tooltips = charts.tooltip(

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 LEVELS = (0.8, 0.95)
 # Series that are drawn, values before the forecast in horizons, and rows in tables of series.
-DRAWN, BEFORE, LISTED = 12, 3, 200
+MOST_DRAWN, HORIZONS_BEFORE, MOST_LISTED = 12, 3, 200
 
 
 def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) -> str:
@@ -53,10 +53,10 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     page.parts.append(cards(_make_cards(forecast, held, about)))
     drawn = [
         _make_fan(page, forecaster, forecast, number, about)
-        for number in range(min(len(forecast.ids), DRAWN))
+        for number in range(min(len(forecast.ids), MOST_DRAWN))
     ]
-    if len(forecast.ids) > DRAWN:
-        drawn.append(tag("p", f"Drawn are the first {DRAWN} of {len(forecast.ids):,} series."))
+    if len(forecast.ids) > MOST_DRAWN:
+        drawn.append(tag("p", f"Drawn are the first {MOST_DRAWN} of {len(forecast.ids):,} series."))
     page.section("What comes?", *drawn)
     page.section(f"The sum of all {forecast.horizon} steps", _list_sums(forecast, about))
     page.section("Would it have been right?", *_describe_trial(held, forecast.horizon))
@@ -118,12 +118,13 @@ def _make_fan(
     """History, median and bands of one series."""
     h, name = forecast.horizon, _name_series(forecast, about)[number]
     times = np.asarray(forecast.times).reshape(-1, h)[number]
-    past = forecaster.values_[number, -BEFORE * max(h, 12) :]
+    past = forecaster.values_[number, -HORIZONS_BEFORE * max(h, 12) :]
     before = forecaster.times_[number, -len(past) :]
     dated = times.dtype.kind == "M"
     median = np.reshape(forecast.median(), (-1, h))[number]
     values: charts.Rows = [
-        {"t": _time(t), "value": charts.plain(y)} for t, y in zip(before, past, strict=True)
+        {"t": _time(t), "value": charts.to_json_number(y)}
+        for t, y in zip(before, past, strict=True)
     ]
     ends = {
         f"{end}{100 * level:g}": np.reshape(each, (-1, h))[number]
@@ -131,8 +132,8 @@ def _make_fan(
         for end, each in zip(("low", "high"), forecast.interval(level), strict=True)
     }
     steps: charts.Rows = [
-        {"t": _time(t), "median": charts.plain(median[k])}
-        | {end: charts.plain(each[k]) for end, each in ends.items()}
+        {"t": _time(t), "median": charts.to_json_number(median[k])}
+        | {end: charts.to_json_number(each[k]) for end, each in ends.items()}
         for k, t in enumerate(times)
     ]
     caption = f"{name}: what came (grey), the median, and bands of 80% and 95%."
@@ -159,7 +160,7 @@ def _format_time(time: Any) -> str:
 
 
 def _time(time: Any) -> Any:
-    """For JSON: a number, or a time of UTC as text."""
+    """Return a time for JSON: a number, or a time of UTC as text."""
     return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
 
 
@@ -171,7 +172,7 @@ def _list_sums(forecast: Forecast, about: About) -> Html:
         (name, f"{middle[k]:.5g}",
          *(f"{np.reshape(low, -1)[k]:.5g}, {np.reshape(high, -1)[k]:.5g}"
            for low, high in ends.values()))
-        for k, name in enumerate(_name_series(forecast, about)[:LISTED])
+        for k, name in enumerate(_name_series(forecast, about)[:MOST_LISTED])
     ]  # fmt: skip
     return table(("series", "median", *(f"{level:.0%} from, to" for level in LEVELS)), rows)
 

@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing else: text, tables and charts, safe whatever the names in it."""
+"""A self-contained HTML page: text, tables and charts, safe whatever names they contain."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Html(str):
 
 
 def text(value: Any) -> Html:
-    """Whatever it is, as text.
+    """Return any value as text.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def paragraphs(lines: str) -> Html:
 
 
 def cards(items: Iterable[tuple[str, str, str]]) -> Html:
-    """Numbers in large type: name, value, what it means."""
+    """Return numbers in large type: name, value, meaning."""
     boxes = [
         tag("div", tag("dt", name), tag("dd", value), tag("dd", meaning))
         for name, value, meaning in items
@@ -198,7 +198,7 @@ class Page:
 
 
 def _escape_json(spec: Spec) -> str:
-    """JSON that can't end the element it stands in, whatever the strings."""
+    """Escape JSON so that no string can end its element."""
     encoded = json.dumps(spec, allow_nan=False, separators=(",", ":"))
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

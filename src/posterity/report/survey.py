@@ -1,4 +1,4 @@
-"""What may be wrong with a table, seen while it streams by."""
+"""Survey of a table, while it streams by, for likely mistakes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-FAR = 20.0  # standard deviations
-ALIKE = 0.9999
-SHOWN = 8
+OUTLIER_SDS = 20.0  # standard deviations
+DUPLICATE_CORRELATION = 0.9999
+MOST_SHOWN = 8
 
 
 class ColumnSummaries:
@@ -95,7 +95,7 @@ class ColumnSummaries:
         return found + self.possible_slips(features, target)
 
     def possible_slips(self, features: Sequence[str], target: str) -> list[str]:
-        """Values that may be slips, and features that may tell the target, in words."""
+        """Describe values that may be slips, and features that may determine the target."""
         if self.n_rows < 2:
             return []
         return [*self._find_far_values(features, target), *self._find_leaks(features, target)]
@@ -107,7 +107,7 @@ class ColumnSummaries:
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.maximum(self._top.values - mean, mean - self._bottom.values) / spread
         # One among n zeros lies sqrt(n) out: a rare event, not a slip.
-        for k in np.flatnonzero(out > FAR)[:SHOWN]:
+        for k in np.flatnonzero(out > OUTLIER_SDS)[:MOST_SHOWN]:
             low, high = self._bottom.values[k], self._top.values[k]
             above = high - mean[k] > mean[k] - low
             end = self._top if above else self._bottom
@@ -126,7 +126,7 @@ class ColumnSummaries:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             covariance = self._with_y / self.n_rows - mean * mean[-1]
             correlation = covariance / (spread * spread[-1])
-        for k in np.flatnonzero(np.abs(correlation[:-1]) > ALIKE)[:SHOWN]:
+        for k in np.flatnonzero(np.abs(correlation[:-1]) > DUPLICATE_CORRELATION)[:MOST_SHOWN]:
             yield (
                 f"{features[k]!r} is almost {target!r} itself (correlation "
                 f"{correlation[k]:.5f}): is it known before the target is?"
@@ -138,29 +138,29 @@ class _End:
 
     def __init__(self, side: float, n: int) -> None:
         self._side, self.row = side, np.zeros(n, dtype=np.int64)
-        self._two = np.full((2, n), -np.inf)
+        self._two_largest = np.full((2, n), -np.inf)
 
     def update(self, columns: FloatArray, first_row: int) -> None:
-        """More rows (p, n), column by column."""
+        """Add rows (p, n), column by column."""
         rows = (columns.argmax if self._side > 0.0 else columns.argmin)(axis=1)
         most = self._side * columns[np.arange(len(columns)), rows]
         # In a long stream most batches have nothing that is farther out.
-        for k in np.flatnonzero(most > self._two[1]):
-            if most[k] > self._two[0, k]:
+        for k in np.flatnonzero(most > self._two_largest[1]):
+            if most[k] > self._two_largest[0, k]:
                 self.row[k] = first_row + rows[k]
             others = self._side * np.delete(columns[k], rows[k])
-            ranked = np.sort([*self._two[:, k], most[k], others.max(initial=-np.inf)])
-            self._two[:, k] = ranked[:-3:-1]
+            ranked = np.sort([*self._two_largest[:, k], most[k], others.max(initial=-np.inf)])
+            self._two_largest[:, k] = ranked[:-3:-1]
 
     @property
     def values(self) -> FloatArray:
         """Farthest out (p,)."""
-        return self._side * self._two[0]
+        return self._side * self._two_largest[0]
 
     @property
     def seconds(self) -> FloatArray:
         """The next (p,)."""
-        return self._side * self._two[1]
+        return self._side * self._two_largest[1]
 
 
 def _describe_constant_features(count: int) -> str:
@@ -170,5 +170,5 @@ def _describe_constant_features(count: int) -> str:
 
 
 def _join_names(names: Sequence[Any], which: NDArray[np.intp]) -> str:
-    listed = ", ".join(repr(str(names[k])) for k in which[:SHOWN])
-    return f"{listed}, ..." if len(which) > SHOWN else listed
+    listed = ", ".join(repr(str(names[k])) for k in which[:MOST_SHOWN])
+    return f"{listed}, ..." if len(which) > MOST_SHOWN else listed

@@ -131,13 +131,13 @@ def validation_report(
 
 
 def problems(about: About, more: Any = ()) -> Html:
-    """What was found wrong with the data, or that nothing was."""
+    """List the problems found with the data, or say that there were none."""
     found = [*about.problems, *more]
     return bullets(found) if found else tag("p", "No problems found.")
 
 
 def describe_command(page: Page, about: About) -> None:
-    """What was asked for, and how to do it again."""
+    """Show the command and settings that made the page."""
     content: list[Any] = []
     if about.command:
         content.append(tag("p", tag("code", about.command)))
@@ -272,7 +272,7 @@ def _drift(page: Page, result: ValidationResult) -> None:
 
 
 def slice_tables(result: ValidationResult, of: str = "") -> list[Html]:
-    """Errors, coverage and width in the slices of each feature that was asked for."""
+    """Return tables of errors, coverage and width in the slices of each requested feature."""
     tables = []
     for name, each in result.slices.items():
         header, rows = words.slices(each)
@@ -342,11 +342,11 @@ def _make_coefficient_rows(
             "place": k,
             "typical": float(typical[k]),
             "mean": float(mean[k]),
-            "low": charts.plain(ends[k, 0]),
-            "high": charts.plain(ends[k, 1]),
+            "low": charts.to_json_number(ends[k, 0]),
+            "high": charts.to_json_number(ends[k, 1]),
             "drawn": float(mean[k] * typical[k]),
-            "low_drawn": charts.plain(ends[k, 0] * typical[k]),
-            "high_drawn": charts.plain(ends[k, 1] * typical[k]),
+            "low_drawn": charts.to_json_number(ends[k, 0] * typical[k]),
+            "high_drawn": charts.to_json_number(ends[k, 1] * typical[k]),
             "finite": bool(np.isfinite(ends[k]).all()),
             "is_intercept": has_intercept and k == 0,
         }

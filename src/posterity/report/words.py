@@ -9,13 +9,13 @@ import numpy as np
 from posterity.evaluation import Slices, ValidationResult
 
 # A row leads the squared error of so many rows when it has such a share of it.
-FEW, LEADS = 50, 0.2
+FEWEST_ROWS, DOMINANT_SHARE = 50, 0.2
 # So little error is left only where the features tell the target.
-TOLD = 0.99
+NEARLY_DETERMINED = 0.99
 
 
 def headline(result: ValidationResult) -> str:
-    """Say in words what the scores mean.
+    """Describe the scores in words.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def headline(result: ValidationResult) -> str:
 
 
 def judge(result: ValidationResult, level: float) -> str:
-    """Say whether the coverage at a level is what was promised, where intervals have a width."""
+    """Say whether the coverage at a level is as promised, where intervals have a width."""
     n_scored = result.n_rows - result.n_unscored
     if 2 * result.n_certain > n_scored:
         return "most predictions were certain, and their intervals are points"
@@ -53,7 +53,7 @@ def judge(result: ValidationResult, level: float) -> str:
 
 
 def judge_coverage(level: float, share: float, n_scored: int) -> str:
-    """Say whether coverage is what was promised: to one point, or to what chance explains.
+    """Say whether coverage is as promised: to one point, or within chance.
 
     Examples
     --------
@@ -119,16 +119,16 @@ def _number(value: float) -> str:
 def caveats(result: ValidationResult) -> Iterator[str]:
     """Name the rows that some scores leave out, and one that leads them."""
     total = result.rmse**2 * result.n_rows
-    if result.worst and result.n_rows >= FEW and total > 0.0:
+    if result.worst and result.n_rows >= FEWEST_ROWS and total > 0.0:
         worst = result.worst[0]
         share = worst.error**2 / total
-        if share > LEADS:
+        if share > DOMINANT_SHARE:
             yield (
                 f"Row {worst.row:,} alone makes {100 * share:.0f}% of the squared error: its "
                 f"target is {worst.y:.6g}, the prediction was off by {worst.error:.6g}."
             )
     mean = result.baselines.get("mean so far")
-    if mean is not None and result.n_rows >= FEW and mean.skill > TOLD:
+    if mean is not None and result.n_rows >= FEWEST_ROWS and mean.skill > NEARLY_DETERMINED:
         yield (
             "Predictions are almost exact: does a feature hold the target, or do several add up to "
             "it? If so, leave them out."
@@ -143,7 +143,7 @@ def caveats(result: ValidationResult) -> Iterator[str]:
 
 
 def skill_in_words(name: str, skill: float) -> str:
-    """Say what a skill means.
+    """Describe a skill in words.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def skill_in_words(name: str, skill: float) -> str:
 
 
 def shape_in_words(result: ValidationResult) -> str:
-    """Say what the PIT shows: too narrow, too wide, too low, too high, or about right."""
+    """Describe the shape of the PIT: too narrow, too wide, too low, too high, or about right."""
     pit = result.pit
     if pit is None or not pit.n_rows:
         return "Predictions of counts or points are judged by their intervals alone."

@@ -40,8 +40,8 @@ _JSON = (b"content-type", b"application/json")
 def create_app(
     engine: Engine,
     *,
-    say: Callable[[str], Any] = print,
-    beside: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
+    announce: Callable[[str], Any] = print,
+    background: Callable[[Engine], Coroutine[Any, Any, None]] | None = None,
     visitor: bool = False,
     new_token: bool = False,
 ) -> App:
@@ -50,9 +50,9 @@ def create_app(
     Parameters
     ----------
     engine : Engine
-    say : callable
+    announce : callable
         Is given the first token of a new database.
-    beside : callable, optional
+    background : callable, optional
         Is run once the engine has started, and cancelled when it stops.
     visitor : bool
         Whether a database that has tokens gets one more, for a day, which may read.
@@ -62,20 +62,20 @@ def create_app(
     tokens, bodies = Tokens([]), Bodies()
 
     @asynccontextmanager
-    async def life(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await engine.start()
         tasks = [asyncio.create_task(bodies.watch())]
         tokens.read(await engine.read(engine.store.read_tokens))
         if not engine.learns:
             tasks.append(asyncio.create_task(_follow(engine, tokens)))
         elif not len(tokens):
-            say(await _make_token(engine, tokens, "first", "admin"))
+            announce(await _make_token(engine, tokens, "first", "admin"))
         elif new_token:
-            say(await _make_token(engine, tokens, f"admin {time.time_ns()}", "admin"))
+            announce(await _make_token(engine, tokens, f"admin {time.time_ns()}", "admin"))
         elif visitor:  # to look at a demonstration that was there before
-            say(await _make_token(engine, tokens, f"demo {time.time_ns()}", "read", 86_400.0))
-        if beside is not None:
-            tasks.append(asyncio.create_task(beside(engine)))
+            announce(await _make_token(engine, tokens, f"demo {time.time_ns()}", "read", 86_400.0))
+        if background is not None:
+            tasks.append(asyncio.create_task(background(engine)))
         yield
         for task in tasks:
             task.cancel()
@@ -84,7 +84,7 @@ def create_app(
 
     pages = Starlette(
         routes=[Route("/openapi.json", _openapi, methods=["GET"]), *page_routes()],
-        lifespan=life,
+        lifespan=lifespan,
         exception_handlers={HTTPException: _http_error, Exception: _failed},
     )
     return App(engine, tokens, bodies, pages)
@@ -112,7 +112,7 @@ class App:
         }
 
     def live(self) -> AbstractAsyncContextManager[Any]:
-        """What starts the engine, and stops it, where no server of ASGI is asked to do so."""
+        """Return the context that starts the engine and stops it, without a server of ASGI."""
         return self.pages.router.lifespan_context(self.pages)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

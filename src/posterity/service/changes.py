@@ -1,4 +1,4 @@
-"""Which settings can be, and which changes of them."""
+"""Valid settings, and valid changes of them."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Client:
         return self._ask("POST", "predictors", predictor, "/learn", {"id": id, "x": given, "y": y})
 
     def state(self, kind: str, name: str) -> Any:
-        """Settings and what was learned, of one of the "experiments" or "predictors"."""
+        """Return settings and state of one of the "experiments" or "predictors"."""
         return self._ask("GET", kind, name, "", None)
 
     def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which database is meant, and what to say where it can't be opened or read."""
+"""The database's URL, and the messages where it can't be opened or read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-KNOWN = "give --database postgresql://USER@HOST/NAME, or leave it out for a file in FOLDER"
+DATABASE_HELP = "give --database postgresql://USER@HOST/NAME, or leave it out for a file in FOLDER"
 
 
 def read_url(folder: str, database: str | None) -> URL:
@@ -28,11 +28,13 @@ def read_url(folder: str, database: str | None) -> URL:
     except (ArgumentError, ValueError) as error:
         shown = re.sub(r"://[^/]*@", "://***@", database)
         raise ValueError(
-            f"--database {shown!r} is not the address of a database: {KNOWN}"
+            f"--database {shown!r} is not the address of a database: {DATABASE_HELP}"
         ) from error
     kind = url.get_backend_name()
     if kind not in ("postgresql", "sqlite"):
-        raise ValueError(f"--database {kind}://...: there are PostgreSQL and SQLite only; {KNOWN}")
+        raise ValueError(
+            f"--database {kind}://...: there are PostgreSQL and SQLite only; {DATABASE_HELP}"
+        )
     return url
 
 

@@ -45,7 +45,7 @@ class Decoder:
         self._decode = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes) -> Any:
-        """What a body says.
+        """Decode a body; raises ``RefusedError`` with what to send instead.
 
         Raises
         ------
@@ -90,7 +90,7 @@ def _explain_syntax(body: bytes, error: str) -> str:
 
 
 def _explain_value(what: str, wanted: Any) -> str:
-    """What msgspec says of one value, and what to give."""
+    """Explain a message of msgspec about one value, and say what to give."""
     if found := re.fullmatch(r"Invalid enum value (.*)", what):
         *others, last = [repr(value) for value in sorted(wanted.values)] or ["another value"]
         given = f"{', '.join(others)} or {last}" if others else last
@@ -132,7 +132,7 @@ def _skip_null(kind: Any) -> Any:
 
 
 def _find_bad_feature(body: bytes, path: Iterable[str]) -> str:
-    """Where the first value is that is no number, in an object that must hold numbers only."""
+    """Return the path to the first value that is no number, in an object of numbers."""
     parts = [part for part in path if part]
     try:
         values = msgspec.json.decode(body)

@@ -26,7 +26,7 @@ TIMES = np.array([2.0, 0.5, 0.8])
 # Seconds: what lies behind when it begins, how often something happens, and until a reward comes.
 BEFORE, EVERY, DELAY = 900.0, 1.0, 3.0
 # From so many seconds before on deliveries are harder to foretell: a drift to be seen.
-HARDER, HARD = 180.0, 1.3
+DRIFT_SECONDS, DRIFT_NOISE = 180.0, 1.3
 DELIVERIES = 0.5
 
 
@@ -53,7 +53,7 @@ async def demo_traffic(engine: Engine) -> None:
             waiting.add(task)
             task.add_done_callback(waiting.discard)
             if rng.random() < DELIVERIES:
-                await _deliver(engine, rng, noise=HARD)
+                await _deliver(engine, rng, noise=DRIFT_NOISE)
         await asyncio.sleep(rng.exponential(EVERY))
 
 
@@ -70,7 +70,7 @@ async def _past(engine: Engine, rng: np.random.Generator, now: float) -> None:
             await engine.record_event(EXPERIMENT, "reward", Reward(decision_id=id, value=earned))
         late = [one for one in late if one[0] > at]
         if rng.random() < DELIVERIES:
-            await _deliver(engine, rng, noise=HARD if at > now - HARDER else 0.3)
+            await _deliver(engine, rng, noise=DRIFT_NOISE if at > now - DRIFT_SECONDS else 0.3)
 
 
 def _delay(rng: np.random.Generator) -> float:

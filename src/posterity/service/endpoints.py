@@ -1,4 +1,4 @@
-"""What can be asked for: paths, roles, bodies, and who answers."""
+"""Endpoints: paths, roles, bodies, and the functions that answer."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """The name of the model."""
         return self.named[0]
 
     @property
     def query(self) -> QueryParams:
-        """What stands after the question mark."""
+        """The parameters after the question mark."""
         return QueryParams(self.scope["query_string"])
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One thing that can be asked for; ``role`` "" lets everybody."""
+    """Endpoint of the API; ``role`` "" admits everybody."""
 
     method: str
     path: str
@@ -146,7 +146,7 @@ async def get_log(call: Call) -> Any:
 
 
 async def evaluate(call: Call) -> Any:
-    """What other policies would have earned, estimated from the experiment's own log."""
+    """Estimate what other policies would have earned, from the experiment's own log."""
     policies = call.query.getlist("policy") or ["uniform", "logged"]
     served = call.engine.experiment(call.name)
     return await call.engine.read(logs.evaluate_policies, served, call.engine.store, policies)
@@ -199,12 +199,12 @@ async def get_audit(call: Call) -> Any:
 
 
 async def check_health(call: Call) -> Any:
-    """That the process lives."""
+    """Check that the process lives."""
     return {"status": "alive"}
 
 
 async def check_readiness(call: Call) -> Any:
-    """That it has read its log and can write."""
+    """Check that the service has read its log and can write."""
     if not call.engine.ready:
         raise RefusedError(
             503,

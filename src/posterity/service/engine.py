@@ -41,9 +41,9 @@ from posterity.service.work import (
     NUMERICAL,
     Predictions,
     Work,
+    answer_request,
     compute_outcome,
     explain_numerical_error,
-    settle,
     summarize_error,
 )
 
@@ -53,15 +53,15 @@ Served = Experiment | Predictor
 MOST_WAITING = 10_000
 MOST_AT_ONCE = 1_000
 # Seconds that a group waits for more, where the last one was more than one request.
-GATHER = 0.001
+GROUPING_DELAY = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
 KEPT_EVERY = 10_000
 # What a model file that is damaged, or holds numbers that no model has, raises.
-UNREADABLE = (ValueError, ArithmeticError, TypeError, KeyError)
+READ_ERRORS = (ValueError, ArithmeticError, TypeError, KeyError)
 # What a database that is away, or has no room, raises.
-UNWRITTEN = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
+WRITE_ERRORS = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
@@ -105,7 +105,7 @@ class Engine:
         self._predictions = Predictions()
         self.upkeep, self.follower = Upkeep(self), Follower(self)
 
-    # ---- life ------------------------------------------------------------------------------------
+    # ---- lifespan -----------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Read what there is, and begin to work."""
@@ -115,7 +115,7 @@ class Engine:
         self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
 
     async def stop(self) -> None:
-        """Do what waits, keep snapshots, and close."""
+        """Answer the waiting requests, keep snapshots, and close."""
         self.stops = self.closing = True
         self._wake.set()
         for task in self._tasks[1:]:
@@ -126,7 +126,7 @@ class Engine:
         if group and self.ready:
             try:
                 await self._run_on_disk(self.store.commit, group)
-            except UNWRITTEN as error:  # nothing is lost: a restart learns it from the log
+            except WRITE_ERRORS as error:  # nothing is lost: a restart learns it from the log
                 logger.error("the last snapshots could not be kept: %s", summarize_error(error))
         await asyncio.to_thread(self.end_threads)
         self.store.close()
@@ -179,7 +179,7 @@ class Engine:
         while (found := self.store.read_snapshot(name, through)) is not None:
             try:
                 return found["learned_through"], *loads_with_notes(found["file"])
-            except UNREADABLE as error:
+            except READ_ERRORS as error:
                 number = found["learned_through"]
                 logger.error("snapshot %d of %r can't be read: %s", number, name, error)
                 through = number - 1
@@ -227,12 +227,12 @@ class Engine:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
         found = self.models.get(name)
         if name in self.broken:
-            raise RefusedError(503, self._explain_broken(name), "name")
+            raise RefusedError(503, self._explain_failure(name), "name")
         if not isinstance(found, kind):
             raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
         return found
 
-    def _explain_broken(self, name: str) -> str:
+    def _explain_failure(self, name: str) -> str:
         return (
             f"{name!r} can't be restored from the database, and is not served: "
             f"{self.broken[name]}. Its log is kept; restore a backup, or use another name"
@@ -245,7 +245,7 @@ class Engine:
 
         def do(_: LogEntries, group: Group) -> Record:
             if name in self.broken:
-                raise RefusedError(503, self._explain_broken(name), "name")
+                raise RefusedError(503, self._explain_failure(name), "name")
             before = self.models.get(name)
             version = 1 if before is None else before.version + 1
             if before is not None:
@@ -303,7 +303,7 @@ class Engine:
         return answer
 
     def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
-        """Each with its id, context and arms; an error of one among many says which."""
+        """Read requests, each with id, context and arms; an error says which one is meant."""
         read: list[tuple[Any, ...]] = []
         for one in asked:
             try:
@@ -381,7 +381,7 @@ class Engine:
             self._wake.clear()
             while self._queue:
                 if count > 1:
-                    await asyncio.sleep(GATHER)
+                    await asyncio.sleep(GROUPING_DELAY)
                 count = min(len(self._queue), MOST_AT_ONCE)
                 await self._do_together([self._queue.popleft() for _ in range(count)])
 
@@ -411,11 +411,11 @@ class Engine:
                 503, f"nothing was written: {summarize_error(error)}", retry_after=1
             )
             for work in works:
-                settle(work, refused)
+                answer_request(work, refused)
             await self._recover()
             return
         for work, outcome in zip(works, outcomes, strict=True):
-            settle(work, outcome)
+            answer_request(work, outcome)
         if group:
             for changed in self.changed:
                 changed.set()
@@ -460,7 +460,7 @@ class Engine:
                 file = dumps(served.model, getattr(served, "notes", None))
                 try:
                     loads_with_notes(file)
-                except UNREADABLE as error:  # the log has all of it
+                except READ_ERRORS as error:  # the log has all of it
                     logger.error("no snapshot of %r: it could not be read: %s", name, error)
                     continue
                 if former // KEPT_EVERY == through // KEPT_EVERY:
@@ -485,9 +485,9 @@ class Engine:
         while not self.stops:
             try:
                 await self._run_on_disk(self._restore_all)
-            except UNWRITTEN:
+            except WRITE_ERRORS:
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
-                    settle(
+                    answer_request(
                         work,
                         RefusedError(
                             503, "the database can't be reached: try again", retry_after=1

@@ -1,4 +1,4 @@
-"""What the service refuses, and why: a status of HTTP, the field, and what to do."""
+"""Refusals of the service: a status of HTTP, the field, and what to do."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class Experiment:
-    """Decides by what it has learned through an event of the log, and learns events one by one.
+    """Experiment of the service, which learns the events of the log one by one, and decides.
 
     So the model is a function of the log alone: restarted from any snapshot it is the same, byte
     by byte, for each event is learned on its own, in order.
@@ -152,7 +152,7 @@ class Experiment:
         ]
 
     def answer(self, made: Record) -> Decided:
-        """What the log holds, as it is answered; of a decision made before the same again."""
+        """Return a logged decision as an answer; one made before is answered the same again."""
         chances, arms = self._numbers(made["propensities"]), self.settings.arms
         return Decided(
             made["id"],
@@ -189,14 +189,14 @@ class Experiment:
         }
 
     def matches_context(self, made: Record, context: Array) -> bool:
-        """Whether a decision was made in this context, as far as the log still has it."""
+        """Return True if a decision was made in this context, as far as the log still has it."""
         if made["context"] == context.tobytes():
             return True
         known = np.frombuffer(made["context"])
         return bool(np.all((known == context) | np.isnan(known)))
 
     def matches_arms(self, made: Record, asked: Decide, allowed: NDArray[np.bool_]) -> bool:
-        """Whether a decision could pick from these arms, where they are named."""
+        """Return True if a decision could pick from these arms, where they are named."""
         return asked.arms is None or made["allowed"] == allowed.tobytes()
 
     def erase_features(self, made: Record, now: float) -> Record:
@@ -212,7 +212,7 @@ class Experiment:
         }
 
     def _next_erasure(self, at: float, now: float) -> float | None:
-        """When the next feature of a decision of that time expires."""
+        """Return when the next feature of a decision of that time expires."""
         times = [at + seconds for seconds in self.settings.erase_after.values()]
         return min((time for time in times if time > now), default=None)
 
@@ -276,7 +276,7 @@ class Experiment:
         return "deleted"
 
     def _compute_total(self, events: Sequence[Record], active: bool) -> float | None:
-        """What is to be learned of a decision, from all that came for it."""
+        """Return the reward to learn for a decision, from all events that came for it."""
         kinds = {one["kind"] for one in events}
         if "delete" in kinds or not (active or "activate" in kinds):
             return None
@@ -322,7 +322,7 @@ class Experiment:
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
-        """What the log holds to be learned after a number."""
+        """Yield the events to be learned from the log after a number."""
         return store.read_events(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:

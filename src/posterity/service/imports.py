@@ -27,7 +27,7 @@ _AT_ONCE = 500
 def import_dsjson(
     path: str, folder: str, experiment: str, database: str | None = None
 ) -> dict[str, Any]:
-    """Import a dsjson log into an experiment; what was imported before is left as it is.
+    """Import a dsjson log into an experiment; lines imported before are skipped.
 
     An experiment that is not there is created: its arms and features are those of the file, and
     a word is 1 in a feature ``name=word``. The logged propensities are kept. The rewards are

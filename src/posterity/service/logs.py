@@ -84,11 +84,11 @@ class _Pieces(io.RawIOBase):
         self._length = 0
 
     def writable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def tell(self) -> int:
-        """All that was written."""
+        """Return the number of bytes written."""
         return self._length
 
     def write(self, content: Any) -> int:
@@ -99,13 +99,13 @@ class _Pieces(io.RawIOBase):
         return len(part)
 
     def take(self) -> bytes:
-        """What was written since."""
+        """Return the bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
 def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
-    """What policies would have earned, estimated from the experiment's own log.
+    """Estimate what policies would have earned, from the experiment's own log.
 
     Raises
     ------

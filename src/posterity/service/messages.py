@@ -1,4 +1,4 @@
-"""What is asked and answered, as msgspec reads it: unknown fields are refused by name."""
+"""Requests and answers, as msgspec reads them: unknown fields are refused by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_BATCH = 1000
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What all requests share: a field that is unknown is an error."""
+    """Base of all requests: a field that is unknown is an error."""
 
 
 class ExperimentSettings(Request):
@@ -54,7 +54,7 @@ class PredictorSettings(Request):
 
 
 class Decide(Request):
-    """One context; the same id again has the same answer."""
+    """A context to decide in; the same id again has the same answer."""
 
     context: Context = []
     id: Name | None = None
@@ -63,7 +63,7 @@ class Decide(Request):
 
 
 class DecideBatch(Request):
-    """Many of them, in one transaction."""
+    """Several contexts to decide in, in one transaction."""
 
     decisions: Annotated[list[Decide], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
@@ -82,13 +82,13 @@ class Decided(Struct):
 
 
 class DecidedBatch(Struct):
-    """In the order that was asked."""
+    """Decisions in the order that was asked."""
 
     decisions: list[Decided]
 
 
 class Reward(Request):
-    """What a decision earned; an event id tells several rewards of one decision apart."""
+    """Reward of a decision; an event id tells several rewards of one decision apart."""
 
     decision_id: Name
     value: float
@@ -110,7 +110,7 @@ class Activate(Request):
 
 
 class Outcome(Struct):
-    """What became of it: new, duplicate, corrected, taken back, activated or deleted."""
+    """Outcome of a reward: new, duplicate, corrected, taken back, activated or deleted."""
 
     status: str
     total: float | None = None
@@ -149,19 +149,19 @@ class RankRequest(Request, rename="camel"):
 
 
 class EventReward(Request):
-    """What an event earned."""
+    """Reward of an event."""
 
     value: float
 
 
 class Predict(Request):
-    """One row."""
+    """A row to predict."""
 
     x: Context
 
 
 class Row(Request):
-    """One row with its target; the same id again is not learned again."""
+    """A row with its target; the same id again is not learned again."""
 
     id: Name
     x: Context
@@ -185,7 +185,7 @@ class Predicted(Struct):
 
 
 class Learned(Struct):
-    """Whether the row is new, a duplicate or unlearned; and what was predicted before."""
+    """Status of the row, new, duplicate or unlearned, and its prediction before it was learned."""
 
     status: str
     mean: float | None = None

@@ -56,7 +56,7 @@ class Scores:
     recent: float = 0.0
 
     def add(self, entry: Record) -> None:
-        """One row more, as the log holds it; rows that nothing was known of are left out."""
+        """Add one row of the log; rows with no prediction are left out."""
         if entry["mean"] is None or entry["log_score"] is None:
             return
         error = entry["y"] - entry["mean"]
@@ -69,7 +69,7 @@ class Scores:
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
 
     def state(self) -> dict[str, float | None]:
-        """Means: root mean squared and absolute error, coverage, log score; and what is unusual.
+        """Return the scores: root mean squared and absolute error, coverage, log score, surprises.
 
         ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
         1 in a steady stream, more when errors have grown.
@@ -89,7 +89,7 @@ class Scores:
 
 
 def is_surprising(entry: Record) -> bool:
-    """Whether a row, as the log holds it, lay further off than three widths of its interval."""
+    """Return True if a row of the log lay further off than three widths of its interval."""
     width = entry["high"] - entry["low"]
     # An interval of 0 alone, of a count or of no and yes, is as wide as one step.
     return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (width or 1.0))
@@ -165,7 +165,7 @@ class Predictor:
 
     @property
     def notes(self) -> dict[str, float]:
-        """What goes into a snapshot beside the model."""
+        """The scores that go into a snapshot beside the model."""
         return asdict(self.scores)
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Predictor:
         return self._describe_rows(predictive)
 
     def _predict_distribution(self, X: Array) -> Any:
-        """None where nothing was learned, or all of it was unlearned."""
+        """Predict a distribution; None where nothing was learned, or all of it was unlearned."""
         try:
             if not self.model.n_observations_ > 0.0:
                 return None
@@ -293,7 +293,7 @@ class Predictor:
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
-        """What the log holds to be learned after a number."""
+        """Yield the rows to be learned from the log after a number."""
         return store.read_rows(self.name, after, through, limit)
 
     def replay(self, log: Iterable[Record]) -> None:

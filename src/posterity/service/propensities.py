@@ -1,4 +1,4 @@
-"""With what probability a service picks each arm: the same whenever it is worked out anew."""
+"""Probabilities with which a service picks each arm: computed again, they are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which endpoint a path means: each part is looked up once, quoted as it was sent."""
+"""Routing of paths to endpoints: each part is looked up once, quoted as it was sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from posterity.service.endpoints import Endpoint
 
 @dataclass
 class Node:
-    """What may follow a part of a path, and the endpoints that end there, by method."""
+    """The parts that may follow a part of a path, and the endpoints that end there, by method."""
 
     parts: dict[str, Node] = field(default_factory=dict)
     anything: Node | None = None

@@ -78,7 +78,9 @@ def _run(
             await demo_traffic(engine)
 
     engine = Engine(store, learns=learns)
-    app = create_app(engine, say=_say_token, beside=begun, visitor=demo, new_token=new_token)
+    app = create_app(
+        engine, announce=_print_token, background=begun, visitor=demo, new_token=new_token
+    )
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -116,7 +118,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def lock_folder(folder: str) -> Iterator[None]:
-    """Be the only one who uses a folder, which is made where it is not there.
+    """Lock a folder, which is made if needed, for this process alone.
 
     Raises
     ------
@@ -148,7 +150,7 @@ def _leave_to_collector() -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's, which says that it listens once it does, and lets errors of its start through.
+    """Uvicorn's server, with a message once it listens, and errors of its start passed on.
 
     It ends the streams of events before it waits for all answers.
     """
@@ -157,17 +159,17 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         engine: Engine,
-        life: AbstractAsyncContextManager[None],
+        lifespan: AbstractAsyncContextManager[None],
         place: str,
     ) -> None:
         super().__init__(config)
-        self._engine, self._life, self._place = engine, life, place
+        self._engine, self._life, self._place = engine, lifespan, place
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the engine, then listen."""
         await self._life.__aenter__()
         await super().startup(sockets)
-        _say(f"listening on {self._place}")
+        _print_line(f"listening on {self._place}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what waits, then stop the engine."""
@@ -176,7 +178,7 @@ class _Server(uvicorn.Server):
             await self._life.__aexit__(None, None, None)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Told to stop; a second Ctrl-C ends it without waiting for answers.
+        """Stop the server; a second Ctrl-C ends it without waiting for answers.
 
         Uvicorn's own would raise the signal again after all was done, and the process would not end
         with 0.
@@ -212,17 +214,17 @@ def refuse_public(host: str, public: bool) -> None:
         )
 
 
-def _say_token(token: str) -> None:
-    _say(f"token, shown once: {token}")
+def _print_token(token: str) -> None:
+    _print_line(f"token, shown once: {token}")
 
 
-def _say(words: str) -> None:
+def _print_line(words: str) -> None:
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
 
 
 def audit(folder: str, experiment: str, id: str, database: str | None = None) -> dict[str, Any]:
-    """Work a decision out anew, from the log and the snapshot before it.
+    """Compute a decision again, from the log and the snapshot before it.
 
     Raises
     ------

@@ -156,7 +156,7 @@ def connect(url: str) -> sql.Engine:
     # A connection that was idle may have ended with its server: it is tried before it is used.
     engine = sql.create_engine(url, pool_pre_ping=not url.startswith("sqlite"))
     if engine.dialect.name == "sqlite":
-        sql.event.listen(engine, "connect", _settle)
+        sql.event.listen(engine, "connect", _set_pragmas)
     with engine.begin() as connection:
         metadata.create_all(connection)
         found = connection.scalar(sql.select(meta.c.value).where(meta.c.name == "version"))
@@ -189,7 +189,7 @@ def _migrate(connection: sql.Connection) -> None:
     connection.execute(version.values(value=str(VERSION)))
 
 
-def _settle(connection: Any, _: Any) -> None:
+def _set_pragmas(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     for setting in (
         "journal_mode=WAL",

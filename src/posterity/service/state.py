@@ -1,4 +1,4 @@
-"""What a service tells of itself: the state of a model, an overview of all, metrics."""
+"""State of the service: of one model, an overview of all, and metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 
 def describe_state(served: Served) -> dict[str, Any]:
-    """Settings and what was learned, in short."""
+    """Return settings and state, in short."""
     state: dict[str, Any] = {
         "name": served.name,
         "kind": served.kind,
@@ -50,7 +50,7 @@ def to_json(settings: Any) -> Any:
 
 
 def build_overview(engine: Engine) -> dict[str, Any]:
-    """All that a page shows, of the newest decisions and rows."""
+    """Return all that a page shows, of the newest decisions and rows."""
     state: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
         if isinstance(served, Experiment):
@@ -85,7 +85,7 @@ def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
 
 
 def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
-    """How often an arm was picked, and what it earned."""
+    """Count how often an arm was picked, and sum up what it earned."""
     mine = [one["reward"] for one in log if one["arm"] == place]
     rewards = [value for value in mine if value is not None]
     sd = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else None
@@ -94,7 +94,7 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
 
 
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
-    """Courses along time: means over stretches of as many decisions each."""
+    """Return means along time, over stretches of equal numbers of decisions."""
     stretches = _split(log)
     earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
     intervals = [_interval(rewards) for rewards in earned]
@@ -117,7 +117,7 @@ def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
 
 
 def _regret(one: Record) -> float:
-    """What a decision was expected to cost beside the best allowed arm, by what was believed."""
+    """Return a decision's expected loss against the best allowed arm, by the model's means."""
     allowed = _list_allowed(one)
     means = np.frombuffer(one["means"])[allowed]
     chances = np.frombuffer(one["propensities"])[allowed]
@@ -125,7 +125,7 @@ def _regret(one: Record) -> float:
 
 
 def _list_allowed(one: Record) -> Any:
-    """Which arms (K,) a decision could pick."""
+    """Return which arms (K,) a decision could pick."""
     if one["allowed"] is None:
         return np.ones(len(one["means"]) // 8, dtype=bool)
     return np.frombuffer(one["allowed"], dtype=bool)
@@ -138,7 +138,7 @@ def _support(log: list[Record]) -> float | None:
 
 
 def _effective(log: list[Record]) -> float | None:
-    """How many decisions the log is worth for judging a policy that picks all arms alike.
+    """Return the effective number of decisions for judging a policy that picks arms uniformly.
 
     Kish's effective sample size of the importance weights.
     """
@@ -156,15 +156,15 @@ def _reasons(served: Experiment, one: Record) -> dict[str, Any]:
 
 def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
     """Seconds between a decision and its first reward: quantiles, and counts by powers of ten."""
-    waited: dict[str, float] = {}
+    first_delays: dict[str, float] = {}
     decided = {one["id"]: one["at"] for one in log}
     events = islice(store.read_events(name, log[0]["learned_through"]), RECENT) if log else ()
     for one in events:
         if one["kind"] == "reward" and one["decision_id"] in decided:
-            waited.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
-    if not waited:
+            first_delays.setdefault(one["decision_id"], one["at"] - decided[one["decision_id"]])
+    if not first_delays:
         return {"delays": None, "delay_counts": []}
-    values = np.array(list(waited.values()))
+    values = np.array(list(first_delays.values()))
     levels = (0.5, 0.9, 0.99)
     counts, _ = np.histogram(np.clip(values, DELAYS[0], DELAYS[-1]), DELAYS)
     quantiles = np.quantile(values, levels).tolist()
@@ -210,7 +210,7 @@ def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
 
 
 def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
-    """When errors were larger than before, as ``drift_periods`` tells it of a stream."""
+    """Find the periods in which errors were larger, by ``drift_periods`` of a stream."""
     known = [place for place, error in enumerate(errors) if math.isfinite(error)]
     if not known:
         return []
@@ -241,7 +241,7 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
 
 
 def _split(log: list[Record]) -> list[list[Record]]:
-    """Stretches of about as many entries each; those of one moment, as of a batch, are in one."""
+    """Split into stretches of about equal numbers of entries; those of one moment stay together."""
     changes = np.flatnonzero(np.diff([one["at"] for one in log])) + 1
     moments = np.append(changes, len(log))
     starts = moments[np.searchsorted(moments, [part.start for part in _parts(len(log))[1:]])]

@@ -39,7 +39,7 @@ AT_ONCE = 500
 
 @dataclass
 class Group:
-    """What is written in one transaction."""
+    """Statements of one transaction."""
 
     inserts: list[tuple[sql.Table, Record]] = field(default_factory=list)
     statements: list[Any] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Group:
     updates: list[tuple[Any, list[Record]]] = field(default_factory=list)
 
     def add(self, table: sql.Table, **values: Any) -> None:
-        """One row more."""
+        """Add one row."""
         self.inserts.append((table, values))
 
     def __bool__(self) -> bool:
@@ -83,7 +83,7 @@ class Store:
         self._insertions: dict[sql.Table, tuple[str, list[str] | None]] = {}
 
     def claim(self) -> None:
-        """Be the only server that learns.
+        """Make this the only server that learns.
 
         Of SQLite the file itself is locked, wherever it lies. Of PostgreSQL the connection that
         holds the lock is the one that writes. Where it is lost the lock is lost with it, and
@@ -217,7 +217,7 @@ class Store:
         return list(newest.values())
 
     def read_settings(self, name: str, version: int) -> Record:
-        """One version of a model's settings."""
+        """Return one version of a model's settings."""
         asked = sql.select(model).where((model.c.name == name) & (model.c.version == version))
         return self._all(asked)[0]
 
@@ -251,7 +251,7 @@ class Store:
     def read_decisions(
         self, name: str, after: int = 0, limit: int | None = None
     ) -> Iterator[Record]:
-        """Decisions in order, each with what was learned of it, None where nothing was."""
+        """Read decisions in order, each with the reward learned, None where there is none."""
         last = (
             sql.select(event.c.total)
             .where((event.c.model == decision.c.model) & (event.c.decision_id == decision.c.id))
@@ -292,7 +292,7 @@ class Store:
         ]
 
     def read_newest(self) -> tuple[int, ...]:
-        """Numbers of the newest settings, event and row: other servers see by them what is new."""
+        """Return the newest numbers of settings, event and row, which show others the changes."""
         asked = [
             sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
         ]
@@ -300,15 +300,15 @@ class Store:
             return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
 
     def read_tokens(self) -> list[Record]:
-        """All tokens, by the hash of each."""
+        """Return all tokens, by the hash of each."""
         return self._all(sql.select(token))
 
     def read_audit(self) -> list[Record]:
-        """Who changed which settings, and when."""
+        """Return who changed which settings, and when."""
         return self._all(sql.select(audit).order_by(audit.c.seq))
 
     def read_secret(self, made: str) -> str:
-        """What arms are drawn by; ``made`` where there is none yet, and kept unless it is ""."""
+        """Return the secret that arms are drawn by; without one, keep ``made`` unless it is ""."""
         asked = sql.select(meta.c.value).where(meta.c.name == "secret")
         with self.engine.begin() as connection:
             known = connection.scalar(asked)
@@ -323,7 +323,7 @@ class Store:
     def _pages(
         self, asked: Any, number: Any, after: int, through: int | None, limit: int | None = None
     ) -> Iterator[Record]:
-        """All rows in order; no transaction is held open between pages."""
+        """Yield all rows in order; no transaction is held open between pages."""
         if through is not None:
             asked = asked.where(number <= through)
         left = limit

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens, of which only hashes are kept."""
+"""Permissions by bearer tokens, of which only hashes are kept."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ BURST, RATE = 20_000.0, 10_000.0
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token: 256 random bits need no salt."""
+    """Return the hash of a token that is kept: 256 random bits need no salt."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 @dataclass
 class Bucket:
-    """Requests that are left to a token, filled up as time goes by."""
+    """Token bucket: the requests that a token may still make, refilled as time goes by."""
 
     left: float = BURST
     at: float = field(default_factory=time.monotonic)
 
     def take(self, rate: float = RATE, burst: float = BURST) -> bool:
-        """Whether one more request may be made."""
+        """Take one request from the bucket; return True if it may be made."""
         now = time.monotonic()
         self.left, self.at = min(burst, self.left + rate * (now - self.at)), now
         if self.left < 1.0:
@@ -41,7 +41,7 @@ class Bucket:
 
 
 class Tokens:
-    """All tokens, in memory; what changes goes through the writer like everything else."""
+    """All tokens, in memory; changes go through the writer."""
 
     def __init__(self, known: list[Record]) -> None:
         self._buckets: dict[str, Bucket] = {}
@@ -109,6 +109,6 @@ class Tokens:
 
 
 def _is_valid(token: Record) -> bool:
-    """Whether a token has neither been revoked nor expired."""
+    """Return True if a token has neither been revoked nor expired."""
     expires = token["expires"]
     return token["revoked"] is None and (expires is None or expires > time.time())

@@ -1,4 +1,4 @@
-"""What time alone brings: defaults are learned, features are erased, rows are unlearned."""
+"""Work that is due by time alone: default rewards, erased features, rows to unlearn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_EVERY, ERASE_EVERY = 0.5, 60.0
 
 
 class Upkeep:
-    """Looks at the clock for an engine; what is due goes through the writer like a request.
+    """Work that is due by the clock of an engine, done by the writer like a request.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Upkeep:
     async def _each(
         self, due: Callable[[], Sequence[str]], do: Callable[[str], Awaitable[Any]]
     ) -> int:
-        """Do all that is due, a group at a time; what is refused is left for the next look."""
+        """Do all that is due, a group at a time; refused items wait for the next time."""
         done = 0
         while True:
             ids = await self._engine.read(due)

@@ -22,7 +22,7 @@ NUMERICAL = (ArithmeticError, MemoryError)
 
 @dataclass(slots=True)
 class Work:
-    """One request that writes: what it must know of the log, and what is to be done."""
+    """A request that writes: the parts of the log that it needs, and the function to run."""
 
     do: Callable[[LogEntries, Group], Any]
     decisions: tuple[Key, ...] = ()
@@ -41,7 +41,7 @@ class Predictions:
         self._waiting: dict[Predictor, list[tuple[NDArray[np.float64], asyncio.Future[Any]]]] = {}
 
     async def of(self, predictor: Predictor, x: NDArray[np.float64]) -> Predicted:
-        """What is predicted of a row (m,)."""
+        """Predict a row (m,), together with those that other requests send."""
         loop = asyncio.get_running_loop()
         if predictor not in self._waiting:
             self._waiting[predictor] = []
@@ -68,7 +68,7 @@ class Predictions:
 
 
 def compute_outcome(work: Work, found: LogEntries, group: Group) -> Any:
-    """What a request is answered: a refusal too is an answer."""
+    """Return the answer to a request, which may be a refusal."""
     try:
         return work.do(found, group)
     except RefusedError as refused:
@@ -85,7 +85,7 @@ def explain_numerical_error(error: BaseException) -> RefusedError:
     )
 
 
-def settle(work: Work, outcome: Any) -> None:
+def answer_request(work: Work, outcome: Any) -> None:
     """Answer a request, once."""
     if work.answer.done():
         return

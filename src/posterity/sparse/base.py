@@ -176,7 +176,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Refused: what a row said of each feature depended on all that was known when it came.
+        """Refuse: the statistics of each row depended on the rows before it.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return None
 
     def _unit(self) -> float:
-        """What a precision in the user's units is divided by to be relative to the noise's."""
+        """Return the divisor that makes a precision in the user's units noise-relative."""
         return 1.0
 
     def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
@@ -235,7 +235,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
                 "the models number their features in different ways: by names, by the columns "
                 "of a matrix, or by hashes; merge models of the same kind"
             )
-        if not self._posterior.same_prior(other._posterior):
+        if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: merge models with "
                 "the same settings"

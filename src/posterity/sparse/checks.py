@@ -1,4 +1,4 @@
-"""What is looked at before a diagonal model begins, or learns."""
+"""Checks before a diagonal model starts, or learns."""
 
 from __future__ import annotations
 

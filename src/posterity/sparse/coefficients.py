@@ -1,4 +1,4 @@
-"""What a model of many features has learned: weights, their names and prior scales."""
+"""Coefficients of a model of many features: weights, their names and prior scales."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Coefficients:
         return self._posterior.n_effective
 
     def _noise_variance(self) -> float:
-        """What variances of weights are in units of."""
+        """Return the unit of the variances of weights."""
         return 1.0
 
     def _marginals(self) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from posterity.transaction import hold_model_lock
 
 
 class _Exact(DiagonalModel):
-    """What is the same for all likelihoods."""
+    """Base of models with an exact posterior, for all likelihoods."""
 
     _structure: ClassVar[Any] = SparsePosterior
 

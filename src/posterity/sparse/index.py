@@ -188,7 +188,7 @@ class FeatureIndex:
         return named
 
     def absorb(self, other: FeatureIndex) -> tuple[Numbers, Numbers]:
-        """One's own numbers of all features and columns of another index; new ones are added."""
+        """Return this index's numbers of another's features and columns; new ones are added."""
         columns = np.arange(other.n_columns, dtype=np.int32)
         for number in range(2, other.n_columns):
             name = other.columns[number - 2]

@@ -12,7 +12,7 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
-from posterity.linear.reader import predict_as_asked
+from posterity.linear.reader import predict_targets_or_means
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
@@ -165,7 +165,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         >>> model.partial_fit([["a"]], [1.0]).predict_interval([["a"]]).shape
         (1, 2)
         """
-        return interval_ends(predict_as_asked(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
     def predict_one(self, x: Any) -> float:
         """Mean at one row, a mapping, a list of tokens or a 1-D array; before any data 0.0."""

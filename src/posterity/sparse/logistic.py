@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
-from posterity.distributions._limits import one_level
+from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical, positions
 from posterity.forgetting import Stabilized
 from posterity.generalized._labels import join_classes, read_labels
@@ -168,7 +168,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """(n, 2) ends of the central interval of the second class's probability."""
-        level = one_level(level)
+        level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
         mean, variance = self._match_eta(X)

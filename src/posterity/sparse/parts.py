@@ -1,4 +1,4 @@
-"""What users pass as rows with few active features, read into parts: one for each column."""
+"""Reading rows with few active features into parts: one for each column."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _parse_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
 
 
 def _is_numeric(column: Any) -> bool:
-    """Whether a column of pandas, Polars or Arrow holds numbers or truth values."""
+    """Return True if a column of pandas, Polars or Arrow holds numbers or truth values."""
     kind = getattr(column, "dtype", None)
     if kind is None:
         return str(column.type).startswith(("int", "uint", "float", "double", "half", "bool"))

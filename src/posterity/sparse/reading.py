@@ -1,4 +1,4 @@
-"""How a model of many features reads rows of any kind, and what it says of their eta."""
+"""Reading rows of any kind for a model of many features, and predictions of their eta."""
 
 from __future__ import annotations
 
