@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
-from posterity.evidence import SecantSteps
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.posteriors import _joint_fit, _site_fit
 

@@ -22,7 +22,6 @@ np.float64(1.0)
 """
 
 from posterity.distributions.mixing import match_moments
-from posterity.evidence._secant import SecantSteps
 from posterity.evidence.bounded import Bounded, OddsScale
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, RunningScales
@@ -43,7 +42,6 @@ __all__ = [
     "OddsScale",
     "Relevance",
     "RunningScales",
-    "SecantSteps",
     "SharedScale",
     "Spectrum",
     "Strategy",

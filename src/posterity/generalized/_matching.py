@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
-from posterity.evidence import SecantSteps
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.generalized._core import compute_core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution

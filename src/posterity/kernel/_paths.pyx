@@ -2,10 +2,12 @@
 """The compiled paths for single rows: one row a call, everything checked before anything is changed."""
 
 import numpy as np
+from scipy.linalg import cython_lapack
 
 cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
 from libc.string cimport memcmp, memcpy
 

@@ -1,5 +1,10 @@
 # Part of _paths.pyx: rows with labels of several classes.
 
+# LAPACK's routine for eigenvectors, without what stands before it in NumPy: that takes ten times as long for few classes.
+ctypedef void (*eigenvectors_routine)(char *, char *, int *, double *, int *, double *, double *, int *, int *, int *, int *) noexcept nogil
+cdef object _dsyevd = cython_lapack.__pyx_capi__["dsyevd"]
+cdef eigenvectors_routine dsyevd = <eigenvectors_routine> PyCapsule_GetPointer(_dsyevd, PyCapsule_GetName(_dsyevd))
+
 cdef extern from "posterity_softmax.h" nogil:
     ctypedef struct pk_softmax:
         Py_ssize_t classes, contrasts, points, stride
@@ -26,7 +31,6 @@ cdef extern from "posterity_softmax.h" nogil:
     Py_ssize_t PK_PLACE_SIZE(Py_ssize_t contrasts)
     Py_ssize_t PK_BELIEF_SIZE(Py_ssize_t contrasts, pk_shape shape)
     void pk_contrast_moments(const double *T, const double *x, Py_ssize_t R, pk_shape shape, double *mean, double *covariance, double *room)
-    void pk_principal_root(const double *covariance, double *root, Py_ssize_t n, double *room)
     void pk_expected_shares(const pk_softmax *s, const double *mean, const double *root, double *moved, double *outputs)
     void pk_around_label(const pk_softmax *s, pk_label label, int averaged, double *place, double *moved, double *room)
     double pk_label_rows(const pk_softmax *s, const pk_label *l, const double *place, double *lower, double *target, double *room)
@@ -97,7 +101,8 @@ cdef class SoftmaxPath(RowPath):
     cdef pk_shape whole
     cdef double[:, ::1] data, joined, basis, near_units, wide_units
     cdef double[::1] sums, room, look_room, panel, read, mean, covariance, root, place, moved, lower, target, shares
-    cdef double[::1] center, squares
+    cdef double[::1] center, squares, axes, variances, work
+    cdef int[::1] int_work
     cdef object statistics, contrasts, seen, recent
     # Of the last rows.
     cdef tuple kept_arrays
@@ -138,7 +143,9 @@ cdef class SoftmaxPath(RowPath):
         self.look_room, self.room = _aligned(PK_LOOK_SIZE(K, R)), _aligned(PK_PLACE_SIZE(R) + PK_BELIEF_SIZE(R, self.whole))
         self.panel, self.moved = _aligned(max(self.whole.q * PK_PANEL, PK_APPEND_SIZE(self.whole))), _aligned(R * self.wide_units.shape[1])
         self.read, self.mean, self.place = np.zeros(p), np.zeros(R), np.zeros(R)
-        self.covariance, self.root = np.zeros(R * R), np.zeros(R * R)
+        self.covariance, self.root, self.axes = np.zeros(R * R), np.zeros(R * R), np.zeros(R * R)
+        self.variances, self.work = np.zeros(R), np.zeros(1 + 6 * R + 2 * R * R)
+        self.int_work = np.zeros(3 + 5 * R, dtype=np.intc)
         self.lower, self.target, self.shares = np.zeros(R * R), np.zeros(R), np.zeros(K)
         self._let(&self.near, self.near_units, len(near) if self.averaged else 1)
         self._let(&self.wide, self.wide_units, len(wide))
@@ -187,8 +194,22 @@ cdef class SoftmaxPath(RowPath):
         cdef Py_ssize_t R = self.wide.contrasts
         self._load(x, 1.0)
         self._believe()
-        pk_principal_root(&self.covariance[0], &self.root[0], R, &self.room[0])
+        self._find_principal_root()
         pk_expected_shares(&self.wide, &self.mean[0], &self.root[0], &self.moved[0], &self.shares[0])
+        return 0
+
+    cdef int _find_principal_root(self) except -1:
+        """The root of the covariance along its principal axes, as whoever predicts many rows has it."""
+        cdef int n = <int> self.wide.contrasts, info = 0, size = <int> self.work.shape[0], int_size = <int> self.int_work.shape[0]
+        cdef Py_ssize_t i, k
+        cdef char vectors = b"V", lower = b"L"
+        memcpy(&self.axes[0], &self.covariance[0], n * n * sizeof(double))
+        dsyevd(&vectors, &lower, &n, &self.axes[0], &n, &self.variances[0], &self.work[0], &size, &self.int_work[0], &int_size, &info)
+        if info:
+            raise np.linalg.LinAlgError("Eigenvalues did not converge")
+        for i in range(n):
+            for k in range(n):
+                self.root[k * n + i] = sqrt(max(self.variances[i], 0.0)) * self.axes[i * n + k]
         return 0
 
     cdef void _believe(self) noexcept:

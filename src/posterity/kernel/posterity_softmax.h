@@ -20,8 +20,6 @@
 #define PK_WIDTH_SETTLED 1e-2
 #define PK_WIDTH_ROUNDS 8
 #define PK_CLIMB_STEPS 60
-/* An axis points to where the sum of its components, the k-th divided by this + k, is positive. */
-#define PK_AXIS_OFFSET 0.7
 
 typedef struct {
     ptrdiff_t classes, contrasts, points, stride; /* K, R, S; stride: S, padded to PK_LINE */
@@ -119,49 +117,6 @@ static void pk_root_of(const double *covariance, double *root, ptrdiff_t n)
     for (ptrdiff_t i = 0; i < n; i++)
         trace += covariance[i * n + i];
     pk_cholesky(covariance, root, n, PK_ROOT_RIDGE * trace);
-}
-
-/* The root (n, n) of a covariance along its principal axes, the shortest first; by Jacobi's rotations. An axis has the
- * direction that compute_principal_root gives it. room (2 n^2). */
-static void pk_principal_root(const double *covariance, double *root, ptrdiff_t n, double *room)
-{
-    double *A = room, *axes = A + n * n; /* axes by rows */
-    memcpy(A, covariance, (size_t)(n * n) * sizeof(double));
-    for (ptrdiff_t i = 0; i < n * n; i++)
-        axes[i] = i % (n + 1) == 0;
-    for (int sweep = 0, turned = 1; turned && sweep < 40; sweep++) {
-        turned = 0;
-        for (ptrdiff_t i = 0; i < n; i++)
-            for (ptrdiff_t j = i + 1; j < n; j++) {
-                double both = A[i * n + j], one = A[i * n + i], other = A[j * n + j];
-                if (!(fabs(both) > 1e-16 * sqrt(fabs(one * other))))
-                    continue;
-                turned = 1;
-                double zeta = 0.5 * (other - one) / both;
-                double tangent = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
-                double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = cosine * tangent;
-                for (ptrdiff_t k = 0; k < n; k++) {
-                    double x = A[i * n + k], y = A[j * n + k], u = axes[i * n + k], v = axes[j * n + k];
-                    A[i * n + k] = cosine * x - sine * y, A[j * n + k] = sine * x + cosine * y;
-                    axes[i * n + k] = cosine * u - sine * v, axes[j * n + k] = sine * u + cosine * v;
-                }
-                for (ptrdiff_t k = 0; k < n; k++) {
-                    double x = A[k * n + i], y = A[k * n + j];
-                    A[k * n + i] = cosine * x - sine * y, A[k * n + j] = sine * x + cosine * y;
-                }
-            }
-    }
-    for (ptrdiff_t i = 0; i < n; i++) {
-        ptrdiff_t rank = 0;
-        double variance = A[i * n + i], side = 0.0;
-        for (ptrdiff_t j = 0; j < n; j++)
-            rank += A[j * n + j] < variance || (A[j * n + j] == variance && j < i);
-        for (ptrdiff_t k = 0; k < n; k++)
-            side += axes[i * n + k] / (PK_AXIS_OFFSET + (double)k);
-        double size = copysign(sqrt(fmax(variance, 0.0)), side);
-        for (ptrdiff_t k = 0; k < n; k++)
-            root[k * n + rank] = size * axes[i * n + k];
-    }
 }
 
 /* moved (R, stride): the standard points turned by a root (R, R) of the covariance. */

@@ -20,8 +20,6 @@ Index = NDArray[np.intp]
 N_POINTS = 256
 # Of its trace: keeps the root of a covariance that rounding has made indefinite.
 RIDGE = 1e-13
-# An axis points to where the sum of its components, the k-th divided by this + k, is positive.
-AXIS_OFFSET = 0.7
 
 
 @dataclass(frozen=True)
@@ -230,17 +228,11 @@ def compute_root(covariance: Array) -> Array:
 
 
 def compute_principal_root(covariance: Array) -> Array:
-    """The same along principal axes, the longest of which gets the most even of the points.
-
-    An axis may point to either side, and the points are not the same on both: so that whoever
-    finds the axes predicts the same, they point to where a sum of their components is positive.
-    """
+    """Return roots along principal axes, the longest of which gets the most even of the points."""
     if covariance.ndim == 2:
         return np.sqrt(covariance)
     values, vectors = np.linalg.eigh(covariance)
-    sides = (1.0 / (AXIS_OFFSET + np.arange(covariance.shape[1]))) @ vectors
-    sizes = np.copysign(np.sqrt(np.maximum(values, 0.0)), sides)
-    return np.asarray(vectors * sizes[:, None, :])
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
 @lru_cache(maxsize=64)
