@@ -12,8 +12,9 @@ ARGS ?=
 # The build finds meson, ninja and cython by name.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-# Tests run in a process for each core: BLAS with threads of its own would have them wait.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
+# Tests run in a process for each core: BLAS with threads of its own would have them wait. What pytest
+# makes of a test file is kept, also where bytecode is not.
+PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

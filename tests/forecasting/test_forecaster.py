@@ -713,7 +713,7 @@ def test_a_new_series_needs_values_and_leaves_the_others_as_they_were() -> None:
     model = Forecaster(forms=[Form()]).fit(frame)
     before = model.predict(2)
     new = frame.iloc[:1].assign(unique_id="z")
-    with pytest.raises(ValueError, match="series 'z' has 1 values: a forecast needs at least 4"):
+    with pytest.raises(ValueError, match="series 'z' has 1 value: a forecast needs at least 4"):
         model.partial_fit(new)
     np.testing.assert_array_equal(model.predict(2), before)
     model.seasonality = ()
