@@ -550,6 +550,8 @@ class TestJoint:
         np.testing.assert_allclose(ours.interval(0.9)[1], ours.marginal(1).interval(0.9))
         assert isinstance(ours.marginal([0, 2]), Mixture)
         assert ours.marginal([0, 2]).shape == (2,)
+        with pytest.raises(ValueError, match="level is '95%': it must be a number"):
+            Mixture(students(5.0), [1.0]).interval("95%")
         with pytest.raises(ValueError, match="level must lie between 0 and 1, but it is -1"):
             ours.interval(-1)
 

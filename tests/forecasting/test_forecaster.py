@@ -523,7 +523,7 @@ def test_what_is_refused_of_exogenous_columns() -> None:
     refused(lambda: model.forecast(5, X_future=frame[35:][["ds"]]), "lacks the column 'price'")
     refused(
         lambda: model.forecast(5, X_future=frame[35:38]),
-        "no value of 'price' for the series, 4 steps",
+        "no value of 'price' for the series in step 4 of 5: give it",
     )
     refused(lambda: model.partial_fit(frame[35:][["ds", "y"]]), "exogenous columns")
     frame.loc[3, "price"] = np.nan
