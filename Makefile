@@ -12,8 +12,9 @@ ARGS ?=
 # The build finds meson, ninja and cython by name.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-# Tests run in a process for each core: BLAS with threads of its own would have them wait.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(PYTHON) -m pytest -n auto
+# Tests run in a process for each core: BLAS with threads of its own would have them wait. What pytest
+# makes of a test file is kept, also where bytecode is not.
+PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n auto
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -26,8 +27,8 @@ help:  ## show this help
 demo: $(STAMPS)/runtime $(STAMPS)/installed  ## evaluate a real stream and draw its intervals
 	$(VENV)/bin/posterity demo $(ARGS)
 
-# Spark, Dask, river, a browser: 800 MB to install. By name, so that ARGS can be a path.
-INTEGRATION := tests/adapters tests/browser docs/adapters.md
+# Spark, Dask, river, Jupyter, a browser: 800 MB to install. By name, so that ARGS can be a path.
+INTEGRATION := tests/adapters tests/browser tests/test_notebooks.py docs/adapters.md
 
 # Every model with every strategy, every interrupt, every file: half of the tests' time.
 EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/files/test_reads.py \
@@ -105,7 +106,7 @@ figures: $(STAMPS)/runtime $(STAMPS)/installed  ## draw the figures of the docum
 	$(PYTHON) docs/figures_gallery.py $(ARGS)
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) build dist docs/_build docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/_notebooks docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The first interpreter that is new enough and can make virtual environments.
 $(STAMPS)/venv:

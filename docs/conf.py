@@ -20,13 +20,14 @@ version = release = posterity.__version__
 extensions = [
     "mathml",
     "myst_parser",
+    "notebooks",
     "numpydoc",
     "reference_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_notebooks"]
 # No intersphinx: the build needs no network.
 nitpicky = False
 

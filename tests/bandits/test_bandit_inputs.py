@@ -144,7 +144,17 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a", "b"], [1.0])),
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a"], [1.0, 2.0])),
     ("2 features", ValueError, lambda b: b.learn([[1.0, 2.0]], ["a"], [1.0])),
-    ("NaN", ValueError, lambda b: b.learn([[np.nan]], ["a"], [1.0])),
+    ("nan in column 0", ValueError, lambda b: b.learn([[np.nan]], ["a"], [1.0])),
+    (
+        "nan in row 1, column 0: it must be finite; leave the row out",
+        ValueError,
+        lambda b: b.learn([[1.0], [np.nan]], ["a", "b"], [1.0, 0.0]),
+    ),
+    (
+        "could not convert 'red' to a number: row 1, column 0; .*encode it",
+        ValueError,
+        lambda b: b.learn([[1.0], ["red"]], ["a", "b"], [1.0, 0.0]),
+    ),
     ("negative", ValueError, lambda b: b.learn([[1.0]], ["a"], [1.0], [-1.0])),
     ("never learned", ValueError, lambda b: b.unlearn([[7.0]], ["a"], [1.0])),
     ("no arm is allowed in row 0", ValueError, lambda b: b.decide([[1.0]], allowed=[False, False])),
@@ -165,7 +175,7 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("2 features", ValueError, lambda b: b.decide([[1.0, 2.0]])),
     ("shape", ValueError, lambda b: b.decide([1.0, 2.0])),
     ("finite", ValueError, lambda b: b.decide([np.nan])),
-    ("contains NaN", ValueError, lambda b: b.decide([[np.nan]])),
+    ("nan in column 0", ValueError, lambda b: b.decide([[np.nan]])),
     ("other is 3", TypeError, lambda b: b.merge(3)),
     ("other bandit's arms", ValueError, lambda b: b.merge(Bandit(arms=["b", "a"]))),
     (
@@ -187,6 +197,15 @@ def test_what_is_refused_changes_nothing(
     with pytest.raises(kind, match=message):
         change(bandit)
     assert dumps(bandit) == before
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [([np.nan], "nan in column 0: it must be finite"), (["red"], "'red' to a number: row 0")],
+)
+def test_a_first_context_that_is_refused(x: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Bandit(arms=["a", "b"]).learn_one(x, "a", 1.0)
 
 
 def test_rewards_of_the_wrong_kind() -> None:

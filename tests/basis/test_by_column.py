@@ -49,7 +49,7 @@ def test_several_columns_together():
 @pytest.mark.parametrize(
     ("bases", "message"),
     [
-        ({3: DAY}, "basis has a column 3, which is not in X: there are 3"),
+        ({3: DAY}, "basis has a column 3, which is not in X: it has 3 columns"),
         ({"hour": DAY}, "basis has a column 'hour', which is not in X"),
         ({0: DAY, (1, 0): SPLINE}, r"basis has column \(1, 0\) twice: give each column one basis"),
         ({0: "spline"}, "the basis of column 0 is 'spline': it must be a transformer"),

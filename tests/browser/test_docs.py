@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-for package in ("sphinx", "furo", "myst_parser", "numpydoc", "py_mini_racer"):
+for package in ("sphinx", "furo", "myst_parser", "numpydoc", "py_mini_racer", "nbclient"):
     pytest.importorskip(package, reason="needs the dependency group `docs`")
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -85,6 +86,20 @@ def test_formulas_are_markup(browser: Any, site: Path) -> None:
     matrix = page.locator("mtable").first.bounding_box()
     bracket = page.locator("mo", has_text="[").first.bounding_box()
     assert bracket["height"] > 0.9 * matrix["height"]
+
+
+def test_a_tutorial_is_a_notebook_that_has_run(site: Path) -> None:
+    pages = [*(site / "tutorials").glob("*.html"), site / "start.html", site / "next_week.html"]
+    assert len(pages) > 5
+    for page in pages:
+        links = re.findall(r'href="([^"]+\.ipynb)"', page.read_text(encoding="utf-8"))
+        assert len(links) == 1, page
+        notebook = json.loads((page.parent / links[0]).read_text(encoding="utf-8"))
+        code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        assert all(cell["execution_count"] for cell in code), page
+        kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+        assert "execute_result" in kinds, page
+        assert kinds <= {"execute_result", "display_data"}, page
 
 
 def test_search_works_from_disk(browser: Any, site: Path) -> None:

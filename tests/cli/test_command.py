@@ -321,6 +321,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.endswith("imported: []\n")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("package", "arguments", "message"),
     [

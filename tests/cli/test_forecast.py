@@ -185,4 +185,4 @@ def test_what_is_refused(table: Path, tmp_path: Path) -> None:
     words = ("--target", "sold", "--time", "shop", "--horizon", 3)
     assert "times such as 'Lyon' can't be read" in complaint(table, *words)
     table.write_text("day,sold\n2026-01-01,1\n2026-01-02,\n")
-    assert "has 1 values: a forecast needs at least 4" in complaint(table, *shops)
+    assert "has 1 value: a forecast needs at least 4" in complaint(table, *shops)

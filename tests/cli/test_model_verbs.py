@@ -445,6 +445,7 @@ def test_every_verb_in_a_process(first: Path, second: Path, tmp_path: Path) -> N
     assert "no such file" in complaint(run("update", m, tmp_path / "no.csv"))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("verb", ["predict", "show"])
 def test_a_closed_pipe_is_quiet(model: Path, second: Path, verb: str) -> None:
     read_end, write_end = os.pipe()

@@ -523,7 +523,7 @@ def test_what_is_refused_of_exogenous_columns() -> None:
     refused(lambda: model.forecast(5, X_future=frame[35:][["ds"]]), "lacks the column 'price'")
     refused(
         lambda: model.forecast(5, X_future=frame[35:38]),
-        "no value of 'price' for the series, 4 steps",
+        "no value of 'price' for the series in step 4 of 5: give it",
     )
     refused(lambda: model.partial_fit(frame[35:][["ds", "y"]]), "exogenous columns")
     frame.loc[3, "price"] = np.nan
@@ -713,7 +713,7 @@ def test_a_new_series_needs_values_and_leaves_the_others_as_they_were() -> None:
     model = Forecaster(forms=[Form()]).fit(frame)
     before = model.predict(2)
     new = frame.iloc[:1].assign(unique_id="z")
-    with pytest.raises(ValueError, match="series 'z' has 1 values: a forecast needs at least 4"):
+    with pytest.raises(ValueError, match="series 'z' has 1 value: a forecast needs at least 4"):
         model.partial_fit(new)
     np.testing.assert_array_equal(model.predict(2), before)
     model.seasonality = ()

@@ -11,7 +11,13 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from posterity import BayesianLinearRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    Forecaster,
+    GroupedRegression,
+)
+from posterity.sparse import SparseLinearRegression
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 Y = X @ [1.0, 2.0, 3.0]
@@ -131,7 +137,7 @@ def test_names_of_features(frame: Callable[..., Any]) -> None:
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     before = state(model)
     for wrong, message in (
-        (("c", "b", "a"), "same order"),
+        (("c", "b", "a"), r"same order.*\n.*as in X\[list\(model.feature_names_in_\)\]"),
         (("a", "b", "z"), "unseen at fit time:\n- z"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -259,3 +265,30 @@ def test_merging_what_does_not_belong_together() -> None:
     with pytest.raises(ValueError, match="same features in the same order"):
         named.merge(swapped)
     assert state(model) == before
+
+
+def test_merging_what_is_no_model_of_the_kind() -> None:
+    for model in (BayesianLinearRegression(), GroupedRegression(), SparseLinearRegression()):
+        name = type(model).__name__
+        for other in (None, 3):
+            with pytest.raises(TypeError, match=f"other is a .*: merge another {name} into a"):
+                model.fit(X, Y).merge(other)
+    forecaster = Forecaster().fit(Y)
+    with pytest.raises(TypeError, match="other is a int: merge another Forecaster"):
+        forecaster.merge(3)
+
+
+def test_a_data_frame_is_no_row() -> None:
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = BayesianLinearRegression().fit(frame, Y)
+    before = state(model)
+    for call in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
+        with pytest.raises(TypeError, match=r"x is a DataFrame of shape \(1, 3\): .*x.iloc\[0\]"):
+            call(frame[:1])
+    assert state(model) == before
+    assert model.predict_one(frame.iloc[0]) == pytest.approx(model.predict(frame[:1])[0])
+
+
+def test_labels_of_no_rows() -> None:
+    with pytest.raises(ValueError, match="no rows: give at least one row, with its label"):
+        BayesianLogisticRegression().fit(X[:0], [])

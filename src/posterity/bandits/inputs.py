@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,13 @@ from sklearn.utils.validation import check_array, validate_data
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster, is_among
+from posterity.linear.inputs import name_text_column
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+# Contexts are read so; values that are not finite are named by us.
+FLOATS: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
 
 
 def is_row(X: Any) -> bool:
@@ -50,9 +54,9 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
     if isinstance(X, str):
         raise TypeError(f"the context is the text {X!r}: give numbers, or a mapping of names")
     if is_row(X):
-        X = np.asarray(X, dtype=np.float64)[None]
+        X = [X]
     if known and isinstance(X, np.ndarray | Sequence):  # which has no names: none are asked for
-        X = check_array(X, dtype=np.float64, order="C")
+        X = _read_numbers(X, lambda: check_array(X, **FLOATS))
         if X.shape[1] != bandit.n_features_in_:
             raise ValueError(
                 f"X has {X.shape[1]} features, but earlier contexts had "
@@ -60,7 +64,18 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
             )
         return np.asarray(X)
     X = _in_order(X, getattr(bandit, "feature_names_in_", None))
-    return np.ascontiguousarray(validate_data(reader, X, reset=not known, dtype=np.float64))
+    return _read_numbers(X, lambda: validate_data(reader, X, reset=not known, **FLOATS))
+
+
+def _read_numbers(X: Any, read: Callable[[], Any]) -> Array:
+    """Contexts (n, m) as scikit-learn reads them; what is no number, or not finite, is named."""
+    try:
+        contexts = np.asarray(read())
+    except (TypeError, ValueError) as error:
+        name_text_column(X, error)
+        raise
+    _refuse_not_finite(contexts)
+    return contexts
 
 
 def _are_clean(X: Any, m: int) -> bool:
@@ -128,10 +143,15 @@ def _as_number(name: str, value: Any) -> float:
         ) from None
 
 
-def _refuse_not_finite(row: Array) -> None:
-    if not np.isfinite(row).all():
-        column = int(np.argmin(np.isfinite(row[0])))
-        raise ValueError(f"the context is {row[0, column]} in column {column}: it must be finite")
+def _refuse_not_finite(contexts: Array) -> None:
+    bad = np.argwhere(~np.isfinite(contexts))
+    if len(bad):
+        row, column = bad[0]
+        where = f"column {column}" if len(contexts) == 1 else f"row {row}, column {column}"
+        raise ValueError(
+            f"the context is {contexts[row, column]} in {where}: it must be finite; leave the row "
+            "out, or fill the value in"
+        )
 
 
 def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:

@@ -155,7 +155,9 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if names is not None and key in list(names):
             return list(names).index(key)
         listed = (
-            f"there are {self.n_features_in_}" if names is None else ", ".join(map(repr, names))
+            f"it has {self.n_features_in_} columns without names, so give numbers"
+            if names is None
+            else ", ".join(map(repr, names))
         )
         raise ValueError(f"basis has a column {key!r}, which is not in X: {listed}")
 

@@ -13,7 +13,12 @@ from posterity.distributions._rows import FloatArray, as_floats
 
 def check_level(level: ArrayLike) -> FloatArray:
     """The level or levels of an interval, as floats between 0 and 1."""
-    levels = as_floats(level)
+    try:
+        levels = as_floats(level)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"level is {level!r}: it must be a number; give 0.95 for a 95% interval"
+        ) from None
     bad = ~((levels >= 0.0) & (levels <= 1.0))
     if bad.any():
         worst = float(levels[bad].flat[0])

@@ -64,9 +64,11 @@ def check_enough(panel: Panel) -> None:
     few = np.flatnonzero(panel.observed < FEWEST_VALUES)
     if len(few):
         more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
+        n = panel.observed[few[0]]
         raise ValueError(
-            f"{panel.describe_series(panel.ids[few[0]])}{more} has {panel.observed[few[0]]} "
-            f"values: a forecast needs at least {FEWEST_VALUES}; leave it out, or wait for more"
+            f"{panel.describe_series(panel.ids[few[0]])}{more} has {n} "
+            f"{'value' if n == 1 else 'values'}: a forecast needs at least {FEWEST_VALUES}; leave "
+            "it out, or wait for more"
         )
 
 

@@ -238,6 +238,8 @@ class Forecaster(BaseEstimator):
     @atomic
     def merge(self, other: Self) -> Self:
         """Learn what ``other`` has learned: other series, or later rows of the same."""
+        if not isinstance(other, Forecaster):
+            raise TypeError(f"other is a {type(other).__name__}: merge another Forecaster")
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar:
             theirs = _align_to_calendar(theirs, mine)

@@ -103,7 +103,8 @@ def future(data: Any, panel: Panel, h: int) -> Array:
         series, step, column = missing[0]
         raise ValueError(
             f"X_future has no value of {panel.names[column]!r} for "
-            f"{panel.describe_series(panel.ids[series])}, {step + 1} steps ahead"
+            f"{panel.describe_series(panel.ids[series])} in step {step + 1} of {h}: give it for "
+            "every step"
         )
     return np.asarray(found)
 

@@ -93,6 +93,8 @@ def join_classes(known: Labels | None, named: ArrayLike | None, labels: Labels) 
 
 
 def _concatenate_labels(parts: list[Labels]) -> Labels:
+    if not parts:
+        raise ValueError("X and y have no rows: give at least one row, with its label")
     if len({part.dtype.kind in "US" or part.dtype.kind == "O" for part in parts}) > 1:
         raise ValueError(
             f"y has labels like {parts[0][:1].tolist()}, but earlier labels are like "

@@ -14,7 +14,7 @@ from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, drop_weightless_rows, read
 from posterity.grouped.single import make_single_model
 from posterity.linear import BayesianLinearRegression
-from posterity.linear.inputs import check_same_features, read_weights
+from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
 
@@ -300,6 +300,7 @@ class GroupedRegression(GroupedModel):
         >>> north.merge(south).counts_
         array([1., 2., 1.])
         """
+        check_same_kind(self, other, GroupedRegression)
         theirs = other._posterior
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()

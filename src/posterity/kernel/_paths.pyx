@@ -316,6 +316,11 @@ cdef class RowPath:
                 ) from None
 
     def _refuse_names(self, x):
+        if getattr(x, "ndim", 1) != 1:
+            raise TypeError(
+                f"x is a {type(x).__name__} of shape {x.shape}: give one row, as a mapping or a series (of a data "
+                "frame, x.iloc[0]), or all rows to the method for many rows"
+            )
         missing = [name for name in self.names if name not in x]
         unexpected = [name for name in x if name not in self.names]
         raise ValueError(

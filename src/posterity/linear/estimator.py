@@ -18,6 +18,7 @@ from posterity.factor.usable import check_usable
 from posterity.linear import functions
 from posterity.linear.inputs import (
     check_same_features,
+    check_same_kind,
     name_bad_rows,
     read_rows,
     read_times,
@@ -226,6 +227,7 @@ class LinearEstimator(LinearReader):
         >>> bool(np.isclose(half.log_evidence_, whole.log_evidence_))
         True
         """
+        check_same_kind(self, other, LinearEstimator)
         theirs = other._posterior
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()

@@ -140,7 +140,8 @@ def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> 
             return read if columns else np.asarray(read)
         return validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except (ValueError, TypeError) as error:
-        _name_text_column(X, error)
+        name_text_column(X, error)
+        _name_columns_of_fit(model, X, error)
         raise
 
 
@@ -212,6 +213,13 @@ def name_bad_rows(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
         refuse_unusable(model, X, y)
         _refuse_vanishing(model, X, y)
         raise ValueError("learning these rows overflows: use smaller values or weights") from error
+
+
+def check_same_kind(model: BaseEstimator, other: Any, kind: type) -> None:
+    """Raise ``TypeError`` unless the other is a model of this kind, which can be merged."""
+    if not isinstance(other, kind):
+        name = type(model).__name__
+        raise TypeError(f"other is a {type(other).__name__}: merge another {name} into a {name}")
 
 
 def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
@@ -301,7 +309,19 @@ def _label(names: ArrayLike | None, column: int) -> str:
     return str(column) if names is None else repr(str(np.asarray(names)[column]))
 
 
-def _name_text_column(X: Any, cause: Exception) -> None:
+def _name_columns_of_fit(model: BaseEstimator, X: Any, cause: Exception) -> None:
+    """Raise an error that says how to choose the columns of the fit, if ``X`` has them all."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or "feature names should match" not in str(cause):
+        return
+    if set(names) <= set(getattr(X, "column_names", getattr(X, "columns", ()))):
+        raise ValueError(
+            f"{cause}Give the columns of the fit, in their order, as in "
+            "X[list(model.feature_names_in_)]"
+        ) from cause
+
+
+def name_text_column(X: Any, cause: Exception) -> None:
     """Raise an error that names the column of ``X`` that holds text, if one does."""
     if "could not convert" not in str(cause) and "float()" not in str(cause):
         return

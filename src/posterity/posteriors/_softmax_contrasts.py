@@ -280,7 +280,7 @@ class Contrasts:
 
     @staticmethod
     def _measure_distance(known: Joined, moved: Array) -> float:
-        """How far coordinates (R, p) have moved, in sds of what is known of them."""
+        """Return the distance of coordinates moved by (R, p), in posterior sds."""
         parts = moved.reshape(len(known), -1)
         steps = [factor.root @ part for factor, part in zip(known, parts, strict=True)]
         return float(np.linalg.norm(np.concatenate(steps)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -203,8 +204,9 @@ def _escape_json(spec: Spec) -> str:
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+@cache
 def _load_vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, which vl-convert brings along."""
+    """Vega, Vega-Lite and Vega-Embed in one script; vl-convert takes a second to make it."""
     try:
         import vl_convert
     except ModuleNotFoundError as error:

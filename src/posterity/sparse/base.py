@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
-from posterity.linear.inputs import read_times, read_weights, refuse_no_weight
+from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows
 from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
@@ -155,6 +155,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         ValueError
             If the two models differ in prior, noise, intercept, or in how features are numbered.
         """
+        check_same_kind(self, other, DiagonalModel)
         theirs, index = other._posterior, other._index
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
