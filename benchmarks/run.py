@@ -36,13 +36,15 @@ def main() -> None:
     options = _options()
     run = QUICK if options.quick else FULL
     bystanders, installed = Bystanders(), report.installed_files()
-    groups = [_measured(name, run) for name in options.only or NAMES]
-    replaced = report.installed_files() != installed
-    notes = report.machine() + _caveats(options.quick, replaced, bystanders.share())
-    page = report.page(groups, notes)
+    groups, page = [], ""
+    for name in options.only or NAMES:
+        groups.append(_measured(name, run))
+        replaced = report.installed_files() != installed
+        notes = report.machine() + _caveats(options.quick, replaced, bystanders.share())
+        page = report.page(groups, notes)
+        if options.output:  # after each group: a later one may fail
+            options.output.write_text(page, encoding="utf-8")
     print(page, end="")
-    if options.output:
-        options.output.write_text(page, encoding="utf-8")
 
 
 def _measured(name: str, run: Run) -> tuple[str, str, list[Figure]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy import stats
 from scipy.optimize import approx_fprime
 
 from posterity.evidence import Spectrum
+from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -118,3 +121,15 @@ def test_it_is_the_integral_over_the_coefficients(m: int, make_rows, make_factor
     spectrum = Spectrum.of(data, intercept=False, mean=np.zeros(m), shape=np.ones(m))
     found = spectrum.log_evidence(alpha / beta, KnownNoise(beta))[0]
     assert found == pytest.approx(float(value), abs=1e-10)
+
+
+def test_shares_whose_products_underflow_have_logarithms() -> None:
+    """Of a strong signal under a weak prior eight shares of 1e-45 are no number of double size."""
+    data = Factor(8)
+    data.append(1e20 * np.eye(8), np.ones((8, 1)))
+    shape = np.ones(8)
+    spectrum = Spectrum.of(data, intercept=False, mean=np.zeros(8), shape=shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = spectrum.log_determinants(spectrum.shares(1e-5))
+    np.testing.assert_allclose(found, 8.0 * np.log(1e-45), rtol=1e-12)

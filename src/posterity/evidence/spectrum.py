@@ -141,7 +141,11 @@ class Spectrum:
         # A product of eight is far from underflow, and one logarithm.
         places = np.arange(0, shares.shape[1], 8)
         products = np.multiply.reduceat(shares, places, axis=1) if len(places) else shares
-        return np.log(products).sum(axis=1) - self.log_information
+        with np.errstate(divide="ignore"):
+            logs = np.log(products).sum(axis=1)
+            underflow = np.isneginf(logs)  # labels that a line separates have shares of 1e-45
+            logs[underflow] = np.log(shares[underflow]).sum(axis=1)
+        return np.asarray(logs - self.log_information)
 
     def n_parameters(self, ratio: Array | float) -> Array:
         """(g,) gamma, the effective number of coefficients (Bishop 2006, eq. 3.91)."""
