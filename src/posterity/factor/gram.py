@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads, run_together, split_rows
+from posterity.kernel import add_products
 from posterity.kernel.columns import Columns
 
 Array = NDArray[np.float64]
@@ -204,10 +204,7 @@ def _add_products(
         np.subtract(Y[some], means[q - Y.shape[1] :], out=rows[:, q - Y.shape[1] :])
         if weights is not None:
             rows *= np.sqrt(weights[part][some])[:, None]
-        if by_rows:
-            total = dsyrk(1.0, rows.T, 1.0, total, overwrite_c=1)
-        else:
-            total = dsyrk(1.0, rows, 1.0, total, trans=1, overwrite_c=1)
+        add_products(total, rows)
     return total
 
 

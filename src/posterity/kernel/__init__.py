@@ -30,6 +30,7 @@ from posterity.kernel._groups import (
     whiten_groups,
 )
 from posterity.kernel._kernel import (
+    add_products,
     append_block,
     average_members,
     empty_triangle,
@@ -110,6 +111,7 @@ __all__ = [
     "WanderingPath",
     "WindowPath",
     "adapt",
+    "add_products",
     "append_block",
     "average_members",
     "best_arms",

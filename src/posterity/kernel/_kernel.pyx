@@ -2,11 +2,13 @@
 """Checked binding of posterity_kernel.h. Every loop over rows runs without the GIL."""
 
 import numpy as np
+from scipy.linalg import cython_blas
 
 from posterity.kernel.columns import Columns
 
 cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, sqrt
 
 cnp.import_array()
@@ -26,8 +28,33 @@ cdef extern from "posterity_kernel.h" nogil:
     void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
 
+# BLAS's routine for products of rows. SciPy's own binding holds the GIL, so that threads would take turns.
+ctypedef void (*products_routine)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *) noexcept nogil
+cdef object _dsyrk = cython_blas.__pyx_capi__["dsyrk"]
+cdef products_routine dsyrk = <products_routine> PyCapsule_GetPointer(_dsyrk, PyCapsule_GetName(_dsyrk))
+
 # So that no number of bytes overflows, of a triangle or of a panel as wide.
 cdef Py_ssize_t MOST_COLUMNS = 1 << 24
+
+
+def add_products(double[::1, :] total, rows):
+    """Add the products of the columns of ``rows`` (n, q), in either order, to the upper triangle of ``total`` (q, q)."""
+    cdef const double[:, :] values = rows
+    cdef int n = <int> values.shape[0], q = <int> values.shape[1], leading
+    cdef char upper = b"U", transposed = b"N"
+    cdef double one = 1.0
+    if total.shape[0] != q or total.shape[1] != q:
+        raise ValueError(f"total has shape {(total.shape[0], total.shape[1])}: rows of {q} columns have {(q, q)} products")
+    if n == 0 or q == 0:
+        return
+    if values.strides[1] == sizeof(double) and (n == 1 or values.strides[0] >= q * <Py_ssize_t> sizeof(double)):
+        leading = max(q, <int> (values.strides[0] // sizeof(double)))
+    elif values.strides[0] == sizeof(double) and (q == 1 or values.strides[1] >= n * <Py_ssize_t> sizeof(double)):
+        leading, transposed = max(n, <int> (values.strides[1] // sizeof(double))), b"T"
+    else:
+        raise ValueError("neither the rows nor the columns lie side by side in memory: copy them first")
+    with nogil:
+        dsyrk(&upper, &transposed, &q, &n, &one, <double *> &values[0, 0], &leading, &one, &total[0, 0], &q)
 
 
 def leading_dimension(Py_ssize_t q):
