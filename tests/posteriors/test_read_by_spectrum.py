@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -82,3 +84,13 @@ def test_a_prediction_does_not_depend_on_what_was_read_before() -> None:
     read.summary()
     one, other = fresh.predict_interval(X), read.predict_interval(X)
     np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_pickles_leave_the_spectrum_out() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 80))
+    model = BayesianLinearRegression().fit(X, X[:, 0] + rng.normal(size=50))
+    before = model.predict_interval(X)
+    again = pickle.loads(pickle.dumps(model))
+    assert again._posterior._fresh.choice.spectrum is None
+    np.testing.assert_allclose(again.predict_interval(X), before, rtol=1e-10, atol=1e-10)

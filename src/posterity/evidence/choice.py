@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,10 @@ class Choice:
     others: tuple[float, ...] = field(default=())
     coefficients: Array | None = None
     spectrum: Spectrum | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the spectrum, which is larger than all else and only saves time."""
+        return {**self.__dict__, "spectrum": None}
 
 
 class Strategy(Protocol):
