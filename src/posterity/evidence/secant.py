@@ -43,7 +43,7 @@ class SecantSteps:
     last: tuple[float, float] | None = None
 
     def lengthen(self, move: float) -> tuple[float, Self]:
-        """The step to make where this move is asked for, and what makes the next one."""
+        """Return the step to make where this move is asked for, and the state after it."""
         step = min(max(move, -self.most), self.most)
         if self.last is not None and abs(move) < self.near:
             before, made = self.last

@@ -296,10 +296,10 @@ class Factor:
 
     def merge(self, other: Factor) -> None:
         """Learn every row that ``other`` has learned."""
-        self.copy_from(self.merged(other))
+        self.copy_from(self.combine(other))
 
-    def merged(self, other: Factor) -> Factor:
-        """A factor that has learned the rows of both."""
+    def combine(self, other: Factor) -> Factor:
+        """Return a new factor that has learned the rows of both."""
         both = self.copy()
         self._append_triangle(both.triangle, other.triangle)
         check_usable(both.triangle)

@@ -40,8 +40,6 @@ PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 # Tolerances of the expected change in another round, extrapolated from the last ones: of the
 # result, of its starting values, and of a fit to some of the rows.
 TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
-# Of the logarithm of the prior's precision.
-STEPS = SecantSteps()
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
@@ -77,11 +75,11 @@ class WarmStart(NamedTuple):
     change: float = math.inf
     rate: float = 1.0
     sites: Sites | None = None
-    steps: SecantSteps = STEPS
+    steps: SecantSteps = SecantSteps()
 
     @classmethod
     def of(cls, inner: LinearPosterior) -> WarmStart:
-        """Before any round."""
+        """Return the start of the first round: the prior of ``inner``."""
         central = inner.central()
         return cls(central.factor, _compute_level(central.prior))
 
@@ -95,7 +93,7 @@ class WarmStart(NamedTuple):
     ) -> WarmStart:
         """The next round's, under the prior that rows choose which ``trial`` has learned."""
         central, rows = trial.central(), before.of_rows.factor
-        prior = central.prior.merged(rows)
+        prior = central.prior.combine(rows)
         change = _relative_change(prior, self.prior, central.factor, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
         move = _compute_level(central.prior) - self.level
@@ -103,7 +101,7 @@ class WarmStart(NamedTuple):
         if step != move:
             further = central.prior.copy()
             further.scale(math.exp(step - move))
-            prior = further.merged(rows)
+            prior = further.combine(rows)
         level = self.level + step
         return WarmStart(prior, level, start, near, change, min(rate, 1.0), steps=steps)
 
@@ -117,7 +115,7 @@ def fit_sites_together(
     if inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=STEPS)
+        begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=SecantSteps())
     if inner.learns_prior and model.at_mode and not inner.learns_scales:
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
@@ -248,7 +246,7 @@ def _fit_under_prior(
 
 
 def _compute_level(prior: Factor) -> float:
-    """The logarithm of a prior's precision: the median over its coefficients."""
+    """Return the logarithm of a prior's precision: the median over its coefficients."""
     diagonal = np.abs(np.diagonal(prior.root))
     known = diagonal[diagonal > 0.0]
     return 2.0 * float(np.median(np.log(known))) if len(known) else 0.0

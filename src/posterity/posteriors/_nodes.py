@@ -141,10 +141,11 @@ class LazyNodes:
     def predictive(self, data: LinearPosterior, X: Array) -> Distribution | None:
         """Predict new observations by the data's singular values, where these were computed.
 
-        As :meth:`Nodes.predictive` does, without a triangle for each node.
+        As :meth:`Nodes.predictive` does, without a triangle for each node. Whether nodes were made
+        does not matter: what was read before changes no digit.
         """
         choice, spectrum = self.choice, self.choice.spectrum
-        if self.made is not None or spectrum is None:
+        if spectrum is None:
             return None
         means, leverages = _predict_by_spectrum(choice, spectrum, data, X)
         residuals = spectrum.residuals(spectrum.shares(choice.ratios)).tolist()
@@ -157,7 +158,7 @@ class LazyNodes:
         return mix_predictions(predictions, choice.weights[:, None])
 
     def noise_precision(self, mean: Array, data: LinearPosterior) -> float:
-        """Known, or the weighted mean of what the nodes learned."""
+        """Return the noise precision: as given, or its posterior mean, averaged over the nodes."""
         choice, spectrum = self.choice, self.choice.spectrum
         if spectrum is None:
             nodes = self.nodes(mean, data)
@@ -230,5 +231,5 @@ def _predict_by_spectrum(
 def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) -> LinearPosterior:
     n_features = data.n_coefficients - int(data.intercept)
     prior = belief.factor(n_features, intercept=data.intercept)
-    factor = prior.merged(data.factor)
+    factor = prior.combine(data.factor)
     return data.copy_with_factor(factor, belief=belief, noise=choice.noise, prior=prior)

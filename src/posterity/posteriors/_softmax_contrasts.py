@@ -59,7 +59,7 @@ BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Averages over what is open: points for all rows together, and how near the mean is to its place,
 # in nats. Width and mean are found in turns, until the mean moves by less, in sds.
 MOST_POINTS, CLOSE = 3_000, 1e-7
-MOST_ROUNDS, SETTLED = 6, 0.02
+MOST_ROUNDS, MEAN_TOLERANCE = 6, 0.02
 # Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
 MOST_SQUARES = 200_000
 
@@ -236,10 +236,8 @@ class Contrasts:
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
             for one, site in zip(parts, sites, strict=True):
-                size, rounding = (
-                    np.sqrt(site.weights)[:, None],
-                    TOGETHER_TOLERANCE if together else STREAM_TOLERANCE,
-                )
+                size = np.sqrt(site.weights)[:, None]
+                rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
                 gone = site.X / size, site.y / size, site.weights
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
@@ -274,7 +272,7 @@ class Contrasts:
             moved = place_points(self.moments(rows.X, after)[1], n_points)
             near = replace(objective, moved=moved)
             last, (mode, _) = mode, climb(near, mode, CLOSE)
-            if self._measure_distance(after, mode - last) < SETTLED:
+            if self._measure_distance(after, mode - last) < MEAN_TOLERANCE:
                 break
         return LabelPoints(rows.X @ mode.T, moved), reached
 
