@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,7 @@ class GaussianPrior:
         not finite, has the wrong shape, or is negative.
         """
         mean = self.means(n_features)
-        root = self._root(n_features) * np.sqrt(unit)
+        root = self._root(n_features) * math.sqrt(unit)
         offset = 1 if intercept else 0
         factor = Factor(n_features + offset)
         if root.ndim == 1:  # a triangle as it stands
@@ -62,7 +63,7 @@ class GaussianPrior:
             rows[:, offset:] = root
             factor.append(rows, (root @ mean)[:, None])
         if intercept:  # its row has nothing to do with the others
-            factor.root[0, 0] = self._intercept_root() * np.sqrt(unit)
+            factor.root[0, 0] = self._intercept_root() * math.sqrt(unit)
             factor.moments[0, 0] = factor.root[0, 0] * self.intercept_mean
         check_usable(factor.triangle)
         # By construction the prior fits itself: what rounding left of its residual is not data.
@@ -83,11 +84,11 @@ class GaussianPrior:
         return mean if mean.ndim else np.full(n_features, mean)
 
     def _intercept_root(self) -> float:
-        if not np.isfinite([self.intercept_mean, self.intercept_precision]).all():
+        if not math.isfinite(self.intercept_mean + self.intercept_precision):
             raise ValueError("the prior of the intercept is not finite: give finite numbers")
         if self.intercept_precision < 0.0:
             raise ValueError("the intercept's prior precision is negative: use 0 for a flat prior")
-        return float(np.sqrt(self.intercept_precision))
+        return math.sqrt(self.intercept_precision)
 
     def _root(self, n_features: int) -> Array:
         """Rows W with W'W = precision; of a diagonal one the diagonal."""

@@ -6,11 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
+from posterity.factor.rows import SiteRows
+from posterity.kernel import SiteSweeps
+from posterity.likelihoods import (
+    Bernoulli,
+    NegativeBinomial,
+    Poisson,
+    Quantile,
+    StudentT,
+)
 from posterity.posteriors import _joint_fit, _site_fit
+from posterity.priors import GaussianPrior
 
 Array = np.ndarray
 
@@ -82,13 +94,13 @@ def test_the_prior_of_matched_rows_is_that_of_plain_rounds(
     """Steps along the chord, and sites that settle last, end where short steps do, sooner."""
     X, y = rows_of(kind, n, m, 0.0)
     sweeps = []
-    with_sites = _site_fit._with_sites
 
-    def counted(*given: Any) -> Factor:
-        sweeps.append(1)
-        return with_sites(*given)
+    class Counted(_site_fit.PlainSweeps):
+        def _predict(self, *given: Any) -> Array:
+            sweeps.append(1)
+            return super()._predict(*given)
 
-    monkeypatch.setattr(_site_fit, "_with_sites", counted)
+    monkeypatch.setattr(_site_fit, "_prepare_sweeps", Counted)
     fast, n_fast = kind(approximation="moments").fit(X, y), len(sweeps)
     for name, value in (("SITE_TO_PRIOR_TOLERANCE", 1e-3), ("PRIOR_TOLERANCE", 1e-6)):
         monkeypatch.setattr(_joint_fit, name, value)
@@ -99,3 +111,42 @@ def test_the_prior_of_matched_rows_is_that_of_plain_rounds(
     np.testing.assert_allclose(off, 0.0, atol=1e-3)
     np.testing.assert_allclose(fast.prior_precision_, slow.prior_precision_, rtol=1e-3)
     assert fast.log_evidence_ == pytest.approx(slow.log_evidence_, abs=1e-2)
+
+
+LIKELIHOODS = [
+    Bernoulli(),
+    Poisson(),
+    NegativeBinomial(0.5),
+    StudentT(4.0, 1.5),
+    Quantile(0.3, 0.7),
+]
+
+
+@settings(max_examples=30)
+@given(st.data())
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda one: type(one).__name__)
+def test_compiled_sweeps_are_the_plain_ones(likelihood: Any, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    n, m = data.draw(st.integers(1, 90)), data.draw(st.integers(0, 12))
+    intercept = data.draw(st.booleans()) or m == 0
+    step = data.draw(st.sampled_from([1.0, 0.7]))
+    X, weights = rng.normal(size=(n, m)), rng.integers(0, 3, n) * 1.0
+    if data.draw(st.booleans()):
+        X = np.asfortranarray(X)
+    y = rng.integers(0, 2, n) * 1.0
+    before = GaussianPrior(0.0, 1.0, 0.0, data.draw(st.sampled_from([0.0, 0.1]))).factor(
+        m, intercept=intercept
+    )
+    rows = SiteRows(X, y, weights, np.zeros(n), 0.3 * rng.normal(size=n))
+    ones = before.lacks_intercept_column(X, intercept)
+    given_rows = rows.X, rows.y, rows.weights, rows.offsets
+    fast = SiteSweeps(before.triangle, *likelihood.kernel_code, *given_rows, ones)
+    slow = _site_fit.PlainSweeps(before, likelihood, rows, intercept)
+    first = rng.uniform(0.1, 1.0, n), rng.normal(size=n)
+    now = fast.start(*first)
+    np.testing.assert_allclose(now, slow.start(*first), rtol=1e-9, atol=1e-12)
+    for _ in range(3):
+        (now, change), (plain, expected) = fast.advance(now, step), slow.advance(now, step)
+        np.testing.assert_allclose(now, plain, rtol=1e-8, atol=1e-11)
+        np.testing.assert_allclose(fast.triangle, slow.triangle, rtol=1e-8, atol=1e-8)
+        assert change == pytest.approx(expected, rel=1e-6, abs=1e-9)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -110,9 +110,22 @@ class Integrated:
         probable before the data, and a node has a shape of its own.
         """
         if shapes is None and scales is None:
+            if data.count == 0.0 and not data.triangle.any():
+                return _choose_without_data(self, noise, bool(intercept), len(mean))  # type: ignore[arg-type]
             plain = self._integrate_in_kernel(data, noise, intercept, mean)
             if plain is not None:
                 return plain
+        return self._choose_by_spectrum(data, noise, intercept, mean, shapes, scales)
+
+    def _choose_by_spectrum(
+        self,
+        data: Factor,
+        noise: Noise,
+        intercept: int,
+        mean: Array,
+        shapes: Array | None,
+        scales: FeatureScales | None,
+    ) -> Choice:
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
@@ -189,6 +202,18 @@ class Integrated:
             else _compute_coefficient_variance
         )
         return measure(parts, probabilities)
+
+
+@lru_cache(maxsize=64)
+def _choose_without_data(
+    strategy: Integrated, noise: Noise, intercept: bool, n_features: int
+) -> Choice:
+    """The choice before any data, which depends on nothing else; nobody writes into its arrays."""
+    parts = Factor(n_features + intercept), noise, intercept, np.zeros(n_features)
+    choice = strategy._choose_by_spectrum(*parts, None, None)
+    for array in (choice.precisions, choice.weights, choice.pinned, choice.ratios, choice.shapes):
+        array.setflags(write=False)
+    return choice
 
 
 class _IntegratedForObservations(Integrated):

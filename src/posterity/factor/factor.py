@@ -119,6 +119,14 @@ class Factor:
         factor._counts[...] = count
         return factor
 
+    @classmethod
+    def of_memory(cls, triangle: Array, count: float, seen: float) -> Self:
+        """Return a factor of one target whose triangle (q, ld) this array is, and stays."""
+        factor = object.__new__(cls)
+        factor.triangle, factor.n_targets = triangle, 1
+        factor._counts = np.array([count, seen])
+        return factor
+
     def __getstate__(self) -> dict[str, Any]:
         return {"triangle": self.triangle, "counts": self._counts, "n_targets": self.n_targets}
 

@@ -7,6 +7,7 @@ is taken where its condition shows that it is right to 12 digits, and otherwise 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,16 @@ class Products:
     squares: Array
     moments: Array
     square: float
+
+    @classmethod
+    def of(cls, X: Array, y: Array, weights: Array, *, intercept: bool) -> Self:
+        """The products of weighted rows, y (n,), a 1 before each where there is an intercept."""
+        weighted = weights * y
+        moments = weighted @ X
+        if intercept:
+            moments = np.concatenate([[np.sum(weighted)], moments])
+        squares = gram(X, weights, intercept=intercept)
+        return cls(squares, moments[:, None], float(weighted @ y))
 
     def __add__(self, other: Products) -> Products:
         """Return the products of the rows of both."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
+from posterity.factor import Factor
 from posterity.generalized._matching import invert_trigamma
 from posterity.generalized._working_noise import Rows, Spread
 from posterity.noise import LearnedNoise
@@ -107,9 +108,9 @@ def estimate_spread(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scal
 
 
 def _learn_rows(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
-    posterior = fresh.with_many_nodes(LearnedNoise())
-    posterior.append(rows.X, y[:, None], rows.weights, np.zeros(len(y)))
-    weights, posteriors = zip(*posterior.parts, strict=True)
+    factor = Factor(fresh.n_coefficients)
+    factor.append(rows.X, y[:, None], rows.weights, intercept=rows.intercept)
+    weights, posteriors = zip(*fresh.integrate_prior(factor, LearnedNoise()), strict=True)
     return NormalNodes(np.array(weights), posteriors, replace(rows, y=y).floor)
 
 

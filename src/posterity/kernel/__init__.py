@@ -45,6 +45,7 @@ from posterity.kernel._kernel import (
     predict_rows,
     remove_rows,
     slide,
+    stack_nodes,
 )
 from posterity.kernel._machine import MachineRows
 from posterity.kernel._members import (
@@ -77,6 +78,7 @@ from posterity.kernel._scores import (
     t_scores,
 )
 from posterity.kernel._sites import (
+    SiteSweeps,
     expected_labels,
     find_moments,
     find_sites,
@@ -105,6 +107,7 @@ __all__ = [
     "RowPath",
     "RunsKernel",
     "SitePath",
+    "SiteSweeps",
     "SoftmaxPath",
     "SortedRows",
     "TargetsPath",
@@ -154,6 +157,7 @@ __all__ = [
     "slide",
     "solve_groups",
     "stack_groups",
+    "stack_nodes",
     "t_half_widths",
     "t_scores",
     "targets_at",

@@ -73,6 +73,7 @@ def predict_by_nodes(
     count: float,
     noise: tuple[float, float, float],
 ) -> tuple[Array, Array, Array]: ...
+def stack_nodes(triangle: Array, mean: Array, precisions: Array) -> tuple[Array, Array]: ...
 def append_block(
     triangle: Array,
     n_targets: int,

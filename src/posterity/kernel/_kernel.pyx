@@ -10,6 +10,7 @@ cimport numpy as cnp
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport INFINITY, sqrt
+from libc.string cimport memcpy, memset
 
 cnp.import_array()
 
@@ -362,6 +363,36 @@ def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const 
     for i in range(n):
         square[i] = sqrt(square[i]) if square[i] >= 0.0 else INFINITY
     return np.asarray(loc), np.asarray(square), np.asarray(df)
+
+
+def stack_nodes(const double[:, ::1] triangle, const double[::1] mean, const double[:, ::1] precisions):
+    """Triangles of K priors, and of each with the data of one target: arrays (K, q, leading_dimension(q)).
+
+    Coefficients, but for the first where there are more than ``mean`` (m,), have this mean and ``precisions`` (K, m).
+    """
+    cdef pk_shape shape = _shape(triangle, 1)
+    cdef Py_ssize_t count = precisions.shape[0], m = mean.shape[0], first = shape.p - m, size = shape.q * shape.ld, k, j
+    if first < 0 or precisions.shape[1] != m:
+        raise ValueError("mean and precisions are not those of nodes of so many coefficients")
+    cdef double[::1] priors = _aligned(count * size), nodes = _aligned(count * size)
+    cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape)), targets = np.empty(shape.q)
+    cdef pk_rows rows
+    cdef double root
+    memset(&rows, 0, sizeof(rows))
+    rows.X, rows.Y = &triangle[0, 0], &targets[0]
+    rows.n, rows.columns, rows.x_stride, rows.x_step = shape.q, shape.p, shape.ld, 1
+    for j in range(shape.q):
+        targets[j] = triangle[j, shape.p]
+    with nogil:
+        for k in range(count):
+            for j in range(m):
+                root = sqrt(precisions[k, j])
+                priors[k * size + (first + j) * (shape.ld + 1)] = root
+                priors[k * size + (first + j) * shape.ld + shape.p] = root * mean[j]
+            memcpy(&nodes[k * size], &priors[k * size], size * sizeof(double))
+            pk_append_block(&nodes[k * size], &buffer[0], &rows, shape)
+    stacked = count, shape.q, shape.ld
+    return np.asarray(priors).reshape(stacked), np.asarray(nodes).reshape(stacked)
 
 
 def append_block(double[:, ::1] triangle, Py_ssize_t n_targets, X, const double[:, ::1] Y,

@@ -46,6 +46,23 @@ def learn_sites(
     discounts: Array | None = None,
     prior: Array | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]: ...
+
+class SiteSweeps:
+    triangle: Array
+    def __init__(
+        self,
+        before: Array,
+        code: int,
+        parameters: tuple[float, float, float],
+        X: Array,
+        y: Array,
+        weights: Array,
+        offsets: Array,
+        intercept: bool,
+    ) -> None: ...
+    def start(self, precision: Array, target: Array) -> Array: ...
+    def advance(self, now: Array, step: float) -> tuple[Array, float]: ...
+
 def working_rows(
     code: int,
     parameters: tuple[float, float, float],

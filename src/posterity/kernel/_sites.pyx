@@ -49,6 +49,24 @@ cdef extern from "posterity_matching.h" nogil:
         double slope, evidence, move, kept
     void pk_match_rows(const pk_likelihood *l, const pk_sites_now *s, double bold, double *weight, double *target, double *step, double *square, pk_matched *outputs)
 
+cdef extern from "posterity_sweeps.h" nogil:
+    Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
+    ctypedef struct pk_swept:
+        double *precision
+        double *shift
+        double *mean
+        double *variance
+    ctypedef struct pk_sweep_rows:
+        const pk_rows *rows
+        const double *offsets
+        const double *before
+        double *T
+        double *buffer
+        double *target
+        pk_shape shape
+    void pk_predict_with_sites(const pk_sweep_rows *s, const pk_swept *now)
+    double pk_sweep_sites(const pk_likelihood *l, const pk_sweep_rows *s, const double *y, const double *weights, double step, const pk_swept *now, const pk_swept *next)
+
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
@@ -69,6 +87,29 @@ cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) excep
     if array.shape[0] != n:
         raise ValueError(f"{name} has length {array.shape[0]}: expected {n}")
     return &array[0] if n else NULL
+
+
+cdef pk_shape _shape_of(const double[:, ::1] triangle) except *:
+    cdef pk_shape shape
+    shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
+    shape.p = shape.q - 1
+    if shape.p < 0 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
+        raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
+    return shape
+
+
+cdef pk_rows _rows_of(const double[:, :] X, bint intercept, pk_shape shape) except *:
+    """The features alone."""
+    cdef pk_rows rows
+    rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
+    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
+    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
+    if rows.columns + rows.intercept != shape.p:
+        raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
+    rows.X = &X[0, 0] if rows.n and rows.columns else NULL
+    rows.Y = rows.weights = rows.discounts = NULL
+    rows.held = NULL
+    return rows
 
 
 cdef _aligned(Py_ssize_t size):
@@ -156,23 +197,13 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     included, and the log normaliser, precision and target (n,) of its site.
     """
     cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
-    cdef pk_shape shape
-    cdef pk_rows rows
+    cdef pk_shape shape = _shape_of(triangle)
+    cdef pk_rows rows = _rows_of(X, intercept, shape)
     cdef pk_predictions_out outputs
     cdef Py_ssize_t n = X.shape[0]
     cdef int status = 0
-    shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
-    shape.p = shape.q - 1
-    if shape.p < 0 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
-        raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
-    rows.n, rows.columns, rows.intercept = n, X.shape[1], intercept
-    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
-    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
-    if rows.columns + rows.intercept != shape.p:
-        raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
     if prior is not None and (prior.shape[0] != shape.q or prior.shape[1] != shape.ld):
         raise ValueError("the prior's triangle does not have the shape of the triangle")
-    rows.X = &X[0, 0] if n and rows.columns else NULL
     rows.Y = _given(y, n, "y")
     rows.weights = _given(weights, n, "weights")
     rows.discounts = _given(discounts, n, "discounts")
@@ -193,6 +224,73 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     if status:
         raise ArithmeticError("the triangle holds less than its prior")
     return tuple(out)
+
+
+cdef pk_swept _swept(double[:, ::1] room):
+    cdef pk_swept swept
+    swept.precision, swept.shift = &room[0, 0], &room[1, 0]
+    swept.mean, swept.variance = &room[2, 0], &room[3, 0]
+    return swept
+
+
+cdef class SiteSweeps:
+    """Sweeps of expectation propagation over rows, from the factor that was known ``before`` them.
+
+    What a sweep ends with are arrays (4, n): precision of each site, that times its target, and mean and variance
+    of each eta = x.w + offset under all of them. ``triangle`` then holds what is known with them.
+    """
+
+    cdef const double[:, ::1] before
+    cdef readonly object triangle
+    cdef double[:, ::1] T
+    cdef const double[:, :] X
+    cdef const double[::1] y, weights, offsets
+    cdef double[::1] buffer, target
+    cdef pk_likelihood likelihood
+    cdef pk_rows rows
+    cdef pk_sweep_rows sweep_rows
+
+    def __init__(self, const double[:, ::1] before, int code, parameters, const double[:, :] X, const double[::1] y,
+                 const double[::1] weights, const double[::1] offsets, bint intercept):
+        cdef Py_ssize_t n = X.shape[0]
+        cdef pk_shape shape = _shape_of(before)
+        if n < 1:
+            raise ValueError("there are no rows to sweep over")
+        self.likelihood = _likelihood(code, parameters, True)
+        self.rows = _rows_of(X, intercept, shape)
+        self.triangle = np.zeros((shape.q, shape.ld))
+        self.before, self.T, self.X, self.y, self.weights, self.offsets = before, self.triangle, X, y, weights, offsets
+        self.buffer, self.target = _aligned(PK_APPEND_SIZE(shape)), np.empty(n)
+        self.sweep_rows.rows, self.sweep_rows.shape = &self.rows, shape
+        self.sweep_rows.before, self.sweep_rows.T = &before[0, 0], &self.T[0, 0]
+        self.sweep_rows.buffer, self.sweep_rows.target = &self.buffer[0], &self.target[0]
+        self.sweep_rows.offsets = _given(offsets, n, "offsets")
+        _given(y, n, "y")
+        _given(weights, n, "weights")
+
+    def start(self, const double[::1] precision, const double[::1] target):
+        """What is known with these sites (n,)."""
+        cdef Py_ssize_t n = self.rows.n
+        _given(precision, n, "precision")
+        _given(target, n, "target")
+        now = np.empty((4, n))
+        now[0], now[1] = precision, np.multiply(precision, target)
+        cdef pk_swept swept = _swept(now)
+        with nogil:
+            pk_predict_with_sites(&self.sweep_rows, &swept)
+        return now
+
+    def advance(self, double[:, ::1] now, double step):
+        """The next sweep's, each site ``step`` of the way, and its largest change, in standard deviations."""
+        if now.shape[0] != 4 or now.shape[1] != self.rows.n:
+            raise ValueError(f"sites have shape ({now.shape[0]}, {now.shape[1]}): expected (4, {self.rows.n})")
+        following = np.empty((4, self.rows.n))
+        cdef double[:, ::1] room = following
+        cdef pk_swept old = _swept(now), new = _swept(room)
+        cdef double change
+        with nogil:
+            change = pk_sweep_sites(&self.likelihood, &self.sweep_rows, &self.y[0], &self.weights[0], step, &old, &new)
+        return following, change
 
 
 def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] offsets,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
+from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
@@ -42,6 +43,8 @@ PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
+# Values in rows from which their products take less time than their rotations.
+MANY_VALUES = 2**16
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
 # the rows do not identify the scale of coefficients.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
@@ -80,8 +83,11 @@ class WarmStart(NamedTuple):
     @classmethod
     def of(cls, inner: LinearPosterior) -> WarmStart:
         """Return the start of the first round: the prior of ``inner``."""
-        central = inner.central()
-        return cls(central.factor, _compute_level(central.prior))
+        rows = inner.of_rows.factor
+        if not inner.learns_prior:
+            return cls(inner.factor, 0.0)
+        prior = inner.choose_prior(rows)
+        return cls(prior.combine(rows), _compute_level(prior))
 
     @property
     def ahead(self) -> float:
@@ -89,19 +95,19 @@ class WarmStart(NamedTuple):
         return self.change * self.rate
 
     def continue_from(
-        self, before: LinearPosterior, trial: LinearPosterior, start: Array, near: Curvature | None
+        self, before: LinearPosterior, of_sites: Factor, start: Array, near: Curvature | None
     ) -> WarmStart:
-        """The next round's, under the prior that rows choose which ``trial`` has learned."""
-        central, rows = trial.central(), before.of_rows.factor
-        prior = central.prior.combine(rows)
-        change = _relative_change(prior, self.prior, central.factor, int(before.intercept))
+        """The next round's, under the prior that the rows choose by these sites of theirs."""
+        known = before.of_rows.factor
+        chosen = before.choose_prior(of_sites.combine(known))
+        prior = chosen.combine(known)
+        change = _relative_change(prior, self.prior, of_sites, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
-        move = _compute_level(central.prior) - self.level
+        move = _compute_level(chosen) - self.level
         step, steps = self.steps.lengthen(move)
         if step != move:
-            further = central.prior.copy()
-            further.scale(math.exp(step - move))
-            prior = further.combine(rows)
+            chosen.scale(math.exp(step - move))
+            prior = chosen.combine(known)
         level = self.level + step
         return WarmStart(prior, level, start, near, change, min(rate, 1.0), steps=steps)
 
@@ -116,11 +122,14 @@ def fit_sites_together(
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=SecantSteps())
-    if inner.learns_prior and model.at_mode and not inner.learns_scales:
+    if inner.learns_prior and model.at_mode:
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
         )
-    trial, fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
+    fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
+    trial = inner.copy()
+    target = (fitted.sites.target - rows.offsets)[:, None]
+    trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
@@ -133,13 +142,12 @@ def fit_sites_together(
 def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
-    by_products = model.at_mode and not before.learns_scales
     near = (
         _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE, ROUGH_CONVERGENCE)
-        if by_products
+        if model.at_mode
         else None
     )
-    return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[2]
+    return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[1]
 
 
 def _search_near_mode(
@@ -163,11 +171,7 @@ def _search_near_mode(
         )
         if near is None:
             return None
-        of_rows, start, curvature = near
-        of_rows.merge(before.of_rows.factor)
-        trial = before.copy()
-        trial.keep(of_rows, 0)
-        begun = begun.continue_from(before, trial, start, curvature)
+        begun = begun.continue_from(before, *near)
         if begun.ahead <= agreed:
             break
     return begun
@@ -179,9 +183,10 @@ def _alternate_prior_and_mode(
     rows: SiteRows,
     begun: WarmStart,
     agreed: float = PRIOR_TOLERANCE,
-) -> tuple[LinearPosterior, Fitted, WarmStart]:
-    """The rows learned, and the prior that they choose: each given the other, in turns."""
+) -> tuple[Fitted, WarmStart]:
+    """The sites of the rows, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
+    scales = rows.X.std(axis=0) if before.learns_prior else np.empty(0)
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need no more precision than it has.
         near = min(
@@ -191,40 +196,51 @@ def _alternate_prior_and_mode(
         fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
         if last is not None and not fitted.settled:
             return last  # better sites that agree under the last prior than a mode under this one
-        trial = before.copy()
-        target = (fitted.sites.target - rows.offsets)[:, None]
-        trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
-        if not trial.learns_prior:
+        if not before.learns_prior:
             break
-        if last is not None and _is_open(begun.prior, fitted.sites, rows):
+        if last is not None and _is_open(begun.prior, fitted.sites, scales):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
-        under = begun
-        begun = begun.continue_from(before, trial, fitted.coefficients, fitted.curvature)
+        under, of_sites = begun, _summarize_sites(before, fitted.sites, rows)
+        begun = begun.continue_from(before, of_sites, fitted.coefficients, fitted.curvature)
         if settled and not model.at_mode:
             begun = begun._replace(sites=fitted.sites)
             if not model.likelihood.kinked:
-                last = trial, fitted, begun._replace(prior=under.prior)
+                last = fitted, begun._replace(prior=under.prior)
         agree = begun.change <= agreed or (
             begun.change <= START_TOLERANCE and begun.ahead <= TOLERANCE
         )
         if agree and near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed):
             break
-    return trial, replace(fitted, settled=settled and fitted.settled), begun
+    return replace(fitted, settled=settled and fitted.settled), begun
 
 
-def _is_open(prior: Factor, sites: Sites, rows: SiteRows) -> bool:
+def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> Factor:
+    """A factor of the site rows alone; of many rows by products, where these have the digits."""
+    target, precision = sites.target - rows.offsets, sites.precision
+    if rows.X.size >= MANY_VALUES:
+        products = Products.of(rows.X, target, precision, intercept=before.intercept)
+        triangle = products.triangle(ROUGH_CONDITION)
+        if triangle is not None:
+            return Factor.of(triangle, float(np.sum(precision)))
+    factor = Factor(before.n_coefficients)
+    factor.append(rows.X, target[:, None], precision, intercept=before.intercept)
+    return factor
+
+
+def _is_open(prior: Factor, sites: Sites, scales: Array) -> bool:
     """Return True if the rows do not identify the prior's scale, as with separable labels.
 
-    A larger scale then fits better without end, and leaves the rows without information.
+    A larger scale then fits better without end, and leaves the rows without information. Features
+    have these standard deviations (m,).
     """
-    root = np.diagonal(prior.root)[-rows.X.shape[1] :]
+    if np.sum(sites.precision) >= LITTLE_INFORMATION * prior.n_coefficients:
+        return False
+    root = np.diagonal(prior.root)[-len(scales) :]
     with np.errstate(divide="ignore"):
-        spread = np.sqrt(np.mean(np.square(rows.X.std(axis=0) / root)))
-    little = LITTLE_INFORMATION * prior.n_coefficients
-    return bool(np.sum(sites.precision) < little and spread > LARGEST_SPREAD)
+        return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
 
 
 def _fit_under_prior(
@@ -246,18 +262,18 @@ def _fit_under_prior(
 
 
 def _compute_level(prior: Factor) -> float:
-    """Return the logarithm of a prior's precision: the median over its coefficients."""
+    """Return the logarithm of a prior's precision: of the coefficient in the middle."""
     diagonal = np.abs(np.diagonal(prior.root))
-    known = diagonal[diagonal > 0.0]
-    return 2.0 * float(np.median(np.log(known))) if len(known) else 0.0
+    known = sorted(diagonal[diagonal > 0.0].tolist())
+    return 2.0 * math.log(known[len(known) // 2]) if known else 0.0
 
 
-def _relative_change(prior: Factor, last: Factor, posterior: Factor, flat: int) -> float:
+def _relative_change(prior: Factor, last: Factor, of_sites: Factor, flat: int) -> float:
     """The largest change of a prior precision, relative to it or, where less, to all known.
 
     That is of features about their means, where ``flat`` is 1, for an intercept's column.
     """
     now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
-    whole = np.square(posterior.root[flat:]).sum(axis=0)
+    whole = now + np.square(of_sites.root[flat:]).sum(axis=0)
     moved, felt = np.abs(now - before), np.maximum(before, NEGLIGIBLE_SHARE * whole)
     return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

@@ -14,11 +14,14 @@ from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
 from posterity.evidence.spectrum import Spectrum
-from posterity.kernel import predict_by_nodes
+from posterity.factor import Factor
+from posterity.factor.usable import check_usable
+from posterity.kernel import predict_by_nodes, stack_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.ensemble import compute_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 
@@ -34,9 +37,19 @@ class Nodes:
     @classmethod
     def of(cls, choice: Choice, mean: Array, data: LinearPosterior) -> Self:
         """The chosen priors, each with all of the data, whose own prior is flat."""
+        known, precisions = data.factor, choice.precisions
+        check_memory(16.0 * known.triangle.size * len(precisions), f"{len(precisions)} priors")
+        rows = np.ascontiguousarray(mean), np.ascontiguousarray(precisions)
+        priors, stacked = stack_nodes(known.triangle, *rows)
+        check_usable(stacked)
         posteriors = tuple(
-            _with_prior(data, GaussianPrior(mean, precision), choice)
-            for precision in choice.precisions
+            data.copy_with_factor(
+                Factor.of_memory(triangle, known.count, known.seen),
+                belief=GaussianPrior(mean, precision),
+                noise=choice.noise,
+                prior=Factor.of_memory(prior, 0.0, 0.0),
+            )
+            for triangle, prior, precision in zip(stacked, priors, precisions, strict=True)
         )
         with np.errstate(divide="ignore"):
             return cls(choice, posteriors, np.log(choice.weights))
@@ -226,10 +239,3 @@ def _predict_by_spectrum(
     first = ones / data.factor.root[0, 0]
     centred = slopes - np.outer(first, data.factor.root[0, 1:])
     return means, spectrum.leverages(centred / root, choice.ratios) + np.square(first)
-
-
-def _with_prior(data: LinearPosterior, belief: GaussianPrior, choice: Choice) -> LinearPosterior:
-    n_features = data.n_coefficients - int(data.intercept)
-    prior = belief.factor(n_features, intercept=data.intercept)
-    factor = prior.combine(data.factor)
-    return data.copy_with_factor(factor, belief=belief, noise=choice.noise, prior=prior)

@@ -6,12 +6,16 @@ What was known before is a factor, the prior of this batch; the rows become site
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.factor.gram import MANY_COLUMNS
+from posterity.factor.parallel import split_rows
 from posterity.factor.rows import SiteRows
+from posterity.kernel import SiteSweeps
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_mode import Fitted
 from posterity.posteriors._site_rows import find_sites
@@ -25,6 +29,22 @@ TOLERANCE = 1e-6
 LARGEST = float(np.finfo(np.float64).max)
 
 
+class Sweeps(Protocol):
+    """Sweeps over rows, each an array (4, n).
+
+    That is the precision of each site, this times its target, and mean and variance of each eta
+    under all sites. ``triangle`` is what is known with those of the last sweep.
+    """
+
+    triangle: Array
+
+    def start(self, precision: Array, target: Array) -> Array:
+        """Return what is known with these sites (n,)."""
+
+    def advance(self, now: Array, step: float) -> tuple[Array, float]:
+        """Return the next sweep, each site moved by the share ``step``, and its largest change."""
+
+
 def propagate_expectations(
     before: Factor,
     likelihood: Likelihood,
@@ -35,45 +55,79 @@ def propagate_expectations(
 ) -> Fitted:
     """Run expectation propagation (Minka 2001), all sites of a sweep at once, from ``first``.
 
-    A site's cavity is what all others say: in one dimension, precision 1 / v - tau. Where a sweep
-    takes it further away than the last, the step is damped; not always do the sites settle.
+    Where a sweep takes the sites further away than the last, the step is damped; not always do they
+    settle.
     """
-    precision, shift = first.precision, first.precision * first.target
-    factor = _with_sites(before, rows, precision, shift, intercept)
-    mean, variance = _eta(factor, rows, intercept)
+    sweeps = _prepare_sweeps(before, likelihood, rows, intercept)
+    now = sweeps.start(first.precision, first.target)
     last, step, converged = math.inf, 1.0, False
-    for _ in range(MOST_SWEEPS):
-        cavity_mean, cavity = compute_cavity(mean, variance, precision, shift)
-        sites = find_sites(likelihood, "moments", rows.y, cavity_mean, cavity, rows.weights)
-        if converged:
-            break
-        precision = precision + step * (sites.precision - precision)
-        shift = shift + step * (sites.precision * sites.target - shift)
-        factor = _with_sites(before, rows, precision, shift, intercept)
-        moved, spread = _eta(factor, rows, intercept)
-        change = compute_change(mean, variance, moved, spread) / step
-        mean, variance = moved, spread
+    for _ in range(MOST_SWEEPS - 1):
+        now, change = sweeps.advance(now, step)
+        change /= step
         if change > last:
             step = max(0.7 * step, 0.05)
         last, converged = change, change < settled
-    log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
-    mean = factor.coefficients()[:, 0]
-    return Fitted(sites, log_scale, mean, converged)
-
-
-def _with_sites(
-    before: Factor, rows: SiteRows, precision: Array, shift: Array, intercept: bool
-) -> Factor:
+        if converged:
+            break
+    precision, shift, mean, variance = now
+    cavity_mean, cavity = compute_cavity(mean, variance, precision, shift)
+    sites = find_sites(likelihood, "moments", rows.y, cavity_mean, cavity, rows.weights)
     factor = before.copy()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        target = np.where(precision > 0.0, shift / precision, 0.0) - rows.offsets
-    factor.append(rows.X, target[:, None], precision, intercept=intercept)
-    return factor
+    factor.set_triangle(sweeps.triangle, before.count, before.seen)
+    log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
+    return Fitted(sites, log_scale, factor.coefficients()[:, 0], converged)
 
 
-def _eta(factor: Factor, rows: SiteRows, intercept: bool) -> tuple[Array, Array]:
-    mean, variance = factor.predict(rows.X, intercept=intercept)
-    return mean[:, 0] + rows.offsets, variance
+def _prepare_sweeps(
+    before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
+) -> Sweeps:
+    """Return the compiled sweeps where they know the likelihood and one core is enough."""
+    few = len(split_rows(len(rows), rows.X.shape[1] + 1)) == 1
+    code = likelihood.kernel_code
+    if code is None or not few or not len(rows) or rows.X.shape[1] > MANY_COLUMNS:
+        return PlainSweeps(before, likelihood, rows, intercept)
+    ones = before.lacks_intercept_column(rows.X, intercept)
+    given = rows.X, rows.y, rows.weights, rows.offsets
+    return SiteSweeps(before.triangle, *code, *given, ones)
+
+
+class PlainSweeps:
+    """Sweeps of any likelihood, and of so many rows that all cores learn them."""
+
+    def __init__(
+        self, before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
+    ) -> None:
+        self.before, self.likelihood = before, likelihood
+        self.rows, self.intercept = rows, intercept
+        self.triangle = before.triangle
+
+    def start(self, precision: Array, target: Array) -> Array:
+        """As in :class:`Sweeps`."""
+        return self._predict(precision, precision * target)
+
+    def advance(self, now: Array, step: float) -> tuple[Array, float]:
+        """As in :class:`Sweeps`.
+
+        A site's cavity is what all others say: in one dimension, precision 1 / v - tau.
+        """
+        precision, shift, mean, variance = now
+        y, weights = self.rows.y, self.rows.weights
+        cavity = compute_cavity(mean, variance, precision, shift)
+        sites = find_sites(self.likelihood, "moments", y, *cavity, weights)
+        following = self._predict(
+            precision + step * (sites.precision - precision),
+            shift + step * (sites.precision * sites.target - shift),
+        )
+        return following, compute_change(mean, variance, *following[2:])
+
+    def _predict(self, precision: Array, shift: Array) -> Array:
+        factor, rows = self.before.copy(), self.rows
+        with np.errstate(divide="ignore", invalid="ignore"):
+            target = np.where(precision > 0.0, shift / precision, 0.0) - rows.offsets
+        factor.append(rows.X, target[:, None], precision, intercept=self.intercept)
+        self.triangle = factor.triangle
+        mean, variance = factor.predict(rows.X, intercept=self.intercept)
+        return np.array([precision, shift, mean[:, 0] + rows.offsets, variance])
 
 
 def compute_cavity(

@@ -118,12 +118,6 @@ class EvidencePosterior(LinearPosterior):
         twin.stream.choose_later()
         return twin
 
-    def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """Return a posterior before data with another noise, many nodes and no forgetting."""
-        strategy = use_many_nodes(self.strategy)
-        parts = strategy, self.belief, noise, len(self.mean)
-        return self.learned(*parts, intercept=self.intercept, shapes=self.shapes)
-
     def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
         self.stream.use_prior_precision(precision)
@@ -226,6 +220,24 @@ class EvidencePosterior(LinearPosterior):
         choice = self._chooser.choice(self.state, single=True)
         return Nodes.of(choice, self.mean, self.state.data).posteriors[0]
 
+    def choose_prior(self, rows: Factor) -> Factor:
+        """The prior of that posterior, were these all the rows learned; nothing is forgotten."""
+        (node,) = self._choose_nodes(rows, self.noise, use_single_node(self.strategy)).posteriors
+        return node.prior
+
+    def integrate_prior(
+        self, rows: Factor, noise: Noise
+    ) -> tuple[tuple[float, LinearPosterior], ...]:
+        """The parts that these rows would choose under this noise; nothing is forgotten."""
+        nodes = self._choose_nodes(rows, noise, use_many_nodes(self.strategy))
+        return tuple(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
+
+    def _choose_nodes(self, rows: Factor, noise: Noise, strategy: Strategy) -> Nodes:
+        flat, p = GaussianPrior(0.0, 0.0), self.n_coefficients
+        data = LinearPosterior(flat, noise, self.intercept, Factor(p), rows)
+        chooser = replace(self._chooser, strategy=strategy, noise=noise)
+        return Nodes.of(chooser.choice(EvidenceState(data)), self.mean, data)
+
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
         """The nodes, with their weights."""
@@ -280,11 +292,6 @@ class EvidencePosterior(LinearPosterior):
         return together
 
     learns_prior: ClassVar[bool] = True
-
-    @property
-    def learns_scales(self) -> bool:  # type: ignore[override]
-        """True if the units of features are learned from rows, and not read from the factor."""
-        return self.state.scales is not None
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows

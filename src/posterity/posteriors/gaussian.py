@@ -100,10 +100,6 @@ class LinearPosterior:
     def use_prior_precision(self, precision: Array) -> None:
         """Do nothing: only a prior that is learned could be another one."""
 
-    def with_many_nodes(self, noise: Noise) -> LinearPosterior:
-        """A copy with another noise; where the prior is learned it is integrated, over all rows."""
-        return self.with_noise(noise)
-
     def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 
@@ -315,6 +311,16 @@ class LinearPosterior:
         """The posterior at the central node of the learned prior."""
         return self
 
+    def choose_prior(self, rows: Factor) -> Factor:
+        """The prior of the central node, were these all the rows learned."""
+        return self.prior
+
+    def integrate_prior(
+        self, rows: Factor, noise: Noise
+    ) -> tuple[tuple[float, LinearPosterior], ...]:
+        """The parts, were these all the rows learned, under this noise."""
+        return ((1.0, self.copy_with_factor(self.prior.combine(rows), noise=noise)),)
+
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
         """Posteriors with different priors, and their weights: this one is their mixture."""
@@ -370,8 +376,6 @@ class LinearPosterior:
 
     # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
-    # True if the units of features are learned from rows, and not read from the factor.
-    learns_scales: ClassVar[bool] = False
 
     @property
     def only_discounts(self) -> bool:
