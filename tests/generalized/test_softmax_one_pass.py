@@ -108,7 +108,7 @@ def test_rows_that_fill_what_is_kept_are_a_batch(
     assert np.array_equal(one.coef_, rows.coef_)
     assert np.allclose(rows.coef_, batch.coef_, atol=1e-3 * np.abs(batch.coef_).max())
     assert rows.log_evidence_ == pytest.approx(batch.log_evidence_, abs=1e-2)
-    assert rows._posterior_or_none.recent is None  # type: ignore[attr-defined]
+    assert len(rows._posterior_or_none.recent.X) == 0  # type: ignore[attr-defined]
     assert rows.n_observations_ == SIZE
     assert predictive.probabilities.shape == (SIZE, 3)
 

@@ -293,11 +293,12 @@ class SoftmaxPosterior(SoftmaxReading):
             recent = recent.with_rows(rows, averaged=averaged)
             again = recent.due and self._relearn_recent_rows(recent)
             recent = recent.learn_recent_rows() if again else recent
-            recent = None if recent.full else recent
         if first and len(rows.X) > 1 and not again:
             self._begin(rows, self.contrasts, averaged=averaged)
         elif not again:
             self.contrasts.learn(rows, self.prior, averaged=averaged)
+        if recent is not None and recent.full:
+            recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=False)
         self.recent = recent
         if self.forgets and len(rows.X) > 1:
             # Each label in full, whatever has faded since the first of them.
