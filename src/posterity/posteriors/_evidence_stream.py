@@ -22,10 +22,11 @@ from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
 from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.rows import SiteRows
-from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
+from posterity.kernel import MOST_COLUMNS, FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import Nodes, predict_nodes
+from posterity.posteriors._plain_turns import PlainTurns
 from posterity.posteriors._turns import (
     ConstantFeatures,
     count_rows_until,
@@ -199,6 +200,11 @@ class NodesStream:
         predictions: list[Distribution] = []
         first = 0
         while first < len(X) or not predictions:
+            n_plain, plain = self._take_plain_turns(X, y, weights, first)
+            if plain is not None:
+                predictions.append(plain)
+                first += n_plain
+                continue
             choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
             part = slice(first, self._stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
@@ -210,6 +216,42 @@ class NodesStream:
                 self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
             first = part.stop
         return predictions
+
+    def _take_plain_turns(
+        self, X: Array, y: Array, weights: Array | None, first: int
+    ) -> tuple[int, Distribution | None]:
+        """Learn the rows from ``first`` on, as far as compiled code predicts and learns them.
+
+        Returns how many these were, and their predictions before.
+        """
+        state, chooser = self.state, self.chooser
+        few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
+        if not few or not self._has_plain_nodes or not first < len(X):
+            return 0, None
+        choice = None if state.stream is None else state.stream.choice
+        if choice is not None and choice.pinned.any():
+            return 0, None
+        strategy = use_single_node(chooser.strategy) if self.single_node else chooser.strategy
+        assert isinstance(strategy, Integrated)
+        turns = PlainTurns(
+            strategy.for_stream,
+            chooser.noise,
+            chooser.intercept,
+            chooser.mean,
+            state.data.factor,
+            state.turn,
+            int(state.clock[0]),
+            int(state.clock[1]),
+            choice,
+        )
+        some = None if weights is None else weights[first:]
+        n_rows, predictions = turns.predict_then_learn(X[first:], y[first:], some)
+        if predictions is not None:
+            state.clock[:], state.turn, state.fresh = (turns.rows, turns.due), turns.turn, None
+            state.stream = None
+        if turns.choice is not None:
+            state.stream = Nodes.of(turns.choice, chooser.mean, state.data)
+        return n_rows, predictions
 
     @property
     def _has_plain_nodes(self) -> bool:
@@ -225,7 +267,7 @@ class NodesStream:
         if not self._has_plain_nodes:
             nodes = self.current()
         elif choice.pinned.any():
-            nodes = Nodes.of(choice, mean, state.data)
+            nodes = self.ahead().copy() if state.stream else Nodes.of(choice, mean, state.data)
         else:
             return predict_nodes(choice, mean, state.data, X, y, weights)
         return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))

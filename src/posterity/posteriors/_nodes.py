@@ -17,7 +17,7 @@ from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
 from posterity.kernel import predict_by_nodes, stack_nodes
-from posterity.noise import Distribution, Joint, JointOfOne
+from posterity.noise import Distribution, Joint, JointOfOne, Noise
 from posterity.posteriors.ensemble import compute_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -218,7 +218,12 @@ def predict_nodes(
     loc, scale, df = predict_by_nodes(
         factor.triangle, X, y, weights, ones, *nodes, factor.count, noise
     )
-    return Normal(loc, scale) if noise[0] > 0.0 else StudentT(df, loc, scale)
+    return make_distribution(loc, scale, df, choice.noise)
+
+
+def make_distribution(loc: Array, scale: Array, df: Array, noise: Noise) -> Distribution:
+    """The distribution of rows of these moments (n,): normal where the noise is known."""
+    return Normal(loc, scale) if noise.parameters[0] > 0.0 else StudentT(df, loc, scale)
 
 
 def _predict_by_spectrum(
