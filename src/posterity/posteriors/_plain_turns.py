@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Strategy
 from posterity.factor import Factor
+from posterity.factor.usable import check_usable
 from posterity.kernel import append_block, predict_by_nodes
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._nodes import make_distribution
@@ -67,6 +68,7 @@ class PlainTurns:
             nodes = self.mean, choice.precisions, choice.weights
             parts.append(predict_by_nodes(triangle, *rows, *nodes, count, self.noise.parameters))
             append_block(triangle, 1, *rows)
+            check_usable(triangle)
             total = stop - first if some is None else float(np.sum(some))
             count, seen = count + total, seen + total
             self.rows += stop - first if some is None else int(np.count_nonzero(some))
