@@ -51,7 +51,8 @@ def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
     offset = int(intercept)
     squared = np.square(data.root[:, offset:])
     sums = squared[offset:].sum(axis=0)
-    pinned = (sums <= CONSTANT**2 * squared.sum(axis=0)) | (sums < SMALLEST)
+    whole = sums + squared[:offset].sum(axis=0) if offset else sums
+    pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)
     return FeatureScales(sums / data.count if data.count > 0.0 else sums, pinned)
 
 

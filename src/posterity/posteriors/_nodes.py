@@ -18,7 +18,6 @@ from posterity.factor import Factor
 from posterity.factor.usable import check_usable
 from posterity.kernel import predict_by_nodes, stack_nodes
 from posterity.noise import Distribution, Joint, JointOfOne, Noise
-from posterity.posteriors.ensemble import compute_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
@@ -67,7 +66,8 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        return compute_probabilities(self.log_weights)
+        weights = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(weights / weights.sum())
 
     @cached_property
     def coefficients(self) -> Array:
