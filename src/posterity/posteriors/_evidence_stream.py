@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, Strategy
-from posterity.evidence.columns import FeatureScales
-from posterity.evidence.members import use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
-from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.rows import SiteRows
-from posterity.kernel import MOST_COLUMNS, FadingMember, LearnedPrior, NodesPath, RowPath
-from posterity.noise import Distribution, Noise
+from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
+from posterity.noise import Distribution
+from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import Nodes, predict_nodes
 from posterity.posteriors._plain_turns import PlainTurns
@@ -42,46 +40,6 @@ Array = NDArray[np.float64]
 
 # A number of rows.
 NEVER = 2**62
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """The rule that chooses a model's prior; its parameters are those of :class:`Strategy`."""
-
-    strategy: Strategy
-    noise: Noise
-    intercept: bool
-    mean: Array
-    shapes: Array | None
-
-    def choice(
-        self,
-        state: EvidenceState,
-        turn: Factor | None = None,
-        *,
-        stream: bool = False,
-        single: bool = False,
-    ) -> Choice:
-        """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
-        strategy = use_single_node(self.strategy) if single else self.strategy
-        if stream and isinstance(strategy, Integrated):
-            strategy = strategy.for_stream
-        rows = state.rows_for_prior(turn)
-        with limit_blas_threads(len(self.mean)):
-            choice = strategy.choose(
-                rows,
-                self.noise,
-                intercept=self.intercept,
-                mean=self.mean,
-                shapes=self.shapes,
-                scales=self.scales(state),
-            )
-        known = turn is not None or rows is state.data.factor
-        return choice if known else replace(choice, coefficients=None, spectrum=None)
-
-    def scales(self, state: EvidenceState) -> FeatureScales | None:
-        """Return the scales of the features, over all rows that ever came, where they are kept."""
-        return None if state.scales is None else state.scales.read(intercept=self.intercept)
 
 
 @dataclass(frozen=True)
@@ -225,25 +183,11 @@ class NodesStream:
         Returns how many these were, and their predictions before.
         """
         state, chooser = self.state, self.chooser
-        few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
-        if not few or not self._has_plain_nodes or not first < len(X):
+        if not self._has_plain_nodes or not first < len(X):
             return 0, None
-        choice = None if state.stream is None else state.stream.choice
-        if choice is not None and choice.pinned.any():
+        turns = PlainTurns.of(chooser, state, single=self.single_node)
+        if turns is None:
             return 0, None
-        strategy = use_single_node(chooser.strategy) if self.single_node else chooser.strategy
-        assert isinstance(strategy, Integrated)
-        turns = PlainTurns(
-            strategy.for_stream,
-            chooser.noise,
-            chooser.intercept,
-            chooser.mean,
-            state.data.factor,
-            state.turn,
-            int(state.clock[0]),
-            int(state.clock[1]),
-            choice,
-        )
         some = None if weights is None else weights[first:]
         n_rows, predictions = turns.predict_then_learn(X[first:], y[first:], some)
         if predictions is not None:
@@ -489,4 +433,4 @@ def count_rows(weights: Array | None, n: int) -> int:
     return n if weights is None else int(np.count_nonzero(weights))
 
 
-__all__ = ["NEVER", "Chooser", "NodesStream", "TargetsStream", "count_rows"]
+__all__ = ["NEVER", "NodesStream", "TargetsStream", "count_rows"]

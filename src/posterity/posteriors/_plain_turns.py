@@ -7,15 +7,19 @@ them, and no posterior is made. A short stream has most of its turns in its firs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Choice, Strategy
+from posterity.evidence import Choice, Integrated, Strategy
+from posterity.evidence.members import use_single_node
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
-from posterity.kernel import append_block, predict_by_nodes
+from posterity.kernel import MOST_COLUMNS, append_block, predict_by_nodes
 from posterity.noise import Distribution, Noise
+from posterity.posteriors._chooser import Chooser
+from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import make_distribution
 from posterity.posteriors._turns import count_rows_until, find_turns_around
 
@@ -41,6 +45,29 @@ class PlainTurns:
     due: int
     choice: Choice | None = None
 
+    @classmethod
+    def of(cls, chooser: Chooser, state: EvidenceState, *, single: bool) -> Self | None:
+        """Return the turns that follow; None where what is chosen is not plain."""
+        strategy, stream = chooser.strategy, state.stream
+        few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
+        if not few or not isinstance(strategy, Integrated):
+            return None
+        if stream is not None and stream.choice.pinned.any():
+            return None
+        one = use_single_node(strategy) if single else strategy
+        assert isinstance(one, Integrated)
+        return cls(
+            one.for_stream,
+            chooser.noise,
+            chooser.intercept,
+            chooser.mean,
+            state.data.factor,
+            state.turn,
+            int(state.clock[0]),
+            int(state.clock[1]),
+            None if stream is None else stream.choice,
+        )
+
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None
     ) -> tuple[int, Distribution | None]:
@@ -52,12 +79,7 @@ class PlainTurns:
         triangle, count, seen = data.triangle.copy(), data.count, data.seen
         ones = data.lacks_intercept_column(X, self.intercept)
         while first < len(X):
-            choice = self.choice or self.strategy.choose(
-                self.turn or Factor(data.n_coefficients),
-                self.noise,
-                intercept=self.intercept,
-                mean=self.mean,
-            )
+            choice = self.choice or self._choose()
             if choice.pinned.any() and (count > 0.0 or not self.intercept):
                 self.choice = choice  # what these features say when they vary is not plain
                 break
@@ -83,3 +105,7 @@ class PlainTurns:
         data.set_triangle(triangle, count, seen)
         loc, scale, df = (np.concatenate(one) for one in zip(*parts, strict=True))
         return first, make_distribution(loc, scale, df, self.noise)
+
+    def _choose(self) -> Choice:
+        turn = self.turn or Factor(self.data.n_coefficients)
+        return self.strategy.choose(turn, self.noise, intercept=self.intercept, mean=self.mean)

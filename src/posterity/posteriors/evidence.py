@@ -26,8 +26,9 @@ from posterity.factor.rows import SiteRows
 from posterity.factor.targets import of_target
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
+from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
-from posterity.posteriors._evidence_stream import Chooser, NodesStream, TargetsStream, count_rows
+from posterity.posteriors._evidence_stream import NodesStream, TargetsStream, count_rows
 from posterity.posteriors._nodes import LazyNodes, Nodes, concatenate_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
