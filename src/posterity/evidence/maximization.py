@@ -18,8 +18,8 @@ from posterity.noise import KnownNoise, LearnedNoise, Noise
 Array = NDArray[np.float64]
 ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
 
-# Range of log ratios, relative to the largest squared singular value. Below it directions of which
-# only the prior knows would have few digits beside the data; above it shrinkage is complete to nine.
+# Range of log ratios, relative to the largest squared singular value. Below it, directions of which
+# only the prior tells have few digits beside the data; above it shrinkage is complete to nine.
 LOWEST, HIGHEST, STEP = -40.0, 20.0, 0.5
 FLAT_SLOPE = 1e-10  # slopes of the log evidence that may be rounding
 MOST_STEPS = 60
