@@ -14,6 +14,9 @@ import pytest
 for package in ("sphinx", "furo", "myst_parser", "numpydoc", "py_mini_racer", "nbclient"):
     pytest.importorskip(package, reason="needs the dependency group `docs`")
 
+# The first test builds all pages, and runs their notebooks: minutes on a slow machine.
+pytestmark = pytest.mark.timeout(900)
+
 DOCS = Path(__file__).parents[2] / "docs"
 if not DOCS.is_dir():
     pytest.skip("no documentation beside these tests", allow_module_level=True)
