@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from posterity import BayesianLinearRegression
 from posterity.evidence import Integrated
-from posterity.kernel import predict_by_nodes
+from posterity.kernel import predict_by_nodes, stack_nodes
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._nodes import Nodes, predict_nodes
@@ -47,6 +47,32 @@ def test_it_is_what_posteriors_tell(
     np.testing.assert_array_equal(getattr(predictive, "df", 0.0), getattr(twin, "df", 0.0))
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    m=st.integers(1, 50),
+    known=st.integers(0, 60),
+    intercept=st.booleans(),
+)
+def test_stacked_nodes_are_priors_that_have_learned(
+    seed: int, m: int, known: int, intercept: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    data = LinearPosterior.before_data(
+        GaussianPrior(0.0, 0.0), LearnedNoise(), m, intercept=intercept
+    )
+    data.append(rng.normal(size=(known, m)), rng.normal(size=(known, 1)), None, np.ones(known))
+    mean = rng.normal(size=m)
+    choice = Integrated().choose(data.factor, LearnedNoise(), intercept=intercept, mean=mean)
+    nodes = Nodes.of(choice, mean, data)
+    for node, precision in zip(nodes.posteriors, choice.precisions, strict=True):
+        prior = GaussianPrior(mean, precision).factor(m, intercept=intercept)
+        both = prior.combine(data.factor)
+        np.testing.assert_allclose(node.prior.triangle, prior.triangle, rtol=1e-14)
+        np.testing.assert_allclose(node.factor.triangle, both.triangle, rtol=1e-12, atol=1e-12)
+        assert (node.factor.count, node.factor.seen) == (both.count, both.seen)
+        assert (node.prior.count, node.prior.seen) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_batches_are_the_stream(size: int) -> None:
     rng = np.random.default_rng(size)
@@ -67,3 +93,5 @@ def test_nodes_of_another_model_are_refused() -> None:
     rows = data.factor.triangle, np.zeros((1, 2)), np.zeros((1, 1)), None, True
     with pytest.raises(ValueError, match="not those of nodes"):
         predict_by_nodes(*rows, np.zeros(2), np.ones((1, 3)), np.ones(1), 0.0, (0.0, 0.0, 0.0))
+    with pytest.raises(ValueError, match="not those of nodes"):
+        stack_nodes(data.factor.triangle, np.zeros(2), np.ones((1, 3)))

@@ -126,6 +126,7 @@ class Integrated:
         shapes: Array | None,
         scales: FeatureScales | None,
     ) -> Choice:
+        """The same, of any number of features, by their singular values."""
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)

@@ -319,6 +319,15 @@ def learn_bank(double[:, :, ::1] bank, Py_ssize_t n_targets, const double[:, :] 
     return before.arrays()
 
 
+cdef void _lay_prior(double *T, pk_shape shape, const double[::1] mean, const double[::1] precision) noexcept nogil:
+    """Lay independent priors of the last coefficients into an empty triangle of one target."""
+    cdef Py_ssize_t j, row, first = shape.p - mean.shape[0]
+    for j in range(mean.shape[0]):
+        row = (first + j) * shape.ld
+        T[row + first + j] = sqrt(precision[j])
+        T[row + shape.p] = T[row + first + j] * mean[j]
+
+
 def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const double[:, ::1] Y, const double[::1] weights,
                      bint intercept, const double[::1] mean, const double[:, ::1] precisions, const double[::1] shares,
                      double count, noise):
@@ -330,12 +339,12 @@ def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const 
     """
     cdef pk_shape shape = _shape(triangle, 1)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef Py_ssize_t n = rows.n, count_of = precisions.shape[0], m = mean.shape[0], first = shape.p - m, k, i, j
+    cdef Py_ssize_t n = rows.n, count_of = precisions.shape[0], m = mean.shape[0], first = shape.p - m, k, i
     cdef double[::1] T = _aligned(shape.q * shape.ld), panel = _aligned(PK_PANEL * shape.q)
     cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape)), loc = np.zeros(n), square = np.zeros(n), df = np.empty(n)
     cdef double[:, ::1] means = np.empty((count_of, n))
     cdef _Before before = _Before(n, 1)
-    cdef double known, prior_shape, rate, root, scale
+    cdef double known, prior_shape, rate, scale
     if first < 0 or precisions.shape[1] != m or shares.shape[0] != count_of:
         raise ValueError("mean, precisions and shares are not those of nodes of so many coefficients")
     known, prior_shape, rate = noise
@@ -344,11 +353,8 @@ def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const 
         count += 1.0 if weights is None else weights[i]
     for k in range(count_of if n else 0):
         T[:] = 0.0
-        for j in range(m):
-            root = sqrt(precisions[k, j])
-            T[(first + j) * (shape.ld + 1)] = root
-            T[(first + j) * shape.ld + shape.p] = root * mean[j]
         with nogil:
+            _lay_prior(&T[0], shape, mean, precisions[k])
             pk_append_triangle(&T[0], &panel[0], &triangle[0, 0], 1.0, shape)
             pk_learn_rows(&T[0], &buffer[0], &rows, shape, &before.pointers)
         for i in range(n):
@@ -377,7 +383,6 @@ def stack_nodes(const double[:, ::1] triangle, const double[::1] mean, const dou
     cdef double[::1] priors = _aligned(count * size), nodes = _aligned(count * size)
     cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape)), targets = np.empty(shape.q)
     cdef pk_rows rows
-    cdef double root
     memset(&rows, 0, sizeof(rows))
     rows.X, rows.Y = &triangle[0, 0], &targets[0]
     rows.n, rows.columns, rows.x_stride, rows.x_step = shape.q, shape.p, shape.ld, 1
@@ -385,10 +390,7 @@ def stack_nodes(const double[:, ::1] triangle, const double[::1] mean, const dou
         targets[j] = triangle[j, shape.p]
     with nogil:
         for k in range(count):
-            for j in range(m):
-                root = sqrt(precisions[k, j])
-                priors[k * size + (first + j) * (shape.ld + 1)] = root
-                priors[k * size + (first + j) * shape.ld + shape.p] = root * mean[j]
+            _lay_prior(&priors[k * size], shape, mean, precisions[k])
             memcpy(&nodes[k * size], &priors[k * size], size * sizeof(double))
             pk_append_block(&nodes[k * size], &buffer[0], &rows, shape)
     stacked = count, shape.q, shape.ld

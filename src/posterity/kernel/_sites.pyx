@@ -7,19 +7,9 @@ cimport numpy as cnp
 
 cnp.import_array()
 
+include "_structures.pxi"
+
 cdef extern from "posterity_site_rows.h" nogil:
-    enum: PK_LINE
-    enum: PK_PANEL
-    ctypedef struct pk_shape:
-        Py_ssize_t p, k, q, ld
-    ctypedef struct pk_rows:
-        const double *X
-        const double *Y
-        const double *weights
-        const double *discounts
-        double *held
-        Py_ssize_t n, columns, x_stride, x_step
-        int intercept
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -107,15 +97,8 @@ cdef pk_rows _rows_of(const double[:, :] X, bint intercept, pk_shape shape) exce
     if rows.columns + rows.intercept != shape.p:
         raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
     rows.X = &X[0, 0] if rows.n and rows.columns else NULL
-    rows.Y = rows.weights = rows.discounts = NULL
-    rows.held = NULL
+    rows.Y, rows.weights, rows.discounts, rows.held, rows.each = NULL, NULL, NULL, NULL, NULL
     return rows
-
-
-cdef _aligned(Py_ssize_t size):
-    cdef cnp.ndarray storage = np.zeros(size + 7)
-    cdef Py_ssize_t offset = (-(<Py_ssize_t> cnp.PyArray_DATA(storage)) // 8) & 7
-    return storage[offset:offset + size]
 
 
 def find_sites(int code, parameters, bint moments, const double[::1] y, const double[::1] mean,
@@ -258,7 +241,7 @@ cdef class SiteSweeps:
             raise ValueError("there are no rows to sweep over")
         self.likelihood = _likelihood(code, parameters, True)
         self.rows = _rows_of(X, intercept, shape)
-        self.triangle = np.zeros((shape.q, shape.ld))
+        self.triangle = _aligned(shape.q * shape.ld).reshape(shape.q, shape.ld)
         self.before, self.T, self.X, self.y, self.weights, self.offsets = before, self.triangle, X, y, weights, offsets
         self.buffer, self.target = _aligned(PK_APPEND_SIZE(shape)), np.empty(n)
         self.sweep_rows.rows, self.sweep_rows.shape = &self.rows, shape

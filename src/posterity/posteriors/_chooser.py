@@ -37,9 +37,7 @@ class Chooser:
         single: bool = False,
     ) -> Choice:
         """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
-        strategy = use_single_node(self.strategy) if single else self.strategy
-        if stream and isinstance(strategy, Integrated):
-            strategy = strategy.for_stream
+        strategy = self.select_strategy(stream=stream, single=single)
         rows = state.rows_for_prior(turn)
         with limit_blas_threads(len(self.mean)):
             choice = strategy.choose(
@@ -52,6 +50,11 @@ class Chooser:
             )
         known = turn is not None or rows is state.data.factor
         return choice if known else replace(choice, coefficients=None, spectrum=None)
+
+    def select_strategy(self, *, stream: bool, single: bool) -> Strategy:
+        """Return the strategy of nodes that a stream learns, or that are read, or of one node."""
+        strategy = use_single_node(self.strategy) if single else self.strategy
+        return strategy.for_stream if stream and isinstance(strategy, Integrated) else strategy
 
     def scales(self, state: EvidenceState) -> FeatureScales | None:
         """Return the scales of the features, over all rows that ever came, where they are kept."""

@@ -27,6 +27,7 @@ from posterity.posteriors._nodes import Nodes, predict_nodes
 from posterity.posteriors._plain_turns import PlainTurns
 from posterity.posteriors._turns import (
     ConstantFeatures,
+    count_rows,
     count_rows_until,
     find_constant_features,
     find_last_turn,
@@ -158,10 +159,12 @@ class NodesStream:
         predictions: list[Distribution] = []
         first = 0
         while first < len(X) or not predictions:
-            n_plain, plain = self._take_plain_turns(X, y, weights, first)
+            rest = slice(first, None)
+            some = None if weights is None else weights[rest]
+            plain = self._take_plain_turns(X[rest], y[rest], some)
             if plain is not None:
                 predictions.append(plain)
-                first += n_plain
+                first += len(plain.loc)
                 continue
             choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
             part = slice(first, self._stretch(choice, X, weights, first))
@@ -175,27 +178,24 @@ class NodesStream:
             first = part.stop
         return predictions
 
-    def _take_plain_turns(
-        self, X: Array, y: Array, weights: Array | None, first: int
-    ) -> tuple[int, Distribution | None]:
-        """Learn the rows from ``first`` on, as far as compiled code predicts and learns them.
+    def _take_plain_turns(self, X: Array, y: Array, weights: Array | None) -> Distribution | None:
+        """Learn the first rows, as far as compiled code predicts and learns them.
 
-        Returns how many these were, and their predictions before.
+        Returns their predictions before, of as many as were learned.
         """
         state, chooser = self.state, self.chooser
-        if not self._has_plain_nodes or not first < len(X):
-            return 0, None
+        if not self._has_plain_nodes or not len(X):
+            return None
         turns = PlainTurns.of(chooser, state, single=self.single_node)
         if turns is None:
-            return 0, None
-        some = None if weights is None else weights[first:]
-        n_rows, predictions = turns.predict_then_learn(X[first:], y[first:], some)
+            return None
+        predictions = turns.predict_then_learn(X, y, weights)
         if predictions is not None:
             state.clock[:], state.turn, state.fresh = (turns.rows, turns.due), turns.turn, None
             state.stream = None
         if turns.choice is not None:
             state.stream = Nodes.of(turns.choice, chooser.mean, state.data)
-        return n_rows, predictions
+        return predictions
 
     @property
     def _has_plain_nodes(self) -> bool:
@@ -211,7 +211,7 @@ class NodesStream:
         if not self._has_plain_nodes:
             nodes = self.current()
         elif choice.pinned.any():
-            nodes = self.ahead().copy() if state.stream else Nodes.of(choice, mean, state.data)
+            nodes = Nodes.of(choice, mean, state.data)
         else:
             return predict_nodes(choice, mean, state.data, X, y, weights)
         return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))
@@ -428,9 +428,4 @@ class TargetsStream(NodesStream):
         return path
 
 
-def count_rows(weights: Array | None, n: int) -> int:
-    """Count the rows, of ``n``, that have positive weight."""
-    return n if weights is None else int(np.count_nonzero(weights))
-
-
-__all__ = ["NEVER", "NodesStream", "TargetsStream", "count_rows"]
+__all__ = ["NEVER", "NodesStream", "TargetsStream"]

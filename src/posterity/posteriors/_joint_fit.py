@@ -83,11 +83,8 @@ class WarmStart(NamedTuple):
     @classmethod
     def of(cls, inner: LinearPosterior) -> WarmStart:
         """Return the start of the first round: the prior of ``inner``."""
-        rows = inner.of_rows.factor
-        if not inner.learns_prior:
-            return cls(inner.factor, 0.0)
-        prior = inner.choose_prior(rows)
-        return cls(prior.combine(rows), _compute_level(prior))
+        central = inner.central()
+        return cls(central.factor, _compute_level(central.prior))
 
     @property
     def ahead(self) -> float:

@@ -69,6 +69,11 @@ class Nodes:
         weights = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(weights / weights.sum())
 
+    @property
+    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
+        """The posteriors, each after its weight."""
+        return tuple(zip(self.weights.tolist(), self.posteriors, strict=True))
+
     @cached_property
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients], for nodes that learn no more."""

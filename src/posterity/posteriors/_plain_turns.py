@@ -12,8 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Choice, Integrated, Strategy
-from posterity.evidence.members import use_single_node
+from posterity.evidence import Choice, Strategy
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
 from posterity.kernel import MOST_COLUMNS, append_block, predict_by_nodes
@@ -21,7 +20,7 @@ from posterity.noise import Distribution, Noise
 from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import make_distribution
-from posterity.posteriors._turns import count_rows_until, find_turns_around
+from posterity.posteriors._turns import count_rows, count_rows_until, find_turns_around
 
 Array = NDArray[np.float64]
 
@@ -48,16 +47,12 @@ class PlainTurns:
     @classmethod
     def of(cls, chooser: Chooser, state: EvidenceState, *, single: bool) -> Self | None:
         """Return the turns that follow; None where what is chosen is not plain."""
-        strategy, stream = chooser.strategy, state.stream
+        stream = state.stream
         few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
-        if not few or not isinstance(strategy, Integrated):
+        if not few or (stream is not None and stream.choice.pinned.any()):
             return None
-        if stream is not None and stream.choice.pinned.any():
-            return None
-        one = use_single_node(strategy) if single else strategy
-        assert isinstance(one, Integrated)
         return cls(
-            one.for_stream,
+            chooser.select_strategy(stream=True, single=single),
             chooser.noise,
             chooser.intercept,
             chooser.mean,
@@ -68,12 +63,10 @@ class PlainTurns:
             None if stream is None else stream.choice,
         )
 
-    def predict_then_learn(
-        self, X: Array, y: Array, weights: Array | None
-    ) -> tuple[int, Distribution | None]:
+    def predict_then_learn(self, X: Array, y: Array, weights: Array | None) -> Distribution | None:
         """Learn row after row, until one that has no plain nodes.
 
-        Returns how many were learned, and their predictions before; None where these are none.
+        Returns the predictions of those learned before each was; None where there are none.
         """
         first, parts, data = 0, [], self.data
         triangle, count, seen = data.triangle.copy(), data.count, data.seen
@@ -93,18 +86,18 @@ class PlainTurns:
             check_usable(triangle)
             total = stop - first if some is None else float(np.sum(some))
             count, seen = count + total, seen + total
-            self.rows += stop - first if some is None else int(np.count_nonzero(some))
+            self.rows += count_rows(some, stop - first)
             self.choice, first = choice, stop
             if self.rows >= self.due:
                 self.turn, self.choice = Factor.of_memory(triangle.copy(), count, seen), None
                 self.due = find_turns_around(self.rows, data.n_coefficients, forgets=False)[1]
         if not parts:
-            return 0, None
+            return None
         learned = None if weights is None else weights[:first]
         data.check_underflow(triangle, X[:first], y[:first], learned)
         data.set_triangle(triangle, count, seen)
         loc, scale, df = (np.concatenate(one) for one in zip(*parts, strict=True))
-        return first, make_distribution(loc, scale, df, self.noise)
+        return make_distribution(loc, scale, df, self.noise)
 
     def _choose(self) -> Choice:
         turn = self.turn or Factor(self.data.n_coefficients)

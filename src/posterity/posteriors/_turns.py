@@ -90,6 +90,11 @@ def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFe
     return found
 
 
+def count_rows(weights: Array | None, n: int) -> int:
+    """Count the rows, of ``n``, that have positive weight."""
+    return n if weights is None else int(np.count_nonzero(weights))
+
+
 def count_rows_until(n: int, weights: Array | None, count: int) -> int:
     """Count the first rows, of ``n``, in which ``count`` weigh something; n if fewer do."""
     if weights is None:

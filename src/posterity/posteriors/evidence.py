@@ -28,8 +28,9 @@ from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
-from posterity.posteriors._evidence_stream import NodesStream, TargetsStream, count_rows
+from posterity.posteriors._evidence_stream import NodesStream, TargetsStream
 from posterity.posteriors._nodes import LazyNodes, Nodes, concatenate_rows
+from posterity.posteriors._turns import count_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -230,8 +231,7 @@ class EvidencePosterior(LinearPosterior):
         self, rows: Factor, noise: Noise
     ) -> tuple[tuple[float, LinearPosterior], ...]:
         """The parts that these rows would choose under this noise; nothing is forgotten."""
-        nodes = self._choose_nodes(rows, noise, use_many_nodes(self.strategy))
-        return tuple(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
+        return self._choose_nodes(rows, noise, use_many_nodes(self.strategy)).parts
 
     def _choose_nodes(self, rows: Factor, noise: Noise, strategy: Strategy) -> Nodes:
         flat, p = GaussianPrior(0.0, 0.0), self.n_coefficients
@@ -242,8 +242,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
         """The nodes, with their weights."""
-        nodes = self.nodes
-        return tuple(zip(nodes.weights.tolist(), nodes.posteriors, strict=True))
+        return self.nodes.parts
 
     def shared_factor(self) -> Factor:
         """The factor of the stream's only node, for a path that goes on to learn in it."""
