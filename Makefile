@@ -18,7 +18,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel bench guarantees lint docs figures clean
+.PHONY: help demo serve test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel test-oldest test-newest bench guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,35 @@ test-wheel: $(STAMPS)/build  ## a wheel, in a new environment that finds no comp
 	env -i PATH="$(CURDIR)/build/wheel/venv/bin" POSTERITY_DATA="$(POSTERITY_DATA)" LOKY_MAX_CPU_COUNT=1 \
 	  build/wheel/venv/bin/python -m pytest tests/evidence tests/posteriors tests/distributions $(COMPILED) $(ARGS)
 
+# Both ends of the dependencies: the lowest version of each, and the newest of all on the newest Python
+# that is found. uv resolves both; each has an environment of its own.
+UV := $(VENV)/bin/uv --quiet
+EXTRAS := --extra all --extra service
+ENDS = PATH="$(CURDIR)/build/$(1)/bin:$$PATH" OPENBLAS_NUM_THREADS=1 build/$(1)/bin/python -m pytest -n auto --dist loadfile
+
+test-oldest: $(STAMPS)/uv $(STAMPS)/build  ## test with the lowest versions of the dependencies and of every extra
+	$(UV) venv --clear --python $(PYTHON) build/oldest
+	$(UV) pip install --python build/oldest --resolution lowest-direct -r pyproject.toml $(EXTRAS) --group ends
+	$(PYTHON) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel -Cbuild-dir=build .
+	$(UV) pip install --python build/oldest --no-deps build/wheel/posterity-*.whl
+	$(call ENDS,oldest) -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) $(ARGS)
+	$(UV) venv --clear --python $(PYTHON) build/oldest-adapters
+	$(UV) pip install --python build/oldest-adapters --resolution lowest-direct -r pyproject.toml --all-extras --group ends
+	$(UV) pip install --python build/oldest-adapters --no-deps build/wheel/posterity-*.whl
+	$(call ENDS,oldest-adapters) -m "not slow" tests/adapters $(ARGS)
+
+# The newest Python builds a package of its own. It is looked for on PATH and among pyenv's.
+NEWEST_PYTHON = $(shell for python in python3 $$(seq -f python3.%g 12 19) \
+  $$(ls -d $$HOME/.pyenv/versions/3.*/bin/python 2>/dev/null); do \
+    $$python -c 'import sys; print("%d.%d" % sys.version_info[:2], sys.executable)' 2>/dev/null; \
+  done | sort -V | tail -1 | cut -d " " -f 2)
+test-newest: $(STAMPS)/uv  ## test with the newest Python that is found, and the newest of everything
+	$(UV) venv --clear --python "$(NEWEST_PYTHON)" build/newest
+	$(UV) pip install --python build/newest -r pyproject.toml $(EXTRAS) --group ends cython meson meson-python ninja
+	PATH="$(CURDIR)/build/newest/bin:$$PATH" $(UV) pip install --python build/newest --no-build-isolation --no-deps \
+	  --reinstall-package posterity -C build-dir=build/newest-objects .
+	$(call ENDS,newest) -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) $(ARGS)
+
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
@@ -125,7 +154,7 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 # One stamp for each dependency group of pyproject.toml.
-GROUPS := build runtime test integration lint docs bench
+GROUPS := build runtime test integration lint docs bench uv
 $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: pyproject.toml $(STAMPS)/venv
 	$(PIP_INSTALL) --group $*
 	@touch $@

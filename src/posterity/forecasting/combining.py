@@ -93,7 +93,7 @@ def find_usable(
         found = [
             (
                 np.isfinite(path.mean).all(axis=(1, 2)),
-                ~path.log | (_find_widest_step(path) <= WIDEST_LOG),
+                (not path.log) | (_find_widest_step(path) <= WIDEST_LOG),
             )
             for path in parts
         ]
