@@ -26,7 +26,7 @@ from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import run_together, split_rows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_learned, check_usable
 from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
 
@@ -225,8 +225,8 @@ class Factor:
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
-        self.check_underflow(triangles[0], X, Y, weights)
-        self._replace_checked(triangles[0], self._counts + _total(weights, len(X)))
+        self._check_learned(triangles[0], X, Y, weights)
+        self._replace(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
         self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
@@ -239,8 +239,8 @@ class Factor:
             counts = self.count + np.arange(len(X) + 1.0)
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
-        self.check_underflow(triangle, X, Y, weights)
-        self._replace_checked(triangle, [counts[-1], self.seen + counts[-1] - self.count])
+        self._check_learned(triangle, X, Y, weights)
+        self._replace(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return OneStepPredictions(*before, counts[:-1])
 
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
@@ -429,6 +429,10 @@ class Factor:
             rows = roots[:, None] * np.hstack([*first, X, Y])
             raise NotInFactorError(removal.find_first_impossible(self.triangle, rows))
         return left
+
+    def _check_learned(self, triangle: Array, X: Array, Y: Array, weights: Array | None) -> None:
+        self.check_underflow(triangle, X, Y, weights)
+        check_learned(triangle, X, Y, weights)
 
     def _replace_checked(self, triangle: Array, counts: ArrayLike) -> None:
         check_usable(triangle)

@@ -13,7 +13,7 @@ from posterity.distributions import Categorical, MultivariateMixture, Multivaria
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import limit_blas_threads
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, learn
@@ -292,8 +292,8 @@ class Classifier(GeneralizedModel):
         columns = model._columns(X)
         if len(met) > len(model.classes_):
             model._grow(met)
-        with name_bad_rows(model, X, y):
-            check_usable(columns)
+        with name_bad_rows(model, X, y, weights):
+            check_rows(columns, y, weights)
             predictions = model._take(way, columns, y, weights, elapsed)
         model._now = now
         self._take_over(model)

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from posterity.factor import Factor
+from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
 
@@ -60,7 +61,7 @@ class HeavyTailedPath:
     def steps(self, x: Any, y: float, g: float) -> list[Callable[[], object]]:
         """Return the steps that learn a row, in order; none where it is learned in another way."""
         posterior, known = self.posterior, self.posterior.state
-        usable = 0.0 < g < math.inf and abs(y) <= 1e150
+        usable = 0.0 < g < math.inf and abs(y) * math.sqrt(g) <= LARGEST
         if not usable or self._closed or known.clock + 1 >= known.due:
             return []
         if known.inner is not self._inner:

@@ -69,7 +69,7 @@ cdef class NodesPath:
         teaches = weight > 0.0 and (self.tallies or (self.forgets and turn is None))
         if teaches and not self._in_step():
             self._open()
-        data._ask_what_waits()
+        x = data._ask_before(x)
         self.scales.bind()
         data._load(x, root)
         data.buffer[data.shape.p] = root * y
