@@ -38,7 +38,7 @@ def check_usable(*arrays: Array, largest: float = LARGEST_IN_TRIANGLE) -> None:
         raise FloatingPointError(NOT_USABLE)
 
 
-def check_rows(X: Any, Y: Array, weights: Array | None = None) -> None:
+def check_rows(X: Any, Y: Array, weights: Array | None = None, *, largest: float = LARGEST) -> None:
     """The same of rows (n, m) and (n,) or (n, k) to learn: of their values as they are weighted.
 
     Examples
@@ -50,23 +50,25 @@ def check_rows(X: Any, Y: Array, weights: Array | None = None) -> None:
     """
     arrays = np.asarray(X), Y
     if weights is None:
-        check_usable(*arrays, largest=LARGEST)
+        check_usable(*arrays, largest=largest)
         return
     heaviest = max(float(weights.max(initial=0.0)), SMALLEST_WEIGHT)
-    if all(_are_within(array, LARGEST / np.sqrt(heaviest)) for array in arrays):
+    if all(_are_within(array, largest / np.sqrt(heaviest)) for array in arrays):
         return
     check_usable(*arrays)  # rows without weight must be numbers, too
-    check_usable(*(scale_by_weights(array, weights) for array in arrays), largest=LARGEST)
+    check_usable(*(scale_by_weights(array, weights) for array in arrays), largest=largest)
 
 
-def check_learned(triangle: Array, X: Any, Y: Array, weights: Array | None = None) -> None:
+def check_learned(
+    triangle: Array, X: Any, Y: Array, weights: Array | None, *, largest: float
+) -> None:
     """The same, of rows and of the triangle that they were learned in.
 
     A column of a triangle is as long as all that was learned in it. So only where it is long are
     the rows looked at.
     """
-    if not _are_within(triangle, LARGEST):
-        check_rows(X, Y, weights)
+    if not _are_within(triangle, largest):
+        check_rows(X, Y, weights, largest=largest)
         check_usable(triangle)
 
 

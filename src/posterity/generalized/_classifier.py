@@ -18,6 +18,7 @@ from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
+from posterity.kernel.values import read_scalar
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.estimator import Way
@@ -226,6 +227,7 @@ class Classifier(GeneralizedModel):
 
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
+        weight = read_scalar(weight, "weight")
         if (
             self._posterior_or_none is not None
             and time is None

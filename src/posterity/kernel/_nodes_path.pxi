@@ -59,6 +59,7 @@ cdef class NodesPath:
         cdef RowPath data = self.data
         cdef double root
         cdef bint teaches
+        x = data._as_plain(x)  # reading it may run any Python: it comes before the clock is read
         cdef long long rows = data.clock[0]
         _check_weight(weight)
         root = sqrt(weight)
@@ -69,7 +70,7 @@ cdef class NodesPath:
         teaches = weight > 0.0 and (self.tallies or (self.forgets and turn is None))
         if teaches and not self._in_step():
             self._open()
-        x = data._ask_before(x)
+        data._ask_what_waits()
         self.scales.bind()
         data._load(x, root)
         data.buffer[data.shape.p] = root * y
