@@ -18,7 +18,7 @@ from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
-from posterity.kernel.values import read_scalar
+from posterity.kernel.values import read_scalar, read_size
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.estimator import Way
@@ -110,12 +110,14 @@ class Classifier(GeneralizedModel):
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._multiclass_posterior is None:
             return super().sample_coefficients(size, rng)
+        size = read_size(size)
         whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, int(self._intercept) :]
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
+        size = read_size(size)
         draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         ahead = draws.reshape(size, len(self.classes_) - 1, -1)
         return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)

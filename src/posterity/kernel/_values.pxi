@@ -14,13 +14,14 @@ cdef extern from "Python.h":
     bint PyObject_TypeCheck(PyObject *value, PyTypeObject *kind)
     int PyDict_Next(PyObject *dictionary, Py_ssize_t *place, PyObject **key, PyObject **value)
 
-cdef object FLOATING = np.floating, INTEGER = np.integer
+cdef object FLOATING = np.floating, INTEGER = np.integer, SPAN = np.timedelta64  # which is an integer to NumPy
 
 
 cdef inline bint _is_plain_number(PyObject *value) noexcept:
     """Return True for a number whose conversion runs no Python, and so lets no other thread in."""
     return (PyFloat_Check(value) or PyLong_CheckExact(value) or PyBool_Check(value)
-            or PyObject_TypeCheck(value, <PyTypeObject *> FLOATING) or PyObject_TypeCheck(value, <PyTypeObject *> INTEGER))
+            or PyObject_TypeCheck(value, <PyTypeObject *> FLOATING)
+            or (PyObject_TypeCheck(value, <PyTypeObject *> INTEGER) and not PyObject_TypeCheck(value, <PyTypeObject *> SPAN)))
 
 
 cdef inline bint _is_plain_dict(object x) noexcept:

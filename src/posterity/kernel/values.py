@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# More draws of a single number would not fit into memory.
+MOST_DRAWS = 10**12
 TEXT = str, bytes, bytearray
 TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 
@@ -67,7 +70,7 @@ def read_floats(values: Any, name: str) -> Array:
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} must hold real numbers")
     if array.dtype.kind not in "biuf":
-        _refuse_first(np.asarray(values, dtype=object), name)
+        return _read_each(np.asarray(values, dtype=object), name)
     return np.asarray(array, dtype=np.float64)
 
 
@@ -81,6 +84,28 @@ def read_scalar(value: Any, name: str) -> float:
         raise type(error)(f"{name} can't be used: {error}") from None
 
 
+def read_size(size: Any) -> int:
+    """How many draws: a whole number.
+
+    Examples
+    --------
+    >>> read_size(np.int64(3))
+    3
+    >>> read_size(-1)
+    Traceback (most recent call last):
+    ValueError: size is -1: it must be 0 or more
+    """
+    try:
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"size is {size!r}: it must be a whole number, as in 1000") from None
+    if number < 0:
+        raise ValueError(f"size is {number}: it must be 0 or more")
+    if number > MOST_DRAWS:
+        raise ValueError(f"size is beyond {MOST_DRAWS:,}: draw in parts")
+    return number
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """Raise ``ValueError`` where entries of a masked array are masked: its values hide below."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -91,14 +116,19 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def _refuse_first(array: NDArray[Any], name: str) -> None:
-    for place, value in np.ndenumerate(array):
+def _read_each(values: NDArray[Any], name: str) -> Array:
+    """The same of objects, each read once: what is missing is NaN, as in arrays of floats."""
+    floats = np.full(values.shape, np.nan)
+    for place, value in np.ndenumerate(values):
+        if value is None or type(value).__name__ == "NAType":
+            continue
         try:
-            read_float(value)
+            floats[place] = read_float(value)
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{name} has a value that is not a number: in {_describe(place)}, {error}"
             ) from None
+    return floats
 
 
 def _describe(place: Any) -> str:
@@ -106,4 +136,4 @@ def _describe(place: Any) -> str:
     return ", ".join(f"{word} {int(at)}" for word, at in zip(words, place, strict=False))
 
 
-__all__ = ["read_float", "read_floats", "read_scalar", "refuse_masked"]
+__all__ = ["read_float", "read_floats", "read_scalar", "read_size", "refuse_masked"]

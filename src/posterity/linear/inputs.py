@@ -159,6 +159,8 @@ def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> 
     except (ValueError, TypeError, OverflowError) as error:
         name_text_column(X, error)
         _name_columns_of_fit(model, X, error)
+        if isinstance(error, OverflowError):
+            raise ValueError(f"X has a whole number beyond all floats: {error}") from error
         raise
 
 

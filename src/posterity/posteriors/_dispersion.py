@@ -119,7 +119,7 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
         highest = log_posterior.max()
         if not np.isfinite(highest):
             raise FloatingPointError("the likelihood of these counts is not finite")
-        places = np.flatnonzero(log_posterior > highest - LOWEST_RELATIVE_LOG)
+        places = np.flatnonzero(log_posterior - highest > -LOWEST_RELATIVE_LOG)
         if len(places) > GRID // 3:
             break
         low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]
