@@ -15,7 +15,12 @@ import numpy as np
 import pandas as pd
 from learners import COUNTS, LEARNERS, ONES, X, Y
 
-from posterity import BayesianLinearRegression, Forecaster, GroupedRegression
+from posterity import (
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    Forecaster,
+    GroupedRegression,
+)
 from posterity.bandits import Bandit, DelayedRewards
 from posterity.basis import (
     AutoBasis,
@@ -118,7 +123,11 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
     yield (
         "VaryingFeatures",
         Subject(
-            lambda: VaryingFeatures(BayesianLinearRegression()).learn_one(row, 1.0),
+            lambda: (
+                VaryingFeatures(BayesianLogisticRegression())
+                .learn_one(row, 1.0)
+                .learn_one({"a": -1.0}, 0.0)
+            ),
             {"x": row, "y_of_one": 1.0, "weight": 1.0, "time": None, "level": 0.9},
         ),
     )
@@ -187,8 +196,6 @@ def _grouped() -> Any:
 
 
 def _bandit(model: str, rewards: np.ndarray) -> Callable[[], Any]:
-    from posterity import BayesianLogisticRegression, BayesianPoissonRegression
-
     made = {"logistic": BayesianLogisticRegression, "poisson": BayesianPoissonRegression}
     given = {"model": made[model]()} if model in made else {}
     arms = np.array(list("ab") * 15)
@@ -322,7 +329,7 @@ def cases(subject: str) -> Iterator[Case]:
 
 
 def find_fault(case: Case, model: Any, state: bytes) -> str | None:
-    """What is wrong about the answer to a call, which may leave the model changed; None if nothing."""
+    """What is wrong about the answer to a call, after which the model may differ; or None."""
     known = SUBJECTS[case.subject]
     given = dict(methods_of(known, model))[case.method]
     given = {**given, case.argument: bad_values(given[case.argument])[case.kind]}

@@ -115,10 +115,12 @@ def odd_batches(y: np.ndarray) -> Iterator[Batch]:
     rows, targets = X[:4], y[:4]
     for size in SIZES:
         yield f"X {size:g}", _changed(rows, size), targets, None
-        yield f"X -{size:g}, all of a column", rows * [1.0, -size, 1.0], targets, None
-        yield f"X {size:g}, all", rows * size, targets, None
+        with np.errstate(over="ignore"):
+            column, whole, scaled = rows * [1.0, -size, 1.0], rows * size, targets * size
+        yield f"X -{size:g}, all of a column", column, targets, None
+        yield f"X {size:g}, all", whole, targets, None
         yield f"y {size:g}", rows, _changed(targets, size), None
-        yield f"y {size:g}, all", rows, targets * size, None
+        yield f"y {size:g}, all", rows, scaled, None
         yield f"weight {size:g}", rows, targets, np.array([1.0, size, 1.0, 1.0])
         yield f"weight {size:g}, all", rows, targets, np.full(4, size)
     yield "mixed scales", rows * [1e-60, 1.0, 1e60], targets, None

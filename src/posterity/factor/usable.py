@@ -18,7 +18,7 @@ LARGEST_IN_TRIANGLE = 1e150
 # Weights between which roots, squares and sums stay far from the ends of double precision.
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 NOT_USABLE = (
-    "a value in the rows is not finite, or too large to square: leave the row out, or use larger "
+    "a value in the rows is not finite, or its square overflows: leave the row out, or use larger "
     "units"
 )
 # Values checked together: with more, BLAS starts threads, which costs more than it saves.
@@ -32,7 +32,7 @@ def check_usable(*arrays: Array, largest: float = LARGEST_IN_TRIANGLE) -> None:
     --------
     >>> check_usable(np.ones(3), np.array([[1e200]]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FloatingPointError: a value in the rows is not finite, or too large to square: ...
+    FloatingPointError: a value in the rows is not finite, or its square overflows: ...
     """
     if not all(_are_within(array, largest) for array in arrays):
         raise FloatingPointError(NOT_USABLE)
@@ -46,7 +46,7 @@ def check_rows(X: Any, Y: Array, weights: Array | None = None, *, largest: float
     >>> check_rows(np.ones((1, 2)), np.array([1e70]), np.array([1e8]))
     >>> check_rows(np.ones((1, 2)), np.array([1e70]), np.array([1e20]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FloatingPointError: a value in the rows is not finite, or too large to square: ...
+    FloatingPointError: a value in the rows is not finite, or its square overflows: ...
     """
     arrays = np.asarray(X), Y
     if weights is None:

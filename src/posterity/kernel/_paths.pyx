@@ -322,9 +322,9 @@ cdef class RowPath:
             try:
                 read_float(value)
             except (TypeError, ValueError) as error:
+                held = "beyond 1.8e308, the largest float" if isinstance(value, int) else f"{value!r}, which is not a number"
                 raise type(error)(
-                    f"{self._column(i)} can't be used: {error}; leave the row out, fill the value in, or encode it as "
-                    "numbers"
+                    f"{self._column(i)} is {held}: leave the row out, fill the value in, or encode it as numbers ({error})"
                 ) from None
 
     def _refuse_names(self, x):
