@@ -203,7 +203,10 @@ def test_what_cannot_be_is_refused_and_changes_nothing(call: Any, message: str) 
 @pytest.mark.parametrize("method", ["partial_fit", "predict_then_learn", "unlearn"])
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.nan, "Input X contains NaN in row 2, column 1"), (1e200, "beyond 1e.75 products overflow")],
+    [
+        (np.nan, "Input X contains NaN in row 2, column 1"),
+        (1e200, "beyond 1e.75 products overflow"),
+    ],
 )
 def test_unusable_rows_change_nothing(method: str, value: float, message: str) -> None:
     before = dumps(PLAIN)

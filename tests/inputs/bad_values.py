@@ -133,8 +133,8 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
     )
     series = {"s": np.arange(40.0) % 7, "t": np.arange(40.0)}
     more = {"s": [1.0, 2.0], "t": [41.0, 42.0]}
-    good = {"y": more, "X": None, "h": 3, "X_future": None, "series": None, "level": 0.9}
-    good |= {"x": None, "y_of_one": {"s": 1.0, "t": 2.0}, "rows": 1}
+    good = {"y": more, "X": None, "h": 3, "X_future": None, "series": "s", "level": 0.9}
+    good |= {"x": None, "y_of_one": 1.0, "rows": 1}
     yield "Forecaster", Subject(lambda: Forecaster().fit(series), good)
     yield "VectorAutoregression", Subject(lambda: VectorAutoregression(lags=1).fit(series), good)
     yield (
@@ -358,7 +358,7 @@ def _holds_nan(answer: Any) -> bool:
 def freeze(model: Any) -> bytes:
     """All that a model knows."""
     try:
-        return dumps(model)
+        return dumps(getattr(model, "model_", model))
     except (TypeError, ValueError):
         return pickle.dumps(model)
 

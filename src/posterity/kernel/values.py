@@ -43,8 +43,8 @@ def read_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError("the value is a whole number beyond 1.8e308, the largest float") from None
-    except TypeError:
-        raise TypeError(f"{value!r} is not a number") from None
+    except TypeError as error:
+        raise TypeError(f"{value!r} is not a number: {error}") from None
 
 
 def read_floats(values: Any, name: str) -> Array:
