@@ -114,7 +114,7 @@ PYTHON = {
     "BayesianLinearRegression().fit(X, Y, sample_weight=-np.ones(N))": "must be finite and not neg",
     "BayesianLogisticRegression().fit(X, Y)": "for numbers use a regression",
     "BayesianLogisticRegression().fit(X, ['yes'] * N)": "at least two classes",
-    "BayesianPoissonRegression().fit(X, -COUNTS)": "a count must be 0 or more",
+    "BayesianPoissonRegression().fit(X, -COUNTS)": "a count must be a whole number, 0 or more",
     "GroupedRegression(by='g').fit(X.assign(g=GROUPS), Y).predict(X.assign(g='new'))": None,
     "BayesianPoissonRegression(prior={'intercept': Normal(0, 1)}).fit(X, COUNTS)": None,
     "BayesianLogisticRegression(prior={'intercept': Normal(0, 1)}).fit(X, GROUPS)": "leave it out",

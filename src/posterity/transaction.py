@@ -30,14 +30,28 @@ def get_lock(model: object) -> Any:
     return _LOCKS.setdefault(ref(model, _LOCKS.pop), RLock())
 
 
+def get_free_lock(model: object) -> Any:
+    """The same lock; raises ``ValueError`` where this thread holds it already."""
+    lock = get_lock(model)
+    if lock._is_owned():
+        raise ValueError(
+            "the model is learning rows whose values use it while they are read: convert them to "
+            "numbers first, as by float"
+        )
+    return lock
+
+
 def atomic(method: Method) -> Method:
-    """Have a method that learns do it on a branch; what one such method calls is part of it."""
+    """Have a method that learns do it on a branch; what one such method calls is part of it.
+
+    Values of rows may run any Python as they are read. If that uses the model, it is refused.
+    """
 
     @wraps(method)
     def whole(self: Any, *arguments: Any, **keywords: Any) -> Any:
         if _BRANCH in self.__dict__:
             return method(self, *arguments, **keywords)
-        with get_lock(self):
+        with get_free_lock(self):
             branch = self._branch()
             branch.__dict__[_BRANCH] = True
             answer = method(branch, *arguments, **keywords)
@@ -64,4 +78,4 @@ def make_branch(model: Any) -> Any:
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["atomic", "get_lock", "hold_model_lock", "make_branch"]
+__all__ = ["atomic", "get_free_lock", "get_lock", "hold_model_lock", "make_branch"]

@@ -391,8 +391,8 @@ def test_a_call_that_raises_changes_nothing() -> None:
 def test_one_member_that_refuses_stops_all() -> None:
     average = Averaged(models()).fit(X, Y)
     weights = average.weights_
-    far = np.full((1, 2), 1e100)  # the square of the curve's overflows
-    with pytest.raises(ValueError, match="X is 1e\\+200 in row 0"):
+    far = np.full((1, 2), 1e60)  # the square of the curve's overflows
+    with pytest.raises(ValueError, match="X is 1e\\+120 in row 0"):
         average.partial_fit(far, [1.0])
     assert np.array_equal(average.weights_, weights)
     assert average.models_[0].n_observations_ == N

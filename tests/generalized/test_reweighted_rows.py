@@ -126,7 +126,7 @@ def test_a_row_that_is_refused_changes_nothing(make: Callable[..., Any]) -> None
         ([1.0], 1.0, 1.0),
         ([1e200, 1.0], 1.0, 1.0),
     ):
-        with pytest.raises(ValueError, match=r"finite|shape|weight|1e150|infinity|NaN"):
+        with pytest.raises(ValueError, match=r"finite|shape|weight|1e.75|infinity|NaN"):
             model.learn_one(x, target, weight)
         assert dumps(model) == before
 
@@ -170,7 +170,7 @@ def test_an_error_beyond_all_squares(make: Callable[..., Any]) -> None:
     X, y, _ = stream(6, 120, 2)  # more than the first rows, which are fitted together
     model = make().partial_fit(X, y)
     before = read(model, X)[:3]
-    model.learn_one(X[0], 1e150)
+    model.learn_one(X[0], 1e75)
     assert (np.abs(read(model, X)[:3] - before) < 0.5).all()
 
 

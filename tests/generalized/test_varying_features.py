@@ -79,7 +79,7 @@ def test_what_is_ignored_and_refused() -> None:
 def test_a_row_that_is_refused_changes_nothing() -> None:
     model = VaryingFeatures(BayesianLinearRegression()).learn_one({"a": 1.0}, 2.0)
     for row, target in (({"b": np.nan}, 1.0), ({"b": 1.0}, np.inf)):
-        with pytest.raises(ValueError, match=r"finite|NaN|1e150"):
+        with pytest.raises(ValueError, match=r"finite|NaN|1e.75"):
             model.learn_one(row, target)
     assert model.model_.feature_names_in_.tolist() == ["a"]
     assert model.model_.n_observations_ == 1.0

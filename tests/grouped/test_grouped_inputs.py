@@ -203,7 +203,10 @@ def test_what_cannot_be_is_refused_and_changes_nothing(call: Any, message: str) 
 @pytest.mark.parametrize("method", ["partial_fit", "predict_then_learn", "unlearn"])
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.nan, "Input X contains NaN in row 2, column 1"), (1e200, "beyond 1e150 squares overflow")],
+    [
+        (np.nan, "Input X contains NaN in row 2, column 1"),
+        (1e200, "beyond 1e.75 products overflow"),
+    ],
 )
 def test_unusable_rows_change_nothing(method: str, value: float, message: str) -> None:
     before = dumps(PLAIN)
@@ -219,7 +222,7 @@ def test_unusable_single_rows_change_nothing() -> None:
     for x, y, message in [
         ([np.nan, 1.0], 1.0, "x in column 0 is not finite"),
         ([1.0, 1.0], np.nan, "Input y contains NaN in row 0"),
-        ([1.0, 1e200], 1.0, "beyond 1e150|too large"),
+        ([1.0, 1e200], 1.0, "beyond 1e.75|too large"),
     ]:
         for group in (1, 77):
             with pytest.raises(ValueError, match=message):

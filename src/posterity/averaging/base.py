@@ -31,6 +31,7 @@ from posterity.averaging.members import (
 )
 from posterity.distributions import Mixture
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.kernel.values import read_size
 from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 
@@ -190,7 +191,7 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
         True
         """
         self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return average_effects(self, X, per=per, level=level, size=size, rng=rng)
+        return average_effects(self, X, per=per, level=level, size=read_size(size), rng=rng)
 
     # ---- inner -----------------------------------------------------------------------------------
 

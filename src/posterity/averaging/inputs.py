@@ -12,10 +12,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
+from posterity.factor.usable import LARGEST
+from posterity.kernel.values import read_floats, read_scalar
 from posterity.linear.inputs import read_points as read_array
-from posterity.linear.inputs import read_rows, read_weights, refuse_unusable
+from posterity.linear.inputs import read_rows, read_target, read_weights, refuse_unusable
 
 Array = NDArray[np.float64]
 
@@ -36,9 +38,9 @@ class Rows:
 
     def with_target(self, y: float, weight: float) -> Rows:
         """The same row, to be learned."""
-        target = np.array([float(y)])
-        if not abs(target[0]) <= 1e150:
-            raise ValueError(f"y is {target[0]}: it must be finite, and at most 1e150")
+        target = np.array([read_scalar(y, "y")])
+        if not abs(target[0]) <= LARGEST:
+            raise ValueError(f"y is {target[0]}: it must be finite, and at most {LARGEST:g}")
         weights = None if weight == 1.0 else read_weights([weight], 1)
         return replace(self, y=target, weights=weights)
 
@@ -108,7 +110,7 @@ def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset
         if y is None:
             raise ValueError("This model requires y to be passed, but the target y is None")
         validate_data(average, X, reset=reset, skip_check_array=True)
-        target = column_or_1d(y, warn=True).astype(np.float64)
+        target = read_target(y)
         check_consistent_length(X, target)
         refuse_unusable(average, np.empty((0, 0)), target[:, None])
         return Rows(X, None, target, read_weights(sample_weight, len(target)))
@@ -130,10 +132,10 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     if hasattr(x, "keys"):  # a mapping, or a row of a data frame
         x = dict(cast(Mapping[str, float], x))
         names = list(x) if reset else _names(average, x)
-        values = np.array([[float(x[name]) for name in names]])
+        values = read_floats([x[name] for name in names], "x").reshape(1, -1)
     else:
         names = None
-        values = np.array(x, dtype=np.float64).reshape(1, -1)
+        values = np.array(read_floats(x, "x")).reshape(1, -1)
     if reset:
         average.n_features_in_ = values.shape[1]
         if names is not None:

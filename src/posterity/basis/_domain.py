@@ -13,6 +13,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 Array = NDArray[np.float64]
 
 
+def read_rows(transformer: Any, X: Any, *, reset: bool, **how: Any) -> Array:
+    """Rows (n, d) as scikit-learn reads them; how else, its ``validate_data`` says."""
+    try:
+        return np.asarray(validate_data(transformer, X, reset=reset, dtype=np.float64, **how))
+    except OverflowError as error:
+        raise ValueError(f"X has a whole number beyond all floats: {error}") from error
+
+
+def check_row(transformer: Any, x: Array) -> Array:
+    """The row; raises ``ValueError`` unless it is an array (d,) of floats."""
+    if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (transformer.n_features_in_,):
+        return x
+    raise ValueError(
+        f"x is no array of floats of shape ({transformer.n_features_in_},): give such a row, or "
+        "rows to transform"
+    )
+
+
 class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer that is fixed by a domain: a closed range (low, high) of each feature.
 
@@ -77,7 +95,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> basis.transform_row(np.array([3.0]))
         array([3., 9.])
         """
-        return self._compute_columns(x[None])[0]
+        return self._compute_columns(check_row(self, x)[None])[0]
 
     def _compute_columns(self, X: Array) -> Array:
         """Columns (n, m) at rows (n, d) that were checked to be finite."""
@@ -196,7 +214,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # ---- rows ------------------------------------------------------------------------------------
 
     def _read(self, X: Any, *, reset: bool) -> Array:
-        X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        X = read_rows(self, X, reset=reset, ensure_all_finite=False)
         if not np.isfinite(np.sum(X)):
             bad = np.argwhere(~np.isfinite(X))
             if len(bad):  # a sum may overflow although every term is finite

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from posterity.basis._domain import DomainTransformer
+from posterity.basis._domain import DomainTransformer, check_row, read_rows
 from posterity.basis.contract import Basis
 
 Array = NDArray[np.float64]
@@ -75,7 +75,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         TypeError
             If something is not a basis.
         """
-        X = validate_data(self, X, dtype=np.float64)
+        X = read_rows(self, X, reset=True)
         blocks: list[tuple[list[int], Any]] = []
         left = set(range(X.shape[1]))
         for key, basis in self.bases.items():
@@ -96,12 +96,13 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Array:
         """Columns (n, m) at the rows ``X`` (n, d), block after block."""
         check_is_fitted(self, "blocks_")
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = read_rows(self, X, reset=False)
         return np.concatenate([_columns(basis, X[:, at]) for at, basis in self.blocks_], axis=1)
 
     def transform_row(self, x: Array) -> Array:
         """Columns (m,) at one row (d,) of finite numbers."""
-        return np.concatenate([_columns(basis, x[None, at])[0] for at, basis in self.blocks_])
+        row = check_row(self, x)[None]
+        return np.concatenate([_columns(basis, row[:, at])[0] for at, basis in self.blocks_])
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """Names (m,) of the columns."""

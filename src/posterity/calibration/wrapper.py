@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_c
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from posterity.averaging import inputs
 from posterity.averaging.members import (
@@ -27,6 +27,7 @@ from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
     read_points,
     read_rows,
+    read_target,
     read_times,
     read_weights,
     refuse_no_weight,
@@ -341,7 +342,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         if y is None:
             raise ValueError("This model requires y to be passed, but the target y is None")
         validate_data(self, X, reset=reset, skip_check_array=True)
-        target = column_or_1d(y, warn=True).astype(np.float64)
+        target = read_target(y)
         check_consistent_length(X, target)
         refuse_unusable(self, np.empty((0, 0)), target[:, None])
         return X, target, read_weights(sample_weight, len(target))

@@ -15,7 +15,7 @@ def check_level(level: ArrayLike) -> FloatArray:
     """The level or levels of an interval, as floats between 0 and 1."""
     try:
         levels = as_floats(level)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"level is {level!r}: it must be a number; give 0.95 for a 95% interval"
         ) from None

@@ -26,7 +26,7 @@ from posterity import kernel
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import run_together, split_rows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import LARGEST_IN_TRIANGLE, check_learned, check_usable
 from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
 
@@ -201,12 +201,14 @@ class Factor:
         *,
         intercept: bool = False,
         threads: int | None = None,
+        largest: float = LARGEST_IN_TRIANGLE,
     ) -> None:
         """Learn all rows at once, by Householder panels; large blocks use every core.
 
         Where many rows of many columns are well conditioned, their products say as much, sooner.
         ``threads`` limits them (1: stay on one core); the default is described in
-        :func:`posterity.factor.parallel.count_workers`.
+        :func:`posterity.factor.parallel.count_workers`. No value, times the root of its weight, may
+        be beyond ``largest``.
         """
         ones = self.lacks_intercept_column(X, intercept)
         parts = split_rows(len(X), X.shape[1] + 1, threads)
@@ -226,10 +228,17 @@ class Factor:
         for other in triangles[1:]:
             self._append_triangle(triangles[0], other)
         self.check_underflow(triangles[0], X, Y, weights)
-        self._replace_checked(triangles[0], self._counts + _total(weights, len(X)))
+        check_learned(triangles[0], X, Y, weights, largest=largest)
+        self._replace(triangles[0], self._counts + _total(weights, len(X)))
 
     def learn(
-        self, X: Array, Y: Array, weights: Array | None = None, *, intercept: bool = False
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None = None,
+        *,
+        intercept: bool = False,
+        largest: float = LARGEST_IN_TRIANGLE,
     ) -> OneStepPredictions:
         """Learn the rows one after another; returns the prediction made before each."""
         triangle = self.triangle.copy()
@@ -240,7 +249,8 @@ class Factor:
         else:
             counts = self.count + np.concatenate([[0.0], np.cumsum(weights)])
         self.check_underflow(triangle, X, Y, weights)
-        self._replace_checked(triangle, [counts[-1], self.seen + counts[-1] - self.count])
+        check_learned(triangle, X, Y, weights, largest=largest)
+        self._replace(triangle, [counts[-1], self.seen + counts[-1] - self.count])
         return OneStepPredictions(*before, counts[:-1])
 
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from posterity import kernel
 from posterity.factor.factor import Factor, OneStepPredictions
 from posterity.factor.rows import Rows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 
 Array = NDArray[np.float64]
 Names = Sequence[str] | None
@@ -50,7 +50,7 @@ def learn_stabilized(
 
 def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
     """Learn as :func:`learn_stabilized` does, all rows at once and without predictions."""
-    check_usable(rows.X, rows.y)
+    check_rows(rows.X, rows.y, rows.weights)
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle, p, q = factor.triangle.copy(), factor.n_coefficients, len(factor.triangle)
     targets = np.ascontiguousarray(prior.triangle[:, p:q])
@@ -143,7 +143,7 @@ def slide(
     Rows before leave[i] are out when row start + i is predicted, and rows before the last of
     ``leave`` (n - start + 1,) at the end.
     """
-    check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
+    check_rows(rows.X, rows.y, rows.weights)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     before = kernel.slide(
         triangle,
@@ -174,7 +174,7 @@ def _learn(
     seen: float | None = None,
     spent: int | None = None,
 ) -> OneStepPredictions:
-    check_usable(rows.X, rows.y)  # before: what fades or leaves would leave no trace
+    check_rows(rows.X, rows.y, rows.weights)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
     before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)

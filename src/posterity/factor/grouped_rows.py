@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor.parallel import run_together, split_rows
-from posterity.factor.usable import LARGEST, check_usable
+from posterity.factor.usable import check_rows
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
@@ -59,15 +58,15 @@ class GroupedRows:
 
 
 def check_together(X: Array, y: Array, weights: Array | None) -> None:
-    """Raise ``FloatingPointError`` when rows are not finite, or all together too large to square.
+    """Raise ``FloatingPointError`` when rows are not finite, or too large to square.
 
     Groups learn in place, so that rows are looked at before.
     """
-    heaviest = 1.0 if weights is None else max(1.0, float(weights.max(initial=0.0)))
-    largest = LARGEST / math.sqrt(heaviest * max(len(X), 1))
-    run_together(
-        lambda part: check_usable(X[part], y[part], largest=largest), split_rows(len(X), 8)
-    )
+
+    def check(part: slice) -> None:
+        check_rows(X[part], y[part], None if weights is None else weights[part])
+
+    run_together(check, split_rows(len(X), 8))
 
 
 def sort_rows(numbers: NDArray[np.int32], slots: Slots) -> kernel.SortedRows:

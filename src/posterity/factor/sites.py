@@ -13,7 +13,7 @@ from posterity import kernel
 from posterity.factor.factor import Factor
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def learn_sites(
     >>> learn_sites(factor, logit, rows).variance, factor.coefficients().round(4)
     (array([1.]), array([[0.4011]]))
     """
-    check_usable(rows.X)  # before: what fades within the call would leave no trace
+    check_rows(rows.X, rows.y)  # before: what fades within the call would leave no trace
     if discounts is not None and prior is not None:
         discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle = factor.triangle.copy()

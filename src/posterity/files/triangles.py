@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor.packed import places as _places
-from posterity.factor.usable import LARGEST
+from posterity.factor.usable import LARGEST_IN_TRIANGLE
 
 Array = NDArray[np.float64]
 
@@ -90,6 +90,6 @@ def unpack_triangles(halves: Array, q: int) -> Array:
     """Unpack triangles (n, q (q + 1) / 2) of a file; ``ValueError`` if they have another size."""
     if halves.dtype != np.float64 or halves.ndim != 2 or halves.shape[1] != q * (q + 1) // 2:
         raise ValueError(f"an array of shape {halves.shape} does not contain triangles of {q} rows")
-    if not np.abs(halves).max(initial=0.0) <= LARGEST:  # NaN is not, either
+    if not np.abs(halves).max(initial=0.0) <= LARGEST_IN_TRIANGLE:  # NaN is not, either
         raise ValueError("triangles contain values that are not finite, or too large")
     return halves

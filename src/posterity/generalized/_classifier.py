@@ -13,11 +13,12 @@ from posterity.distributions import Categorical, MultivariateMixture, Multivaria
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows as LabelRows
 from posterity.factor.parallel import limit_blas_threads
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
 from posterity.generalized.base import GeneralizedModel, learn
 from posterity.kernel import SitePath
+from posterity.kernel.values import read_scalar, read_size
 from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.estimator import Way
@@ -109,12 +110,14 @@ class Classifier(GeneralizedModel):
         """Draw coefficients from the posterior: (size, m), or (size, K, m) with more than two."""
         if self._multiclass_posterior is None:
             return super().sample_coefficients(size, rng)
+        size = read_size(size)
         whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, int(self._intercept) :]
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
+        size = read_size(size)
         draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
         ahead = draws.reshape(size, len(self.classes_) - 1, -1)
         return np.concatenate([np.zeros_like(ahead[:, :1]), ahead], axis=1)
@@ -226,6 +229,7 @@ class Classifier(GeneralizedModel):
 
     def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
         """Learn one row, an array or a mapping, and its label."""
+        weight = read_scalar(weight, "weight")
         if (
             self._posterior_or_none is not None
             and time is None
@@ -292,8 +296,8 @@ class Classifier(GeneralizedModel):
         columns = model._columns(X)
         if len(met) > len(model.classes_):
             model._grow(met)
-        with name_bad_rows(model, X, y):
-            check_usable(columns)
+        with name_bad_rows(model, X, y, weights):
+            check_rows(columns, y, weights)
             predictions = model._take(way, columns, y, weights, elapsed)
         model._now = now
         self._take_over(model)

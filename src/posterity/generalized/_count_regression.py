@@ -25,15 +25,6 @@ Array = NDArray[np.float64]
 LARGEST_LOG = 700.0
 
 
-def check_counts_or_rates(y: Array) -> None:
-    """Raise ``ValueError`` unless all are finite and not negative; averages are not whole."""
-    bad = np.flatnonzero(~((y >= 0.0) & np.isfinite(y)))
-    if len(bad):
-        raise ValueError(
-            f"y in row {bad[0]} is {y[bad[0]]:g}: a count must be 0 or more, and finite"
-        )
-
-
 class CountRegression(BayesianGeneralizedLinear):
     """A count of the rate ``exposure * exp(intercept + x . coef)``: an exposure is an offset's exp.
 
@@ -82,8 +73,8 @@ class CountRegression(BayesianGeneralizedLinear):
         X, sample_weight, times
             As in :meth:`BayesianGeneralizedLinear.fit`.
         y : (n,) array
-            Counts, from 0 up. Numbers that are not whole are averages of counts, learned as if
-            they were; they have no probability as a prediction.
+            Counts: whole numbers from 0 up. Of averages give the sums, and as exposure how many
+            were averaged; of rates the rate times its exposure.
         exposure : (n,) array or float, optional
             Time, area or people that each count comes from, > 0; 1 by default.
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
@@ -100,7 +100,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once: their most probable fit. Nothing was learned before."""
-        check_usable(X, y)
+        check_rows(X, y, weights)
         g = np.ones(len(X)) if weights is None else weights
         ahead, rows = self.copy(), StoredRows(X, y[:, 0], g, elapsed)
         state = ahead.state
@@ -120,7 +120,7 @@ class HeavyTailedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> RowDistribution:
         """Learn row after row; returns the distribution of each target before its row."""
-        check_usable(X, y)
+        check_rows(X, y, weights)
         g = np.ones(len(X)) if weights is None else weights
         target = y[:, 0]
         ahead = self.copy()

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from posterity.factor import Factor
+from posterity.factor.usable import LARGEST, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
 
@@ -53,22 +54,27 @@ class HeavyTailedPath:
 
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
+        values, y, weight = self.values(x), float(y), float(weight)  # which may run any Python
         with self.lock:
-            steps = self.steps(x, float(y), float(weight))
+            steps = self.steps(values, y, weight)
             return bool(steps) and run_all(steps)
 
-    def steps(self, x: Any, y: float, g: float) -> list[Callable[[], object]]:
-        """Return the steps that learn a row, in order; none where it is learned in another way."""
+    def steps(self, values: Any, y: float, g: float) -> list[Callable[[], object]]:
+        """Return the steps that learn a row, ``values`` (1, m), in order.
+
+        There are none where it is learned in another way.
+        """
         posterior, known = self.posterior, self.posterior.state
-        usable = 0.0 < g < math.inf and abs(y) <= 1e150
+        usable = SMALLEST_WEIGHT <= g <= LARGEST_WEIGHT and abs(y) * math.sqrt(g) <= LARGEST
         if not usable or self._closed or known.clock + 1 >= known.due:
             return []
         if known.inner is not self._inner:
             self._open()
-        values = self._reader.values(x)
         row = values[0]
         mean, leverage = self._rows.predict(row)
         weight, shift, state = posterior.with_row(values, y, g, y - mean, leverage)
+        if weight * g < SMALLEST_WEIGHT:
+            return []
         steps: list[Callable[[], object]] = [partial(self._rows.learn, row, y + shift, weight * g)]
         steps += [partial(other.learn, row, 0.0, g) for other in self._others]
         steps.append(partial(known.__dict__.update, state))

@@ -228,8 +228,9 @@ class QuantilesPath:
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
         paths = cast(Sequence[HeavyTailedPath], self._paths)
+        values, y, weight = self.values(x), float(y), float(weight)
         with paths[0].lock:
-            found = [path.steps(x, float(y), float(weight)) for path in paths]
+            found = [path.steps(values, y, weight) for path in paths]
             if not all(found):
                 return False
             # Results are stored only after all quantiles have learned.

@@ -12,7 +12,7 @@ from scipy.linalg.lapack import dtrtrs
 from posterity import kernel
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
-from posterity.factor.usable import LARGEST, NOT_USABLE
+from posterity.factor.usable import LARGEST_IN_TRIANGLE, NOT_USABLE
 from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
@@ -51,7 +51,7 @@ class Rows:
         ones = factor.lacks_intercept_column(self.X, self.intercept)
         weights = relative * self.weights
         kernel.append_block(factor.triangle, 1, self.X, target[:, None], weights, ones)
-        if not np.abs(factor.triangle).max() <= LARGEST:  # NaN is not, either
+        if not np.abs(factor.triangle).max() <= LARGEST_IN_TRIANGLE:  # NaN is not, either
             raise FloatingPointError(NOT_USABLE)
 
     def stack_on_prior(self, prior: Factor, target: Array, relative: Array) -> Factor:

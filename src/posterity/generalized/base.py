@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
+from posterity.kernel.values import read_floats
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.noise import KnownNoise, Noise
@@ -84,7 +85,7 @@ class GeneralizedModel(LinearEstimator):
 
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
-        check_usable(rows.X, rows.y)
+        check_rows(rows.X, rows.y, rows.weights)
         return learn(self._posterior, way, rows, self.approximation)
 
     def _ratio(self) -> str:
@@ -117,7 +118,7 @@ def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
     >>> expand_to_rows("offset", 1.0, 2)
     array([1., 1.])
     """
-    array = np.asarray(values, dtype=np.float64)
+    array = read_floats(values, name)
     if array.ndim == 0:
         array = np.full(n, array)
     if array.shape != (n,):

@@ -241,7 +241,11 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         except AttributeError:
             self._learn_label(x, y, weight, time)
             return self
-        if time is not None or self._now is not None or not learn(x, y, weight):
+        try:
+            learned = time is None and self._now is None and learn(x, y, weight)
+        except OverflowError:  # of a whole number beyond floats: the other way says so
+            learned = False
+        if not learned:
             self._learn_label(x, y, weight, time)
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from posterity.basis.contract import Bases
 from posterity.factor import Rows
 from posterity.forgetting import Forgetting
-from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
+from posterity.generalized._count_regression import CountRegression
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
 from posterity.linear.base import Means, Precisions, Priors
@@ -21,18 +20,7 @@ from posterity.posteriors.dispersed import DispersedPosterior
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class DispersedCounts(NegativeBinomial):
-    """The same for numbers that are not whole: averages of counts, as weights say.
-
-    Examples
-    --------
-    >>> DispersedCounts().check_targets(np.array([0.5]))
-    """
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are finite and not negative."""
-        check_counts_or_rates(y)
+DispersedCounts = NegativeBinomial  # the name in files from before
 
 
 class BayesianNegativeBinomialRegression(CountRegression):
@@ -113,8 +101,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
             return self.dispersion
         return float(self._posterior.average_of(lambda one: one.dispersion))
 
-    def _likelihood(self) -> DispersedCounts:
-        return DispersedCounts() if self.dispersion is None else DispersedCounts(self.dispersion)
+    def _likelihood(self) -> NegativeBinomial:
+        return NegativeBinomial() if self.dispersion is None else NegativeBinomial(self.dispersion)
 
     # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
     _keeps_start = False
@@ -124,8 +112,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
         first = way == "append" and len(rows) > 1 and self._posterior.n_observations == 0.0
         return super()._update_posterior("fit" if first else way, rows)
 
-    def _get_learned_likelihood(self) -> DispersedCounts:
-        return DispersedCounts(self.dispersion_)
+    def _get_learned_likelihood(self) -> NegativeBinomial:
+        return NegativeBinomial(self.dispersion_)
 
     def _start(self) -> None:
         super()._start()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.generalized._count_regression import CountRegression, check_counts_or_rates
+from posterity.generalized._count_regression import CountRegression
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.transaction import atomic
 
@@ -21,18 +20,7 @@ OVERDISPERSED = 1.3
 DISPERSION_STANDARD_ERRORS = 4.0
 
 
-@dataclass(frozen=True)
-class CountsOrRates(Poisson):
-    """The same for numbers that are not whole: averages of counts, as weights say.
-
-    Examples
-    --------
-    >>> CountsOrRates().check_targets(np.array([0.5]))
-    """
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are finite and not negative."""
-        check_counts_or_rates(y)
+CountsOrRates = Poisson  # the name in files from before
 
 
 class BayesianPoissonRegression(CountRegression):
@@ -121,4 +109,4 @@ class BayesianPoissonRegression(CountRegression):
         return posterior.pearson
 
     def _likelihood(self) -> Likelihood:
-        return CountsOrRates()
+        return Poisson()

@@ -78,7 +78,7 @@ class VaryingFeatures(BaseEstimator):
         """
         if not hasattr(self, "model_"):
             self._check()
-            self.model_ = clone(self.model).learn_one(dict(x), y, weight, time, **how)
+            self.model_ = clone(self.model).learn_one(_read_mapping(x), y, weight, time, **how)
             return self
         model, row = self._include_features(x)
         model.learn_one(row, y, weight, time, **how)
@@ -175,7 +175,7 @@ class VaryingFeatures(BaseEstimator):
 
     def _include_features(self, x: Row) -> tuple[Any, Row]:
         """A model that knows the features of ``x``, and the row that it takes; nothing changes."""
-        model = self.model_
+        model, x = self.model_, _read_mapping(x)
         names = model.feature_names_in_.tolist()
         if x.keys() == set(names):
             return model, x
@@ -189,6 +189,15 @@ class VaryingFeatures(BaseEstimator):
             model, names = widen_model(model, len(new)), names + new
             model._set_features(len(names), np.array(names, dtype=object))
         return model, {name: x.get(name, 0.0) for name in names}
+
+
+def _read_mapping(x: Any) -> dict[Any, Any]:
+    if not hasattr(x, "keys"):
+        raise TypeError(
+            f"x is a {type(x).__name__}, whose values have no names: give a mapping of feature "
+            'names to numbers, as in {"age": 40.0}'
+        )
+    return x if type(x) is dict else dict(x)
 
 
 __all__ = ["VaryingFeatures"]

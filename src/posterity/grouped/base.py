@@ -43,6 +43,10 @@ Array = NDArray[np.float64]
 SHARED, UNIT = "shared", "unit information"
 
 
+class UnknownGroupError(KeyError, ValueError):
+    """A key of which no row was learned."""
+
+
 class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
@@ -520,7 +524,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         self._index.check_kinds(known)
         slot = int(self._index.places(known)[0])
         if slot < 0:
-            raise KeyError(
+            raise UnknownGroupError(
                 f"no row of the group {key!r} was learned: give the key of a learned group"
             )
         return slot

@@ -17,6 +17,8 @@ from posterity.factor.grouped_rows import number_keys
 Numbers = NDArray[np.int32]
 Labels = list[Any] | NDArray[np.int64]
 
+# From here on not every whole number is a float: two keys may be one.
+EXACT = 2.0**53
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECONDS = "datetime64[us]"
 
@@ -96,13 +98,16 @@ def _read_column(column: Any, name: str) -> Keys:
 def _from_numpy(values: NDArray[Any], name: str) -> Keys:
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: expected (n,), a key for each row")
+    if isinstance(values, np.ma.MaskedArray):
+        _refuse_missing(np.ma.getmaskarray(values), name)
     kind = values.dtype.kind
     if kind == "M":
         _refuse_missing(np.isnat(values), name)
         return _number_values(values.astype(_MICROSECONDS).view(np.int64), "dates")
     if kind == "f":
         _refuse_missing(np.isnan(values), name)
-        if (np.abs(values) < 2.0**53).all() and (values == np.trunc(values)).all():
+        _refuse_inexact(values, name)
+        if (np.abs(values) < EXACT).all() and (values == np.trunc(values)).all():
             return _number_values(values.astype(np.int64), "numbers")
     elif kind in "bi" or (kind == "u" and values.max(initial=0) < 2**63):
         return _number_values(values.astype(np.int64, copy=False), "numbers")
@@ -175,6 +180,9 @@ def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> 
     labels = [labels[code] for code in distinct.tolist()]
     labels = [_to_python_scalar(label) for label in labels]
     kind = _get_kind(labels)
+    if any(type(label) is float for label in labels):
+        floats = [label if type(label) is float else 0.0 for label in labels]
+        _refuse_inexact(np.array(floats)[numbers], name)
     if kind == "dates":
         stamps = np.array([_to_microseconds(label) for label in labels], dtype=np.int64)
         again, distinct = number_keys(stamps)  # two time zones may mean one moment
@@ -242,6 +250,16 @@ def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
         raise ValueError(
             f"the key in row {int(np.argmax(missing))} of {name} is missing: drop the row, or give "
             "it a key of its own"
+        )
+
+
+def _refuse_inexact(values: NDArray[np.floating[Any]], name: str) -> None:
+    bad = np.isfinite(values) & (np.abs(values) >= EXACT)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"the key in row {row} of {name} is {values[row]:.0f} as a float, which may stand for "
+            "several whole numbers: give keys beyond 2^53 as whole numbers or text"
         )
 
 

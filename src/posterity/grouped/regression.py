@@ -13,6 +13,7 @@ from posterity.forgetting import Exponential, Stabilized
 from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, drop_weightless_rows, read
 from posterity.grouped.single import make_single_model
+from posterity.kernel.values import read_scalar
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
@@ -236,12 +237,13 @@ class GroupedRegression(GroupedModel):
                 self._make_from_row(x, group).learn_one(x, y, weight, group=group)
             )
         x, group = self._separate_key(x, group)
+        y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
         if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
-        given = self._make_input(X, float(y), weights, keys)
+        given = self._make_input(X, y, weights, keys)
         if weight > 0.0:
             self._learn(given)
         return self

@@ -274,8 +274,8 @@ def refuse_too_large(X: FloatArray, y: FloatArray, place: Place) -> None:
     if np.isinf(value):
         raise TableError(f"{place(*bad)} is infinite: correct or delete that row")
     raise TableError(
-        f"{place(*bad)} is {value:g}: beyond 1e150 squares overflow; correct or delete that row, "
-        "or use smaller units"
+        f"{place(*bad)} is {value:g}: beyond {LARGEST:g} products overflow; correct or delete that "
+        "row, or use smaller units"
     )
 
 

@@ -4,6 +4,7 @@
 import numpy as np
 
 cimport numpy as cnp
+from cpython.object cimport PyObject
 from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.string cimport memcpy
 
@@ -23,7 +24,7 @@ cdef extern from "posterity_members.h" nogil:
         double grace, persistence, prior_count, prior_sum
     void pk_score_members(const pk_noises *noises, Py_ssize_t members, Py_ssize_t n, const double *y, const double *weights, const double *loc, double *scale, double *df, double *densities, unsigned char *ranks)
 
-cdef double LARGEST = 1e150
+include "_values.pxi"
 
 
 cdef class FadingMember:
@@ -270,8 +271,7 @@ cdef class MembersPath:
 
     def learn(self, x, double y, double weight=1.0):
         """Learn the row ``x``, target ``y``; False, and nothing happens, where it must be learned in another way."""
-        if not (weight >= 0.0 and isfinite(weight)):
-            raise ValueError(f"weight is {weight}: it must be finite and not negative")
+        _check_weight(weight)
         cdef const double[:, ::1] values = self.reader.values(x)
         cdef double most = fmax(sqrt(weight), 1.0), evidence
         cdef Py_ssize_t i, k

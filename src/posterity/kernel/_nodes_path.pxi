@@ -59,6 +59,7 @@ cdef class NodesPath:
         cdef RowPath data = self.data
         cdef double root
         cdef bint teaches
+        x = data._as_plain(x)  # reading it may run any Python: it comes before the clock is read
         cdef long long rows = data.clock[0]
         _check_weight(weight)
         root = sqrt(weight)

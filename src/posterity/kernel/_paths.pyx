@@ -4,6 +4,8 @@
 import numpy as np
 from scipy.linalg import cython_lapack
 
+from posterity.kernel.values import read_float, read_floats
+
 cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
@@ -53,8 +55,8 @@ cdef extern from "posterity_packed.h" nogil:
     void pk_pack(double *packed, const double *T, pk_shape shape)
     void pk_stack(double *P, double *T, const double *prior, pk_shape shape)
 
-# Squares of larger values would overflow.
-cdef double LARGEST = 1e150
+include "_values.pxi"
+
 # Of a constant feature: a value further away, relative to it, is another value.
 cdef double SAME = 1e-9
 
@@ -153,12 +155,10 @@ cdef class RowPath:
         cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
+        x = self._ask_before(x)
         self._load(x, root)
         self.buffer[self.shape.p] = root * y
-        if self.waiting is not None and self._is_due(root):
-            return False
-        # Asked last: whoever reads Python's objects, as above, may have let another thread close this.
-        if self.closed:
+        if self._is_due(root) or self.closed:
             return False
         if self.companion is not None:
             self.companion.buffer[:] = self.buffer
@@ -195,10 +195,19 @@ cdef class RowPath:
         self.companion, self.clock, self.waiting = companion, clock, waiting
         self.rows = -1
 
-    cdef int _is_due(self, double root) except -1:
+    cdef _ask_before(self, x):
+        """Return ``x`` as it can be loaded. All that runs Python comes before a row is in the buffer: from then on
+        no other thread comes between."""
+        x = self._as_plain(x)
+        if self.waiting is not None:
+            self._ask_what_waits()
+        return x
+
+    cdef bint _is_due(self, double root) noexcept:
         """Return True if the row in the buffer, times ``root``, must be left to other code."""
-        self._ask_what_waits()
-        return self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
+        if self.waiting is None:
+            return False
+        return self.clock[0] != self.rows or self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
 
     cdef int _ask_what_waits(self) except -1:
         if self.clock[0] != self.rows:  # others have learned rows since
@@ -224,9 +233,9 @@ cdef class RowPath:
     def values(self, x):
         """The features of ``x`` as an array (1, m), checked."""
         cdef cnp.npy_intp[2] size
-        self._load(x, 1.0)
         size[0], size[1] = 1, self.columns
         cdef cnp.ndarray values = cnp.PyArray_SimpleNew(2, size, cnp.NPY_DOUBLE)
+        self._load(x, 1.0)
         memcpy(cnp.PyArray_DATA(values), &self.buffer[self.intercept], self.columns * sizeof(double))
         return values
 
@@ -243,22 +252,17 @@ cdef class RowPath:
         return 0.0 - self.buffer[self.shape.p], leverage
 
     cdef int _load(self, object x, double root) except -1:
+        """Fill the buffer with a row, times ``root``; once it begins, no Python runs until all is in."""
         cdef Py_ssize_t i
         cdef double *row = &self.buffer[0]
         cdef const double *values
+        x = self._as_plain(x)
         for i in range(self.shape.p, self.shape.ld):
             row[i] = 0.0
         row[0] = root  # overwritten when there is no intercept
         row += self.intercept
-        if type(x) is dict and self.names is not None and len(<dict> x) == self.columns:
+        if type(x) is dict:
             self._load_dict(<dict> x, row)
-        elif not (cnp.PyArray_Check(x) and cnp.PyArray_TYPE(x) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(x) == 1
-                  and cnp.PyArray_DIM(x, 0) == self.columns and cnp.PyArray_IS_C_CONTIGUOUS(x)
-                  and cnp.PyArray_ISALIGNED(x)):
-            x = self._as_array(x)
-            values = <const double *> cnp.PyArray_DATA(x)
-            for i in range(self.columns):
-                row[i] = values[i]
         else:
             values = <const double *> cnp.PyArray_DATA(x)
             for i in range(self.columns):
@@ -278,9 +282,17 @@ cdef class RowPath:
                 if value is NULL:
                     self._refuse_names(x)
                 row[i] = <object> value
-        except TypeError:
+        except OverflowError:
             self._refuse_values([x[name] for name in self.names])
         return 0
+
+    cdef _as_plain(self, x):
+        """Return a row that is read without running Python: an array, or a dict where there are names."""
+        if _is_plain_array(x, self.columns):
+            return x
+        if self.names is not None and type(x) is dict and len(<dict> x) == self.columns and _is_plain_dict(x):
+            return x
+        return self._as_array(x)
 
     def _as_array(self, x):
         """Read a row in the general case: mappings of any kind, lists, other dtypes."""
@@ -294,7 +306,7 @@ cdef class RowPath:
                 self._refuse_names(x)
             x = [x[name] for name in self.names]
         try:
-            array = np.ascontiguousarray(x, dtype=np.float64)
+            array = np.ascontiguousarray(read_floats(x, "x"), dtype=np.float64)
         except (TypeError, ValueError):
             self._refuse_values(x)
             raise
@@ -306,13 +318,13 @@ cdef class RowPath:
 
     def _refuse_values(self, values):
         """Raise an error that names the value that is not a number, if one is not."""
-        for i, value in enumerate(values if len(values) == self.columns else ()):
+        for i, value in enumerate(values if np.ndim(values) == 1 and len(values) == self.columns else ()):
             try:
-                float(value)
+                read_float(value)
             except (TypeError, ValueError) as error:
+                held = "beyond 1.8e308, the largest float" if isinstance(value, int) else f"{value!r}, which is not a number"
                 raise type(error)(
-                    f"{self._column(i)} is {value!r}, which is not a number: leave the row out, fill the value in, "
-                    "or encode it as numbers"
+                    f"{self._column(i)} is {held}: leave the row out, fill the value in, or encode it as numbers ({error})"
                 ) from None
 
     def _refuse_names(self, x):
@@ -396,15 +408,9 @@ cdef class GroupPath(RowPath):
         return 0.0 - self.buffer[self.shape.p], leverage
 
 
-cdef int _check_weight(double weight) except -1:
-    if not (weight >= 0.0 and isfinite(weight)):
-        raise ValueError(f"weight is {weight}: it must be finite and not negative")
-    return 0
-
-
 cdef _complaint(str where, double value):
     if isfinite(value):
-        return f"{where} is {value:g}: beyond 1e150 its square overflows; use smaller units"
+        return f"{where} is {value:g}: beyond {LARGEST:g}, times the root of its weight, products overflow; use smaller units"
     return f"{where} is not finite ({value}): remove the row or fill the value in"
 
 include "_forgetting_paths.pxi"

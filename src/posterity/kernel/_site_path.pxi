@@ -1,5 +1,9 @@
 # A part of _paths.pyx: the lean path of rows that are learned through the sites of their targets.
 
+# Beyond it not every whole number is a float.
+cdef double MOST_COUNT = 2.0 ** 53
+
+
 cdef class SitePath(RowPath):
     """Learns rows through the sites of their targets, and predicts their eta; noise has precision 1.
 
@@ -32,6 +36,7 @@ cdef class SitePath(RowPath):
             if not fabs(y) <= LARGEST:
                 raise ValueError(_complaint("y", y))
             self.check_targets(np.array([y]))
+        x = self._ask_before(x)
         if self.scales is not None:
             self.scales.bind()
         before = start = self.statistics.start
@@ -48,7 +53,7 @@ cdef class SitePath(RowPath):
         variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
-        if self.waiting is not None and precision > 0.0 and self._is_due(1.0):
+        if precision > 0.0 and self._is_due(1.0):
             return False
         # Asked last: whoever reads Python's objects, as above, may have let another thread learn or close this.
         if self.closed or self.statistics.start is not before or not self._holds(row):
@@ -80,7 +85,7 @@ cdef class SitePath(RowPath):
         if y == 0.0 or y == 1.0:
             return True
         counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
-        return counts and 0.0 <= y <= LARGEST and floor(y) == y
+        return counts and 0.0 <= y <= MOST_COUNT and floor(y) == y
 
     cdef double *_faded(self, double left) noexcept:
         """The triangle, or a copy of it that counts for so much less."""
@@ -160,11 +165,10 @@ cdef class SitePath(RowPath):
         None where a feature that was constant so far is another, of which this path does not know enough.
         """
         cdef double mean, variance, yes, no
+        x = self._ask_before(x)
         self._load(x, 1.0)
-        if self.waiting is not None:
-            self._ask_what_waits()
-            if self._moves(1.0):
-                return None
+        if self.waiting is not None and (self.clock[0] != self.rows or self._moves(1.0)):
+            return None
         if len(self.labels) == 1:
             return {self.labels[0]: 1.0}
         variance = self._believe(&mean)

@@ -23,11 +23,11 @@ cdef class TargetsPath(RowPath):
         """Append the row ``x`` with targets ``y`` (array of length k, or mapping of names); as ``RowPath.learn``."""
         _check_weight(weight)
         cdef double root = sqrt(weight)
+        y = self._as_plain_targets(y)
+        x = self._ask_before(x)
         self._load(x, root)
         self._load_targets(y, root)
-        if self.waiting is not None and self._is_due(root):
-            return False
-        if self.closed:
+        if self._is_due(root) or self.closed:
             return False
         self._append(weight)
         self._count(weight)
@@ -53,17 +53,13 @@ cdef class TargetsPath(RowPath):
         cdef double *row = &self.buffer[0] + self.shape.p
         cdef const double *values
         cdef PyObject *value
-        if type(y) is dict and self.target_names is not None and len(<dict> y) == self.shape.k:
+        if type(y) is dict:
             for i in range(self.shape.k):
                 value = PyDict_GetItem(<dict> y, self.target_names[i])
                 if value is NULL:
                     self._refuse_target_names(y)
                 row[i] = <object> value
         else:
-            if not (cnp.PyArray_Check(y) and cnp.PyArray_TYPE(y) == cnp.NPY_DOUBLE and cnp.PyArray_NDIM(y) == 1
-                    and cnp.PyArray_DIM(y, 0) == self.shape.k and cnp.PyArray_IS_C_CONTIGUOUS(y)
-                    and cnp.PyArray_ISALIGNED(y)):
-                y = self._targets_as_array(y)
             values = <const double *> cnp.PyArray_DATA(y)
             for i in range(self.shape.k):
                 row[i] = values[i]
@@ -73,6 +69,14 @@ cdef class TargetsPath(RowPath):
                 name = i if self.target_names is None else repr(self.target_names[i])
                 raise ValueError(_complaint(f"y of target {name}", row[i] / root if root else row[i]))
         return 0
+
+    cdef _as_plain_targets(self, y):
+        """Return targets that are read without running Python, as ``_as_plain`` does features."""
+        if _is_plain_array(y, self.shape.k):
+            return y
+        if self.target_names is not None and type(y) is dict and len(<dict> y) == self.shape.k and _is_plain_dict(y):
+            return y
+        return self._targets_as_array(y)
 
     def _targets_as_array(self, y):
         """Read targets in the general case: mappings of any kind, lists, other dtypes."""
@@ -85,7 +89,7 @@ cdef class TargetsPath(RowPath):
             if len(y) != self.shape.k or any(name not in y for name in self.target_names):
                 self._refuse_target_names(y)
             y = [y[name] for name in self.target_names]
-        array = np.ascontiguousarray(y, dtype=np.float64)
+        array = np.ascontiguousarray(read_floats(y, "y"), dtype=np.float64)
         if array.ndim != 1 or len(array) != self.shape.k:
             raise ValueError(f"y has shape {np.shape(y)}: expected ({self.shape.k},), one value per target")
         return array

@@ -15,10 +15,19 @@ Array = NDArray[np.float64]
 
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
+# Beyond it not every whole number is a float.
+MOST_COUNT = 2.0**53
 
 
-def _count(y: Array) -> NDArray[np.bool_]:
-    return (y >= 0.0) & (y == np.floor(y)) & np.isfinite(y)
+def check_counts(y: Array) -> None:
+    """Raise ``ValueError`` unless all are whole numbers from 0 to 2^53, naming the first row."""
+    named_row(
+        y,
+        (y >= 0.0) & (y <= MOST_COUNT) & (y == np.floor(y)),
+        "a count must be a whole number, 0 or more, and at most 2^53: of an average give the sum "
+        "of its events, of a rate the rate times its exposure, with exposure= (offset= takes its "
+        "log) where the model has it; for other amounts use another likelihood",
+    )
 
 
 def _rate(eta: Array) -> Array:
@@ -71,7 +80,7 @@ class Poisson(Likelihood):
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 up."""
-        named_row(y, _count(y), "a count must be a whole number, 0 or more")
+        check_counts(y)
 
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -140,7 +149,7 @@ class NegativeBinomial(Likelihood):
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 up."""
-        named_row(y, _count(y), "a count must be a whole number, 0 or more")
+        check_counts(y)
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""

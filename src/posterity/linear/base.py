@@ -27,7 +27,7 @@ from posterity.posteriors import (
     TargetsPosterior,
 )
 from posterity.priors import GaussianPrior
-from posterity.transaction import get_lock
+from posterity.transaction import get_free_lock, get_lock
 
 Array = NDArray[np.float64]
 # Ways to give a prior: for all columns, for each, or by name.
@@ -298,7 +298,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
-        with get_lock(self):
+        with get_free_lock(self):
             self.__dict__[name] = bound = getattr(self._open_row_path(), method)
         return bound
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Rows
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 from posterity.linear import functions
 from posterity.linear.inputs import (
     check_same_features,
@@ -171,6 +171,8 @@ class LinearEstimator(LinearReader):
             learn = self._open_fast_method("_fast_learn_one", "learn")
         try:
             learned = time is None and self._now is None and learn(x, y, weight)
+        except OverflowError:  # of a whole number beyond floats: the other way says so
+            learned = False
         except ValueError:
             if not row_lacks_targets(self, y):
                 raise
@@ -334,15 +336,15 @@ class LinearEstimator(LinearReader):
             self._expect_missing()
         posterior: Any = self._posterior
         offsets = self._eta_offsets(added, len(X))
-        with name_bad_rows(self, X, y):
+        with name_bad_rows(self, X, y, weights):
             columns = self._columns(X)
-            check_usable(columns, fill_missing_targets(self, y))
+            check_rows(columns, fill_missing_targets(self, y), weights)
             posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 
     def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
-        with name_bad_rows(self, rows.X, rows.y):
+        with name_bad_rows(self, rows.X, rows.y, rows.weights):
             if self.basis is None:
                 return self._update_posterior(way, rows)
             return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))

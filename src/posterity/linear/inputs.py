@@ -12,8 +12,15 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from posterity.factor.usable import LARGEST
+from posterity.factor.usable import (
+    LARGEST,
+    LARGEST_WEIGHT,
+    SMALLEST_WEIGHT,
+    check_usable,
+    scale_by_weights,
+)
 from posterity.kernel.columns import Columns
+from posterity.kernel.values import read_float, read_floats, refuse_masked
 from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
@@ -22,8 +29,8 @@ from posterity.linear.targets import fill_missing_targets, has_columns, read_tar
 
 Array = NDArray[np.float64]
 
-# Weights and values whose products and squares vanish.
-SMALLEST_WEIGHT, SMALLEST_VALUE = 1e-200, 1e-70
+# Values whose products of two squares vanish.
+SMALLEST_VALUE = 1e-70
 
 
 def read_rows(
@@ -51,18 +58,23 @@ def read_rows(
         y = read_targets(model, y, reset=reset)
         check_consistent_length(X, y)
         return X, y, read_weights(sample_weight, len(X))
-    if not _is_plain(y, 1):
-        y = column_or_1d(y, warn=True)
+    y = read_target(y)
     if len(X) != len(y):
         check_consistent_length(X, y)
+    return X, np.ascontiguousarray(y)[:, None], read_weights(sample_weight, len(X))
+
+
+def read_target(y: Any) -> Array:
+    """Targets (n,) as floats."""
+    if _is_plain(y, 1):
+        return cast(Array, y)
+    refuse_masked(y, "y")
     try:
-        y = np.ascontiguousarray(y, dtype=np.float64)[:, None]
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"y has a value that is not a number: {error}; of labels learn a "
-            "BayesianLogisticRegression"
-        ) from error
-    return X, y, read_weights(sample_weight, len(X))
+        return read_floats(column_or_1d(y, warn=True), "y")
+    except ValueError as error:
+        if "not a number" not in str(error):
+            raise
+        raise ValueError(f"{error}; of labels learn a BayesianLogisticRegression") from error
 
 
 def read_points(model: BaseEstimator, X: Any) -> Array:
@@ -74,8 +86,9 @@ def read_points(model: BaseEstimator, X: Any) -> Array:
             "pandas.DataFrame([x])"
         )
     X = _read_features(model, X, reset=False)
-    # A sum is not finite if a term isn't; only then are the terms checked.
-    if not np.isfinite(np.sum(X)):
+    try:
+        check_usable(X, largest=LARGEST)
+    except FloatingPointError:
         refuse_unusable(model, X)
     return X
 
@@ -94,7 +107,7 @@ def read_times(
             raise ValueError("earlier rows had times: give times for these as well")
         ones = np.broadcast_to(1.0, (n,))  # which takes no memory
         return ones if weights is None else (weights > 0.0).astype(np.float64), None
-    array = np.ascontiguousarray(times, dtype=np.float64)
+    array = np.ascontiguousarray(read_floats(times, "times"))
     if array.shape != (n,):
         raise ValueError(f"times has shape {array.shape}: expected ({n},), one for each row of X")
     elapsed = np.diff(array, prepend=array[:1] if now is None else [now])
@@ -133,16 +146,27 @@ def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
 def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> Array | Columns:
     refuse_accidents(X)
     _refuse_other_tables(X)
+    refuse_masked(X, "X")
     try:
         read = columns_of(X, arrays=columns)
         if read is not None:
             validate_data(model, X, reset=reset, skip_check_array=True)
             return read if columns else np.asarray(read)
-        return validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-    except (ValueError, TypeError) as error:
+        array = validate_data(model, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        if _holds_objects(X):  # Python and NumPy make numbers of text
+            refuse_no_number(X)
+        return array
+    except (ValueError, TypeError, OverflowError) as error:
         name_text_column(X, error)
         _name_columns_of_fit(model, X, error)
+        if isinstance(error, OverflowError):
+            raise ValueError(f"X has a whole number beyond all floats: {error}") from error
         raise
+
+
+def _holds_objects(X: Any) -> bool:
+    kinds = [getattr(kind, "kind", "O") for kind in X.dtypes] if hasattr(X, "dtypes") else []
+    return not set(kinds or [np.asarray(X).dtype.kind]) <= set("biuf")
 
 
 def _refuse_other_tables(X: Any) -> None:
@@ -183,34 +207,38 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
             f"sample_weight is the text {sample_weight!r}: give the numbers, as "
             f"X[{sample_weight!r}]"
         )
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = np.ascontiguousarray(read_floats(sample_weight, "sample_weight"))
     if weights.ndim == 0:
         weights = np.full(n, weights)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}: expected ({n},), one for each row of X"
         )
+    bad = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight is {weights[row]} in row {row}: weights must be finite and not "
+            f"negative (0 leaves a row out), and at most {LARGEST_WEIGHT:g}"
+        )
     if 0.0 < weights.max(initial=0.0) < SMALLEST_WEIGHT:
         raise ValueError(
             f"no sample_weight is larger than {weights.max():g}: rows of such small weight have "
             "no effect; multiply all weights by the same large number"
         )
-    if not (weights >= 0.0).all() or np.isinf(weights).any():
-        row = int(np.argmax(~(weights >= 0.0) | np.isinf(weights)))
-        raise ValueError(
-            f"sample_weight is {weights[row]} in row {row}: weights must be finite and not "
-            "negative (0 leaves a row out)"
-        )
-    return weights
+    # Beside a heavier row they change no digit, and what divides by them would overflow.
+    return np.where(weights < SMALLEST_WEIGHT, 0.0, weights)
 
 
 @contextmanager
-def name_bad_rows(model: BaseEstimator, X: Array, y: Array) -> Iterator[None]:
+def name_bad_rows(
+    model: BaseEstimator, X: Array, y: Array, weights: Array | None = None
+) -> Iterator[None]:
     """Turn the factor's refusal of unusable rows into a message that says where they are."""
     try:
         yield
     except ArithmeticError as error:
-        refuse_unusable(model, X, y)
+        refuse_unusable(model, X, y, weights)
         _refuse_vanishing(model, X, y)
         raise ValueError("learning these rows overflows: use smaller values or weights") from error
 
@@ -251,7 +279,9 @@ def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
         )
 
 
-def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> None:
+def refuse_unusable(
+    model: BaseEstimator, X: Array, y: Array | None = None, weights: Array | None = None
+) -> None:
     """Raise ``ValueError`` naming the first column and row that is not finite or is too large."""
     names = getattr(model, "feature_names_in_", None)
     for label, values in (("X", X), ("y", y)):
@@ -259,7 +289,9 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
             continue
         values = np.asarray(values)
         looked_at = fill_missing_targets(model, values) if label == "y" else values
-        bad = np.argwhere(~(np.abs(looked_at) <= LARGEST))
+        with np.errstate(invalid="ignore"):  # of infinities without weight
+            weighted = scale_by_weights(looked_at, weights)
+        bad = np.argwhere(~(np.abs(weighted) <= LARGEST))
         if len(bad) == 0:
             continue
         row, column = (int(index) for index in bad[0])
@@ -269,8 +301,10 @@ def refuse_unusable(model: BaseEstimator, X: Array, y: Array | None = None) -> N
             named = names if label == "X" else getattr(model, "target_names_", None)
             where += f", column {_label(named, column)}"
         if np.isfinite(value):
+            much = "" if weights is None else f", with the weight {weights[row]:g}"
             raise ValueError(
-                f"{label} is {value:g} in {where}: beyond 1e150 squares overflow; use smaller units"
+                f"{label} is {value:g} in {where}{much}: beyond {LARGEST:g} products overflow; use "
+                "smaller units"
             )
         kind = "NaN" if np.isnan(value) else "infinity"
         if label == "X" and len(values) > 1 and np.isnan(values[:, column]).all():
@@ -323,17 +357,25 @@ def _name_columns_of_fit(model: BaseEstimator, X: Any, cause: Exception) -> None
 
 def name_text_column(X: Any, cause: Exception) -> None:
     """Raise an error that names the column of ``X`` that holds text, if one does."""
-    if "could not convert" not in str(cause) and "float()" not in str(cause):
-        return
+    words = "could not convert", "float()", "too large to convert"
+    if any(word in str(cause) for word in words):
+        refuse_no_number(X, cause)
+
+
+def refuse_no_number(X: Any, cause: Exception | None = None) -> None:
+    """Raise an error that names row and column of the first value that is text, or no number."""
     columns = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns
     values = np.asarray(X, dtype=object)
     for column in range(values.shape[1] if values.ndim == 2 else 0):
         for row, value in enumerate(values[:, column]):
+            if value is None:  # a missing number, as NaN is
+                continue
             try:
-                float(value)
+                read_float(value)
             except (TypeError, ValueError) as error:
+                shown = "a whole number" if isinstance(value, int) else repr(value)
                 raise type(error)(
-                    f"could not convert {value!r} to a number: row {row}, column "
+                    f"could not convert {shown} to a number: row {row}, column "
                     f"{_label(columns, column)}; drop the column, encode it, for example with "
                     "sklearn.preprocessing.OneHotEncoder, or use a model of posterity.sparse, that "
                     'reads text; a column of groups is named, as in GroupedRegression(by="shop") '

@@ -46,8 +46,8 @@ def check_matrix(X: Any) -> Any:
         value, column = matrix.data[place], matrix.indices[place]
         if np.isfinite(value):
             raise ValueError(
-                f"X is {value:g} in row {row}, column {column}: beyond 1e150 squares overflow; use "
-                "smaller units"
+                f"X is {value:g} in row {row}, column {column}: beyond {LARGEST:g} products "
+                "overflow; use smaller units"
             )
         kind = "NaN" if np.isnan(value) else "infinity"
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.kernel.values import read_size
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, compute_explained_share
 from posterity.linear.inputs import read_points
@@ -107,7 +108,7 @@ class LinearReader(LinearModel):
         >>> model.sample_coefficients(5, rng=0).shape
         (5, 1)
         """
-        draws = self._joint().rvs(size, random_state=np.random.default_rng(rng))
+        draws = self._joint().rvs(read_size(size), random_state=np.random.default_rng(rng))
         return draws[..., self._offset :]
 
     def predict_mean_distribution(self, X: Any) -> RowDistribution:
@@ -207,7 +208,9 @@ class LinearReader(LinearModel):
         >>> bool(0.05 < effects.loc["x0", "mean"] < 0.15)   # of the probability, by one unit
         True
         """
-        return average_effects(self, X, per=per, level=level, size=size, rng=rng, how=how)
+        return average_effects(
+            self, X, per=per, level=level, size=read_size(size), rng=rng, how=how
+        )
 
     @accept_other_names
     def sample_r2(
@@ -245,7 +248,7 @@ class LinearReader(LinearModel):
         (True, (1000,))
         """
         rng = np.random.default_rng(rng)
-        return compute_explained_share(*self._means_and_variances(X, size, rng, **how))
+        return compute_explained_share(*self._means_and_variances(X, read_size(size), rng, **how))
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -292,6 +295,7 @@ class LinearReader(LinearModel):
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
         posterior, (rows, shift) = self._joint(), self._prepare_rows(X, added)
         rng = np.random.default_rng(rng)
+        size = read_size(size)
         draws = posterior.rvs(size, random_state=rng) @ rows.T + shift
         several = draws.ndim > 2
         draws = np.swapaxes(draws, 1, 2) if several else draws[:, :, None]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel.values import read_floats, read_scalar
+
 Array = NDArray[np.float64]
 
 
@@ -37,12 +39,7 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
             f"column for each, (n, {model.n_targets_})"
         )
     names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
-    try:
-        columns = np.ascontiguousarray(y, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"y has a value that is not a number ({error}): convert y to numbers"
-        ) from error
+    columns = np.ascontiguousarray(read_floats(y, "y"))
     count = columns.shape[1]
     if reset:
         set_targets(model, count, names)
@@ -115,7 +112,7 @@ def read_target_row(model: Any, y: Any) -> Array:
     """The targets of one row, a number, (q,) or a mapping of names, as (1, q)."""
     count, names = getattr(model, "n_targets_", None), getattr(model, "target_names_", None)
     if count is None:
-        return np.array([[float(y)]])
+        return np.array([[read_scalar(y, "y")]])
     if isinstance(y, Mapping):
         if names is None:
             raise TypeError(
@@ -128,7 +125,7 @@ def read_target_row(model: Any, y: Any) -> Array:
                 f"{', '.join(repr(str(name)) for name in names)}"
             )
         y = [y[name] for name in names]
-    row = np.asarray(y, dtype=np.float64)
+    row = read_floats(y, "y")
     if row.shape != (count,):
         raise ValueError(f"y has shape {row.shape}: expected ({count},), a value for each target")
     return row[None]

@@ -116,7 +116,10 @@ def mean_and_evidence(log_likelihood: Array) -> tuple[float, float]:
         )
         roots = np.exp(0.5 * logs)
         log_posterior = log_posterior + np.log(0.5 * roots) - roots
-        places = np.flatnonzero(log_posterior > log_posterior.max() - LOWEST_RELATIVE_LOG)
+        highest = log_posterior.max()
+        if not np.isfinite(highest):
+            raise FloatingPointError("the likelihood of these counts is not finite")
+        places = np.flatnonzero(log_posterior - highest > -LOWEST_RELATIVE_LOG)
         if len(places) > GRID // 3:
             break
         low, high = logs[max(places[0] - 1, 0)], logs[min(places[-1] + 1, GRID - 1)]

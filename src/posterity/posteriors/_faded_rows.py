@@ -49,14 +49,18 @@ def compute_mean_weight(total: float, left: float) -> float:
     0.833333
     >>> compute_mean_weight(10.0, 10.0)
     1.0
+    >>> round(compute_mean_weight(4e30, 2e30), 6)  # rows of weight 1e30
+    0.601594
     """
     if not 1.0 < left < total * (1.0 - 1e-9):
         return 1.0
 
-    def compute_excess(rate: float) -> float:
+    def compute_excess(log_rate: float) -> float:
+        rate = math.exp(log_rate)
         return math.expm1(-total * rate) / math.expm1(-rate) - left
 
-    rate = brentq(compute_excess, 1e-12, 50.0)
+    # At the first end hardly any row has faded, at the other all but the last have.
+    rate = math.exp(brentq(compute_excess, math.log(1e-10 / total), math.log(50.0)))
     return (1.0 + math.exp(-total * rate)) / (1.0 + math.exp(-rate))
 
 

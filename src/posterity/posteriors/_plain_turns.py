@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Strategy
 from posterity.factor import Factor
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import LARGEST, check_learned
 from posterity.kernel import MOST_COLUMNS, append_block, predict_by_nodes
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._chooser import Chooser
@@ -83,7 +83,7 @@ class PlainTurns:
             nodes = self.mean, choice.precisions, choice.weights
             parts.append(predict_by_nodes(triangle, *rows, *nodes, count, self.noise.parameters))
             append_block(triangle, 1, *rows)
-            check_usable(triangle)
+            check_learned(triangle, *rows[:3], largest=LARGEST)
             total = stop - first if some is None else float(np.sum(some))
             count, seen = count + total, seen + total
             self.rows += count_rows(some, stop - first)

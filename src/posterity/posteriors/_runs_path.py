@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath, RunsKernel
 from posterity.posteriors._runs import Change, RunPrior, Runs, Start
 
 Array = NDArray[np.float64]
-
-# Products of the squares of larger values might overflow.
-LARGEST = 1e140
 
 
 class RunsPath:

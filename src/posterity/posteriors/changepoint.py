@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import Mixture, MultivariateMixture
 from posterity.factor import Factor, OneStepPredictions
 from posterity.factor.bank import FactorBank
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import check_rows
 from posterity.kernel import RowPath
 from posterity.posteriors._runs import RunPrior, Runs
 from posterity.posteriors._runs_path import RunsPath
@@ -217,7 +217,7 @@ class ChangepointPosterior(LinearPosterior):
     def _learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *, with_predictions: bool
     ) -> RunHistory:
-        check_usable(X, y)
+        check_rows(X, y, weights)
         runs, beginning = self.runs.copy(), self._beginning
         history = RunHistory(len(X), self.strategy.max_runs + 1, with_predictions)
         hazards = self.strategy.hazards(elapsed)

@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from posterity.factor import Factor, NotInFactorError, OneStepPredictions
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
+from posterity.factor.usable import LARGEST
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
 from posterity.priors import GaussianPrior
@@ -164,7 +165,7 @@ class LinearPosterior:
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        self.factor.append(X, y, weights, intercept=self.intercept)
+        self.factor.append(X, y, weights, intercept=self.intercept, largest=LARGEST)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
@@ -180,7 +181,7 @@ class LinearPosterior:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> OneStepPredictions:
         """Learn row after row; returns what was known of each before it."""
-        return self.factor.learn(X, y, weights, intercept=self.intercept)
+        return self.factor.learn(X, y, weights, intercept=self.intercept, largest=LARGEST)
 
     # True if rows count for less as they age.
     forgets: ClassVar[bool] = False

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from posterity.distributions import JointPrediction
 from posterity.distributions.joint_prediction import correlations_of
 from posterity.factor import Factor, NotInFactorError
-from posterity.factor.usable import check_usable
+from posterity.factor.usable import LARGEST, check_usable
 from posterity.kernel import RowPath
 from posterity.posteriors._target_chain import (
     Chain,
@@ -107,7 +107,7 @@ class MissingTargetsPosterior(TargetsPosterior):
                 TargetsPosterior.append(after, *rows, elapsed[: len(rows[0])])
                 continue
             factor = after.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
-            factor.append(*rows, intercept=self.intercept)
+            factor.append(*rows, intercept=self.intercept, largest=LARGEST)
         self.copy_from(after)
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:

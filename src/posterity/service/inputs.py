@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor.usable import LARGEST
 from posterity.service.errors import RefusedError
 
 # What a context without features is: a bandit needs one.
 _NONE = np.ones(1)
-# Larger numbers have squares that overflow; those smaller than the inverse are read as 0.
-LARGEST = 1e100
 
 
 def read_context(
@@ -46,9 +45,9 @@ def read_context(
     sizes = [*map(abs, values)]  # of few numbers, lists are faster than arrays
     if max(sizes) > LARGEST:
         place = sizes.index(max(sizes))
-        message = f"{features[place]!r} is {x[place]:g}: it must lie between -1e100 and 1e100"
+        message = f"{features[place]!r} is {x[place]:g}: it must lie within {LARGEST:g} of 0"
         raise RefusedError(422, message, f"{field}.{features[place]}")
-    if min(sizes) < 1.0 / LARGEST:
+    if min(sizes) < 1.0 / LARGEST:  # what models can't square
         x[np.abs(x) < 1.0 / LARGEST] = 0.0
     return x
 

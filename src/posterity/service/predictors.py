@@ -222,7 +222,7 @@ class Predictor:
         key = (self.name, asked.id)
         x = self.read(asked.x)
         if not abs(asked.y) <= LARGEST:
-            message = f"y is {asked.y:g}: it must lie between -1e100 and 1e100"
+            message = f"y is {asked.y:g}: it must lie within {LARGEST:g} of 0"
             raise RefusedError(422, message, "y")
         if self.settings.model == "logistic" and asked.y not in (0.0, 1.0):
             raise RefusedError(422, f"y is {asked.y:g}: give 0 for no, or 1 for yes", "y")

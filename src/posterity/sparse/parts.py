@@ -91,7 +91,7 @@ def check_values(values: Array, name: str, rows: NDArray[np.int64] | None = None
         where = f" of column {name!r}" if name else ""
         raise ValueError(
             f"X is {values[place]} in row {row}{where}: leave out unknown values (they are then "
-            "not active), or fill it in; beyond 1e150 use smaller units"
+            f"not active), or fill it in; beyond {LARGEST:g} use smaller units"
         )
     return values
 
