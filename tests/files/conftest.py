@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-for _name in ("models", "kinds"):
+for _name in ("models", "kinds", "fuzzing"):
     _spec = importlib.util.spec_from_file_location(
         f"files_{_name}", Path(__file__).parent / f"{_name}.py"
     )

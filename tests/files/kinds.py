@@ -97,7 +97,7 @@ def _call(method: str, *given: Any, **named: Any) -> Use:
 def _summary(model: Any) -> Any:
     if not hasattr(type(model), "summary"):
         return None
-    return model.summary().select_dtypes("number").to_numpy()
+    return model.summary().filter(["mean", "std", "low", "high"]).to_numpy(dtype=np.float64)
 
 
 def _reading(rows: Any, row: Any, **named: Any) -> tuple[Use, ...]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from posterity.factor import Factor
 from posterity.files.registry import POSTERIORS, name_of
+from posterity.files.relations import RELATIONS
+from posterity.files.shapes import check_shapes
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
 from posterity.posteriors._noise_memories import MEMORIES
@@ -19,7 +21,8 @@ MOST_RUNS = 1_000_000
 
 def check(name: str, made: Any) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together."""
-    parts_fit = _CHECKS.get(name, _accept)
+    check_shapes(name, made)
+    parts_fit = _CHECKS.get(name) or RELATIONS.get(name, _accept)
     if not parts_fit(made):
         raise ValueError(f"the parts of a {name} do not have matching shapes")
 
@@ -200,10 +203,6 @@ def _diagonal(posterior: Any) -> bool:
     )
 
 
-def _check_feature_levels(levels: Any) -> bool:
-    return len(levels.features) == len(levels.index.labels)
-
-
 def _grouped(posterior: Any) -> bool:
     p, belief = posterior.bank.n_coefficients, posterior.belief
     samples = [one for one in (posterior.sample, posterior.small_sample) if one is not None]
@@ -328,7 +327,6 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "SeveralQuantilesPosterior": _check_quantiles,
     "SeriesPanel": _panel,
     "DiagonalPosterior": _diagonal,
-    "FeatureLevels": _check_feature_levels,
     "FactorizationPosterior": _check_factorization,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,

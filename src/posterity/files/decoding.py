@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
+from posterity.factor.usable import LARGEST, check_usable
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
 from posterity.files.registry import (
@@ -34,6 +35,7 @@ from posterity.files.registry import (
     name_of,
     slots_of,
 )
+from posterity.files.ranges import check_numbers
 from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
 
@@ -105,6 +107,7 @@ class Decoder:
         }
         given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
         values = LATER.get(name, {}) | given
+        check_numbers(kind, name, values)
         made = _instantiate(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:
@@ -118,11 +121,13 @@ class Decoder:
         n_targets = node["targets"]
         if type(n_targets) is not int or not 1 <= n_targets <= len(triangle):
             raise ValueError(f"a factor can't have {n_targets!r} targets")
-        count, seen = (self.value(one) for one in node["counts"])
+        count, seen = (float(self.value(one)) for one in node["counts"])
+        if not (0.0 <= count <= LARGEST and 0.0 <= seen <= LARGEST):
+            raise ValueError(f"a factor can't have learned {count} of {seen} rows")
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
             raise ValueError("a factor is not a triangle of numbers")
-        factor.set_triangle(triangle, float(count), float(seen))
+        factor.set_triangle(triangle, count, seen)
         return factor
 
     def _take(self, n_bytes: int) -> None:
@@ -137,6 +142,7 @@ class Decoder:
             raise ValueError("a bank contains no triangles")
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
+        check_usable(stack)
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
         bank = FactorBank(stack.shape[1] - 1, capacity)
         for triangle in stack:
@@ -157,6 +163,9 @@ class Decoder:
         )
         if not same:
             raise ValueError("the parts of a bank of groups do not have matching shapes")
+        count, seen, last = tallies
+        if not (_is_count(count) and _is_count(seen) and (last <= clock).all() and clock >= 0):
+            raise ValueError("a bank of groups contains counts of rows that can't be")
         bank = GroupBank(p)
         bank.__setstate__({"arrays": [packed, *tallies], "coefficients": p, "clock": clock})
         return bank
@@ -182,6 +191,10 @@ class Decoder:
             self._take(array.itemsize * math.prod(node["spread"]))
             return np.broadcast_to(array.copy(), node["spread"])
         return array.copy()
+
+
+def _is_count(array: AnyArray) -> bool:
+    return bool((array >= 0.0).all() and (array <= LARGEST).all())
 
 
 def _instantiate(kind: type, values: dict[str, Any]) -> Any:
