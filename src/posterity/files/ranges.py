@@ -38,6 +38,8 @@ POSITIVE = frozenset({
     "memory", "most_nodes", "prior_precisions", "scale", "sd", "start", "steps", "temperature",
     "temperatures", "trust", "unit", "value", "width", "widened",
 })  # fmt: skip
+# Sums of logarithms, which larger ones would leave no digits.
+LARGEST_LOGARITHM = 1e15
 # What a count may ask for: more is not used, and would take memory and time without end.
 LARGEST_COUNTS = {
     "degree": 1_000, "horizon": 1_000_000, "max_runs": 1_000_000, "max_sweeps": 100_000,
@@ -103,6 +105,8 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return ""
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
         return "has a value that is not finite, or too large"
+    if key.startswith("log_") and max(abs(low), abs(high)) > LARGEST_LOGARITHM:
+        return f"is {high}, and no logarithm is so large"
     if key in NOT_NEGATIVE and low < 0.0:
         return f"is {low}, and can't be negative"
     if key in POSITIVE and low < SMALLEST:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from posterity.files.registry import POSTERIORS, name_of
+from posterity.files.registry import name_of
+
+# Of the size of one row's error to the noise.
+LARGEST_LOG_RATIO = 300.0
 
 # ---- many features -------------------------------------------------------------------------------
 
@@ -110,6 +113,32 @@ def _check_delayed(delayed: Any) -> bool:
     return all(name_of(type(one)) == "Held" for one in held)
 
 
+# ---- estimators ----------------------------------------------------------------------------------
+
+
+def _check_linear_model(model: Any) -> bool:
+    posterior, names = model._posterior_or_none, getattr(model, "feature_names_in_", None)
+    if posterior is None:
+        return True
+    classes = getattr(model, "classes_", None)
+    return (
+        (model.basis is None) == (getattr(model, "basis_", None) is None)
+        and (names is None or len(names) == model.n_features_in_)
+        and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
+        and model.fit_intercept in (True, False)
+        and (classes is None or len(classes) == getattr(posterior, "n_classes", len(classes)))
+    )
+
+
+def _check_averaged(model: Any) -> bool:
+    ensemble, members = model.__dict__.get("_ensemble_or_none"), getattr(model, "models_", [])
+    return ensemble is None or len(ensemble.scores) == len(members) == len(model.models)
+
+
+def _check_noise_tally(tally: Any) -> bool:
+    return bool(abs(tally.beyond_core) <= LARGEST_LOG_RATIO * max(tally.count, 1.0))
+
+
 # ---- calibration and averages --------------------------------------------------------------------
 
 
@@ -120,10 +149,6 @@ def _check_adapted_tails(tails: Any) -> bool:
 
 def _check_ensemble(ensemble: Any) -> bool:
     return len(ensemble.scores) > 0
-
-
-def _are_posteriors(parts: Iterable[Any]) -> bool:
-    return all((name_of(type(one)) or "") in POSTERIORS for one in parts)
 
 
 RELATIONS: dict[str, Callable[[Any], bool]] = {
@@ -139,6 +164,20 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         ),
         _check_model_of_many_features,
     ),
+    **dict.fromkeys(
+        (
+            "BayesianGeneralizedLinear",
+            "BayesianLinearRegression",
+            "BayesianLogisticRegression",
+            "BayesianNegativeBinomialRegression",
+            "BayesianPoissonRegression",
+            "BayesianQuantileRegression",
+            "RobustBayesianRegression",
+        ),
+        _check_linear_model,
+    ),
+    "Averaged": _check_averaged,
+    "NoiseTally": _check_noise_tally,
     "Roster": _check_roster,
     "Bandit": _check_bandit,
     "SharedArms": _check_shared_arms,
