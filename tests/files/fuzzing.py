@@ -31,6 +31,7 @@ NUMBERS = [
     -1, 0, 3, 1_000_000, 2**31 - 1, 2**62, float("nan"), float("inf"), -1.0, 1e308, 1e-320,
 ]  # fmt: skip
 PLAIN = [*NUMBERS, None, True, "x", [], {"list": [1.0]}, {"dict": []}]
+PLACES = {"first": slice(1), "last": slice(-1, None), "all": slice(None)}
 OTHER_TYPES = (np.float32, np.int32, np.int64, np.float64, np.uint8, np.bool_)
 
 Arrays = dict[str, Any]
@@ -58,7 +59,9 @@ def change_array(array: Any) -> Iterator[tuple[str, Any]]:
             continue
         for where in ("first", "last", "all"):
             changed = array.copy().reshape(-1)
-            changed[{"first": slice(1), "last": slice(-1, None), "all": slice(None)}[where]] = number
+            changed[{"first": slice(1), "last": slice(-1, None), "all": slice(None)}[where]] = (
+                number
+            )
             yield f"{where} {number}", changed.reshape(array.shape)
 
 
@@ -220,7 +223,7 @@ def judge(kind: Kind, content: bytes) -> tuple[str, str]:
     for place, use in enumerate(kind.uses):
         try:
             answer = use(model)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, FloatingPointError):  # the last: of values too small
             outcome = "refused when used"
         except BaseException as error:
             return "other exception", f"in use {place}: {_find_place(error)} {error!r}"

@@ -158,25 +158,27 @@ def _targets_and_noises() -> Iterator[Kind]:
     whole = np.round(np.abs(Y))
     linear, prior = BayesianLinearRegression, Normal(1.0, 0.5)
     generalized, binary = BayesianGeneralizedLinear, (LABELS == "yes") * 1.0
+    logistic, shared = BayesianLogisticRegression, strategies.SharedScale()
+    slow, fast = Stabilized(discount=0.98), Adaptive(discounts=(1.0, 0.9))
     each: list[tuple[str, Any, Any]] = [
         ("targets", linear(), two),
         ("targets given", linear(prior_precision=1.0), two),
         ("targets window", linear(forgetting=Window(size=50)), two),
         ("missing targets", linear(), some),
         ("varying noise", linear(noise="linear"), Y),
-        ("varying noise forgotten", linear(noise="linear", forgetting=Stabilized(discount=0.98)), Y),
+        ("varying noise forgotten", linear(noise="linear", forgetting=slow), Y),
         ("given prior", linear(prior={"x0": prior}, noise_precision=1.0), Y),
-        ("shared scale", BayesianLogisticRegression(prior_precision=strategies.SharedScale()), THREE),
+        ("shared scale", logistic(prior_precision=shared), THREE),
         ("one scale", linear(prior_precision=strategies.Integrated()), Y),
         ("changing labels", BayesianLogisticRegression(forgetting=Changepoint(max_runs=8)), LABELS),
         ("changing counts", BayesianPoissonRegression(forgetting=Changepoint(max_runs=8)), COUNTS),
-        ("adaptive classes", BayesianLogisticRegression(forgetting=Adaptive(discounts=(1.0, 0.9))), THREE),
+        ("adaptive classes", logistic(forgetting=fast), THREE),
         ("classes window", BayesianLogisticRegression(forgetting=Window(size=50)), THREE),
         ("classes each", BayesianLogisticRegression(prior_precision=1.0), THREE),
         ("changing quantile", BayesianQuantileRegression(forgetting=Changepoint(max_runs=3)), Y),
         ("changing robust", BayesianRobustRegression(forgetting=Changepoint(max_runs=3)), Y),
         ("robust laplace", BayesianRobustRegression(likelihood="laplace"), Y),
-        ("robust adaptive", BayesianRobustRegression(forgetting=Adaptive(discounts=(1.0, 0.9))), Y),
+        ("robust adaptive", BayesianRobustRegression(forgetting=fast), Y),
         ("quantiles", BayesianQuantileRegression(quantile=[0.1, 0.5, 0.9]), Y),
         ("bernoulli", generalized(families.Bernoulli()), binary),
         ("gaussian", generalized(families.Gaussian(2.0)), Y),

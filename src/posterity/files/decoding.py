@@ -19,9 +19,10 @@ from sklearn.base import BaseEstimator
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
-from posterity.factor.usable import LARGEST, check_usable
+from posterity.factor.usable import check_usable
 from posterity.files import checks, triangles
 from posterity.files.container import DTYPES
+from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import (
     DERIVED,
     ESTIMATOR_FIELDS,
@@ -35,7 +36,6 @@ from posterity.files.registry import (
     name_of,
     slots_of,
 )
-from posterity.files.ranges import check_numbers
 from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
 

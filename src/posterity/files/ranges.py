@@ -14,14 +14,17 @@ from typing import Any, get_args
 
 import numpy as np
 
-from posterity.factor.usable import LARGEST
 from posterity.files.types import get_type_hints_of
 
-SMALLEST = 1.0 / LARGEST
+# Sums of squares of all values that rows may have are below; what is positive is not so small that
+# one divided by it is above.
+LARGEST, SMALLEST = 1e200, 1e-200
 
-# Fields that may be infinite, not known yet (NaN), or hold padding of the largest numbers.
+# Fields that hold padding of the largest numbers, and those that may be infinite, or not known yet
+# (NaN).
+PADDED = frozenset({"AveragedStanding.members", "AveragedStanding.rates"})
 NOT_FINITE = frozenset({
-    "AveragedStanding.members", "AveragedStanding.rates", "Baseline.largest_loss",
+    "Baseline.largest_loss",
     "Choice.disagreement", "DiagonalPosterior.scores", "FactorizationPosterior.noise_shape",
     "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
     "SeriesPanel.columns", "SeriesPanel.values", "Start.variance",
@@ -42,9 +45,11 @@ POSITIVE = frozenset({
 LARGEST_LOGARITHM = 1e15
 # What a count may ask for: more is not used, and would take memory and time without end.
 LARGEST_COUNTS = {
-    "degree": 1_000, "horizon": 1_000_000, "max_runs": 1_000_000, "max_sweeps": 100_000,
-    "most_nodes": 1_000, "n_centers": 100_000, "n_draws": 100_000, "n_frequencies": 100_000,
-    "n_functions": 1_000_000, "n_knots": 100_000, "lags": 10_000, "size": 2**53, "memory": 10**9,
+    "ConformalForecaster.horizon": 10_000, "VectorAutoregression.lags": 1_000,
+    "degree": 1_000, "difference": 100_000, "lags": 100_000, "max_runs": 1_000_000,
+    "max_sweeps": 100_000, "memory": 10**9, "most_nodes": 1_000, "n_centers": 100_000,
+    "n_draws": 100_000, "n_frequencies": 100_000, "n_functions": 1_000_000, "n_knots": 100_000,
+    "rank": 1_000, "seasonality": 100_000,
 }  # fmt: skip
 
 
@@ -99,10 +104,12 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     if whole and key not in SIGNED and low < 0:
         return f"is {low}, and can't be negative"
     if whole:
-        most = LARGEST_COUNTS.get(key, 2**63 - 1)
+        most = LARGEST_COUNTS.get(where, LARGEST_COUNTS.get(key, 2**63 - 1))
         return f"is {high}: at most {most:,} make sense" if high > most else ""
+    if where in PADDED:
+        return "" if np.isfinite(numbers).all() else "has a value that is not finite"
     if where in NOT_FINITE:
-        return ""
+        return _find_problem("", key, numbers[np.isfinite(numbers)])
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
         return "has a value that is not finite, or too large"
     if key.startswith("log_") and max(abs(low), abs(high)) > LARGEST_LOGARITHM:
@@ -114,4 +121,4 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     return ""
 
 
-__all__ = ["check_numbers"]
+__all__ = ["LARGEST", "check_numbers"]

@@ -36,11 +36,17 @@ def _check_sparse(posterior: Any) -> bool:
         size >= 1
         and posterior.owners.dtype == np.int32
         and bool((posterior.owners < columns).all())
-        and bool((rows.features < size).all())
+        and _know_features(posterior)
         and len(rows) == n_targets
         and (n_targets <= size if of_products else len(posterior.row_weights) == n_targets)
         and posterior.likelihood.kernel_code is not None
     )
+
+
+def _know_features(posterior: Any) -> bool:
+    """Return True if no part names a feature that the posterior does not have."""
+    named = [getattr(part, "features", None) for part in vars(posterior).values()]
+    return all((one < len(posterior.owners)).all() for one in named if one is not None)
 
 
 def _check_feature_levels(levels: Any) -> bool:
@@ -78,7 +84,7 @@ def _are_pairs_of(pairs: Any, size: int) -> bool:
         return True
     codes = np.asarray(pairs.index.labels)
     ends = codes >> 32, codes & (2**32 - 1)
-    return codes.dtype == np.int64 and all(bool(((0 < e) & (e < size)).all()) for e in ends)
+    return codes.dtype == np.int64 and all(bool(((e > 0) & (e < size)).all()) for e in ends)
 
 
 def _check_model_of_many_features(model: Any) -> bool:
@@ -101,7 +107,7 @@ def _check_bandit(bandit: Any) -> bool:
     if arms is None or roster is None:
         return arms is None and roster is None
     models = getattr(arms, "models", None)
-    return len(roster) == (arms.count if models is None else len(models)) and 0 <= bandit._decided
+    return len(roster) == (arms.count if models is None else len(models)) and bandit._decided >= 0
 
 
 def _check_shared_arms(arms: Any) -> bool:
@@ -144,7 +150,7 @@ def _check_noise_tally(tally: Any) -> bool:
 
 def _check_adapted_tails(tails: Any) -> bool:
     n, place = tails.count
-    return 0 < n <= len(tails.ordered) and 0 <= place
+    return 0 < n <= len(tails.ordered) and place >= 0
 
 
 def _check_ensemble(ensemble: Any) -> bool:
