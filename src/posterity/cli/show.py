@@ -42,10 +42,7 @@ def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
     document: dict[str, Any] = {
         "file": kept.path,
         "class": type(model).__name__,
-        "target": kept.notes.get("target"),
-        "missing": kept.notes.get("missing"),
-        "weight": kept.notes.get("weight"),
-        "time": kept.notes.get("time"),
+        **{name: _read_text(kept, name) for name in ("target", "missing", "weight", "time")},
         "settings": {
             name: value if isinstance(value, int | float | str | None) else repr(value)
             for name, value in model.get_params(deep=False).items()
@@ -62,6 +59,11 @@ def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
     precision = document["noise_precision"]
     document["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
     return document
+
+
+def _read_text(kept: ModelFile, name: str) -> str | None:
+    noted = kept.notes.get(name)
+    return noted if isinstance(noted, str) else None
 
 
 def _list_names(noted: Any) -> list[str]:
@@ -94,7 +96,7 @@ def _describe_full(model: Any, level: float) -> dict[str, Any]:
 
 
 def _find_learned_target(kept: ModelFile) -> str:
-    target = str(kept.notes.get("target") or "the target")
+    target = _read_text(kept, "target") or "the target"
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 

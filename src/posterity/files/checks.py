@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from posterity.evidence.members import use_single_node
 from posterity.factor import Factor
 from posterity.files.registry import POSTERIORS, name_of
 from posterity.files.relations import RELATIONS
@@ -74,7 +75,17 @@ def _get_averaged(posterior: Any) -> bool:
 
 
 def _adaptive(posterior: Any) -> bool:
-    return _get_averaged(posterior) and len(posterior.noises) == len(posterior.runs)
+    return (
+        _get_averaged(posterior)
+        and len(posterior.noises) == len(posterior.runs)
+        and all(map(_has_single_node, posterior.runs))
+    )
+
+
+def _has_single_node(posterior: Any) -> bool:
+    strategy = getattr(posterior, "strategy", None)
+    inner = getattr(strategy, "strategy", strategy)
+    return inner is None or use_single_node(inner) == inner
 
 
 def _noise_memories(posterior: Any) -> bool:
@@ -92,6 +103,7 @@ def _runs(runs: Any) -> bool:
     return (
         runs.bank.size >= 2
         and all(array.shape == (capacity,) for array in arrays)
+        and bool((runs.first <= runs.row).all())
         and len(runs.changes) == runs.size <= capacity
         and (runs.latest_start is None or runs.latest_start.triangle.ndim == 2)
     )
@@ -115,6 +127,7 @@ def _check_regimes(posterior: Any) -> bool:
         k > 0
         and all((name_of(type(one)) or "") in POSTERIORS for one in members)
         and len({one.n_coefficients for one in members}) == 1
+        and bool((state.first <= state.row).all())
         and state.first.shape == state.probability.shape == state.learned.shape == (k,)
         and len(state.changes) == k
     )

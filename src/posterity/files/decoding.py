@@ -20,7 +20,7 @@ from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
 from posterity.factor.usable import check_usable
-from posterity.files import checks, triangles
+from posterity.files import checks, relations, triangles
 from posterity.files.container import DTYPES
 from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import (
@@ -222,6 +222,7 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
         needed = set(kind._get_param_names())  # type: ignore[attr-defined]
     if missing := sorted(needed - values.keys()):
         raise ValueError(f"{kind.__name__} lacks {missing}")
+    relations.check_parameters(kind.__name__, values)
     made: Any = object.__new__(kind)
     for key, value in values.items():
         behaviour = hasattr(kind, key) and key not in hints and key not in needed

@@ -29,7 +29,7 @@ NOT_FINITE = frozenset({
     "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
     "SeriesPanel.columns", "SeriesPanel.values", "Start.variance",
 })  # fmt: skip
-SIGNED = frozenset({"phase", "ends", "row", "first"})
+SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",

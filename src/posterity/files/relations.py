@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from posterity.files.registry import name_of
+from posterity.files.registry import HOMES, name_of
 
 # Of the size of one row's error to the noise.
 LARGEST_LOG_RATIO = 300.0
+
+# Where the classes are that a parameter of an estimator may be an object of.
+PARAMETERS = {
+    "forgetting": "posterity.forgetting",
+    "basis": "posterity.basis",
+    "basis_": "posterity.basis",
+    "policy": "posterity.bandits",
+}
 
 # ---- many features -------------------------------------------------------------------------------
 
@@ -136,6 +144,20 @@ def _check_linear_model(model: Any) -> bool:
     )
 
 
+def check_parameters(name: str, values: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` where a parameter that may be an object is one of another kind."""
+    for key, module in PARAMETERS.items():
+        value = values.get(key)
+        if value is not None and not isinstance(value, str):
+            home = HOMES.get(name_of(type(value)) or "", "")
+            if not home.startswith(module):
+                raise TypeError(f"{name}.{key} is a {type(value).__name__}, and none of {module}")
+
+
+def _check_forecaster(model: Any) -> bool:
+    return model.forms is None or all(name_of(type(one)) == "ForecastForm" for one in model.forms)
+
+
 def _check_averaged(model: Any) -> bool:
     ensemble, members = model.__dict__.get("_ensemble_or_none"), getattr(model, "models_", [])
     return ensemble is None or len(ensemble.scores) == len(members) == len(model.models)
@@ -182,6 +204,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         ),
         _check_linear_model,
     ),
+    "Forecaster": _check_forecaster,
     "Averaged": _check_averaged,
     "NoiseTally": _check_noise_tally,
     "Roster": _check_roster,
@@ -192,4 +215,4 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "ModelStanding": _check_ensemble,
 }
 
-__all__ = ["RELATIONS"]
+__all__ = ["RELATIONS", "check_parameters"]
