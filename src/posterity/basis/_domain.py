@@ -228,7 +228,7 @@ class LocalFunctions(DomainTransformer):
 
 
 def check_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """``value`` as an int; ``ValueError`` unless it is a whole number from ``least`` to ``most``."""
+    """``value`` as an int; ``ValueError`` unless it is a whole number in this range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be a whole number of at least {least}")
     if most is not None and value > most:

@@ -18,6 +18,8 @@ from posterity.posteriors._noise_memories import MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
 MOST_RUNS = 1_000_000
+# Rows that a model can have learned: a thousand years of a microsecond each.
+MOST_ROWS = 2**55
 
 
 def check(name: str, made: Any) -> None:
@@ -144,6 +146,7 @@ def _evidence(posterior: Any) -> bool:
             or (posterior.shapes.ndim == 2 and posterior.shapes.shape[1] == m)
         )
         and posterior.state.clock.shape == (2,)
+        and _is_clock(*posterior.state.clock)
         and data.n_coefficients == posterior.n_coefficients
         and data.intercept == posterior.intercept
         and (
@@ -151,6 +154,10 @@ def _evidence(posterior: Any) -> bool:
         )
         and (scales is None or scales.mean.shape == scales.squares.shape == (m,))
     )
+
+
+def _is_clock(rows: int, due: int) -> bool:
+    return 0 <= rows <= MOST_ROWS and (rows < due or due == 0)
 
 
 def _nodes(nodes: Any) -> bool:

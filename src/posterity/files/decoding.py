@@ -127,6 +127,9 @@ class Decoder:
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
             raise ValueError("a factor is not a triangle of numbers")
+        pivots, sizes = np.abs(triangle.diagonal()), np.abs(triangle).max(axis=1)
+        if ((pivots > 0.0) & (sizes > LARGEST * pivots)).any():
+            raise ValueError("a factor has no finite solution")
         factor.set_triangle(triangle, count, seen)
         return factor
 

@@ -31,6 +31,7 @@ NOT_FINITE = frozenset({
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
+    "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", 
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "probability", "rate", "residual", "residual_df",
@@ -45,7 +46,7 @@ POSITIVE = frozenset({
 LARGEST_LOGARITHM = 1e15
 # What a count may ask for: more is not used, and would take memory and time without end.
 LARGEST_COUNTS = {
-    "ConformalForecaster.horizon": 10_000, "VectorAutoregression.lags": 1_000,
+    "ByColumn.n_features_in_": 1_000_000, "ConformalForecaster.horizon": 10_000, "VectorAutoregression.lags": 1_000,
     "degree": 1_000, "difference": 100_000, "lags": 100_000, "max_runs": 1_000_000,
     "max_sweeps": 100_000, "memory": 10**9, "most_nodes": 1_000, "n_centers": 100_000,
     "n_draws": 100_000, "n_frequencies": 100_000, "n_functions": 1_000_000, "n_knots": 100_000,
@@ -114,7 +115,7 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return "has a value that is not finite, or too large"
     if key.startswith("log_") and max(abs(low), abs(high)) > LARGEST_LOGARITHM:
         return f"is {high}, and no logarithm is so large"
-    if key in NOT_NEGATIVE and low < 0.0:
+    if not NOT_NEGATIVE.isdisjoint((key, where)) and low < 0.0:
         return f"is {low}, and can't be negative"
     if key in POSITIVE and low < SMALLEST:
         return f"is {low}, and must be positive"

@@ -137,11 +137,17 @@ def _check_linear_model(model: Any) -> bool:
     classes = getattr(model, "classes_", None)
     return (
         (model.basis is None) == (getattr(model, "basis_", None) is None)
+        and (model.basis is None or model.basis_.n_features_in_ == model.n_features_in_)
         and (names is None or len(names) == model.n_features_in_)
         and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
         and model.fit_intercept in (True, False)
         and (classes is None or len(classes) == getattr(posterior, "n_classes", len(classes)))
     )
+
+
+def _check_basis(basis: Any) -> bool:
+    domain = getattr(basis, "domain_", None)
+    return domain is None or len(domain) == basis.n_features_in_
 
 
 def check_parameters(name: str, values: Mapping[str, Any]) -> None:
@@ -203,6 +209,9 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
             "RobustBayesianRegression",
         ),
         _check_linear_model,
+    ),
+    **dict.fromkeys(
+        (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
     ),
     "Forecaster": _check_forecaster,
     "Averaged": _check_averaged,
