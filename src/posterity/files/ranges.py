@@ -31,7 +31,7 @@ NOT_FINITE = frozenset({
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
-    "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", 
+    "Choice.precisions", "Choice.ratios", "ContrastPrior.scale",
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "probability", "rate", "residual", "residual_df",
@@ -39,14 +39,15 @@ NOT_NEGATIVE = frozenset({
 })  # fmt: skip
 POSITIVE = frozenset({
     "df", "dispersion", "discount", "gamma", "half_life", "known_precision",
-    "memory", "most_nodes", "prior_precisions", "scale", "sd", "start", "steps", "temperature",
+    "memory", "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd", "start", "steps", "temperature",
     "temperatures", "trust", "unit", "value", "width", "widened",
 })  # fmt: skip
 # Sums of logarithms, which larger ones would leave no digits.
 LARGEST_LOGARITHM = 1e15
 # What a count may ask for: more is not used, and would take memory and time without end.
 LARGEST_COUNTS = {
-    "ByColumn.n_features_in_": 1_000_000, "ConformalForecaster.horizon": 10_000, "VectorAutoregression.lags": 1_000,
+    "ByColumn.n_features_in_": 1_000_000, "ConformalForecaster.horizon": 10_000,
+    "VectorAutoregression.lags": 1_000,
     "degree": 1_000, "difference": 100_000, "lags": 100_000, "max_runs": 1_000_000,
     "max_sweeps": 100_000, "memory": 10**9, "most_nodes": 1_000, "n_centers": 100_000,
     "n_draws": 100_000, "n_frequencies": 100_000, "n_functions": 1_000_000, "n_knots": 100_000,

@@ -7,14 +7,16 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from posterity.files.registry import HOMES, name_of
 
 # Of the size of one row's error to the noise.
 LARGEST_LOG_RATIO = 300.0
 
-# Where the classes are that a parameter of an estimator may be an object of.
+# Where the classes are that a part of an estimator may be an object of; any estimator is a model.
 PARAMETERS = {
+    "_state": "posterity.calibration",
     "forgetting": "posterity.forgetting",
     "basis": "posterity.basis",
     "basis_": "posterity.basis",
@@ -152,6 +154,9 @@ def _check_basis(basis: Any) -> bool:
 
 def check_parameters(name: str, values: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` where a parameter that may be an object is one of another kind."""
+    for key in ("model", "model_"):
+        if not isinstance(values.get(key), BaseEstimator | None):
+            raise TypeError(f"{name}.{key} is a {type(values[key]).__name__}, and no model")
     for key, module in PARAMETERS.items():
         value = values.get(key)
         if value is not None and not isinstance(value, str):
