@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from posterity import BayesianLinearRegression
+from posterity.basis import Spline
 from posterity.files import ModelFileError, dumps, load, loads
 from posterity.files.container import pack, unpack
 from posterity.files.triangles import LARGEST_SPARSE
@@ -89,3 +91,39 @@ def test_escapes_in_a_file_are_not_printed_raw() -> None:
         loads(pack(json.dumps(parts), arrays))
     assert "1.0\\x1b[2J\\x07" in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+# ---- what is not a file, and sizes that are asked for --------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_folders_and_devices_are_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ModelFileError, match=r"pipe: this is a pipe or a device and not a file"):
+        load(pipe)
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+    with pytest.raises(ModelFileError, match=r"/dev/null: this is a pipe or a device"):
+        load("/dev/null")
+
+
+def test_a_long_header_takes_memory_in_proportion() -> None:
+    document, arrays = unpack(dumps(FRESH))
+    parts = json.loads(document) | {"format": "x" * 10_000_000}
+    content = pack(json.dumps(parts), arrays)
+    assert "not marked as a model" in refused_within(content, 50.0)
+
+
+@pytest.mark.parametrize("degree", [31, 10_000])
+def test_a_spline_of_a_high_degree_is_refused_before_it_is_made(degree: int) -> None:
+    model = BayesianLinearRegression(basis=Spline()).fit(np.arange(9.0)[:, None], np.arange(9.0))
+    document, arrays = unpack(dumps(model))
+    parts = json.loads(document)
+    for node in parts["objects"]:
+        if node.get("class") == "Spline":
+            node["fields"]["degree"] = degree
+    message = refused_within(pack(json.dumps(parts), arrays), 5.0)
+    assert f"degree is {degree}" in message
+    with pytest.raises(ValueError, match=f"degree is {degree}: at most 30 makes sense"):
+        Spline(degree=degree).fit([[0.0], [1.0]])

@@ -32,7 +32,7 @@ from posterity.bandits.policies import (
     compute_student_propensities,
 )
 from posterity.bandits.roster import Roster, is_among
-from posterity.bandits.sharing import Arms, Rewards, make_arms
+from posterity.bandits.sharing import Arms, Rewards, is_known, make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
@@ -87,6 +87,8 @@ class Bandit(BaseEstimator):
         Names of the arms, in the order of all columns.
     retired_ : list
         Names of arms that are not chosen any more.
+    n_observations_ : float
+        Weight of all rewards learned.
     ledger_ : Ledger
         What was decided and spent under a :class:`Budget` or a :class:`Baseline`.
     n_features_in_, feature_names_in_
@@ -146,6 +148,13 @@ class Bandit(BaseEstimator):
         """Names of the arms that have retired."""
         self._start()
         return list(self._roster.retired)
+
+    @property
+    def n_observations_(self) -> float:
+        """Weight of all rewards learned."""
+        self._start()
+        models = getattr(self._arms, "models", None) or [getattr(self._arms, "model", None)]
+        return float(sum(model.n_observations_ for model in models if is_known(model)))
 
     @property
     def ledger_(self) -> Ledger:

@@ -245,10 +245,12 @@ class LocalFunctions(DomainTransformer):
         return np.ones((1, self._columns(self.domain_[:, :1].T).shape[1]))
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """``value`` as an int; ``ValueError`` unless it is a whole number of at least ``least``."""
+def check_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
+    """``value`` as an int; ``ValueError`` unless it is a whole number in this range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be a whole number of at least {least}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} is {value!r}: at most {most} makes sense")
     return int(value)
 
 

@@ -14,6 +14,9 @@ from posterity.basis._domain import LocalFunctions, check_choice, check_count, s
 
 Array = NDArray[np.float64]
 
+# Of higher degrees the values of a polynomial's coefficients leave few digits of its own.
+LARGEST_DEGREE = 30
+
 
 class Spline(LocalFunctions):
     """B-splines of each feature: piecewise polynomials that join smoothly at knots.
@@ -24,6 +27,7 @@ class Spline(LocalFunctions):
         Knots for each feature, the ends of the domain included, when their places are not given.
         A feature then has ``n_knots + degree - 2`` columns.
     degree : int, default 3
+        At most 30.
         Of the pieces; 3 is a cubic spline.
     knots : {"even", "quantiles"}, (c,) or (c, d) array, default "even"
         ``"even"``: evenly over the domain. ``"quantiles"``: with about equally many rows of the
@@ -75,7 +79,7 @@ class Spline(LocalFunctions):
         return isinstance(self.knots, str)
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
-        degree = check_count("degree", self.degree)
+        degree = check_count("degree", self.degree, most=LARGEST_DEGREE)
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))
             count = check_count("n_knots", self.n_knots, least=2)

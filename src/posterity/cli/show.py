@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import Any
@@ -41,26 +42,50 @@ def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
     document: dict[str, Any] = {
         "file": kept.path,
         "class": type(model).__name__,
-        "target": kept.notes.get("target"),
-        "missing": kept.notes.get("missing"),
-        "weight": kept.notes.get("weight"),
-        "time": kept.notes.get("time"),
+        **{name: _read_text(kept, name) for name in ("target", "missing", "weight", "time")},
         "settings": {
             name: value if isinstance(value, int | float | str | None) else repr(value)
             for name, value in model.get_params(deep=False).items()
         },
         "features": [str(name) for name in getattr(model, "feature_names_in_", [])],
-        "columns": list(kept.notes.get("columns") or []),
-        "left_out": list(kept.notes.get("left_out") or []),
+        "columns": _list_names(kept.notes.get("columns")),
+        "left_out": _list_names(kept.notes.get("left_out")),
         "level": level,
         "coefficients_of": _name_quantity(model, _find_learned_target(kept)),
-        **(describe_wide(model, level) if kept.is_wide else _describe_full(model, level)),
+        **_describe_coefficients(model, level),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
-        document[name] = _number(getattr(model, f"{name}_", None))
+        document[name] = _number(_read_attribute(model, f"{name}_"))
     precision = document["noise_precision"]
     document["noise_std"] = None if not precision else _number(1.0 / math.sqrt(precision))
     return document
+
+
+def _read_text(kept: ModelFile, name: str) -> str | None:
+    noted = kept.notes.get(name)
+    return noted if isinstance(noted, str) else None
+
+
+def _list_names(noted: Any) -> list[str]:
+    return [str(name) for name in noted] if isinstance(noted, list | tuple) else []
+
+
+def _read_attribute(model: Any, name: str) -> Any:
+    """What a model says, or the model inside it; None where neither says it."""
+    for one in (model, getattr(model, "model_", None)):
+        with contextlib.suppress(AttributeError, ValueError):
+            return getattr(one, name)
+    return None
+
+
+def _describe_coefficients(model: Any, level: float) -> dict[str, Any]:
+    """The table of coefficients, of a model that has one."""
+    kind = type(model)
+    if hasattr(kind, "coef_std_"):
+        return describe_wide(model, level)
+    if hasattr(kind, "posterior_"):
+        return _describe_full(model, level)
+    return {"coefficients": [], "prior_std_learned": []}
 
 
 def _describe_full(model: Any, level: float) -> dict[str, Any]:
@@ -71,7 +96,7 @@ def _describe_full(model: Any, level: float) -> dict[str, Any]:
 
 
 def _find_learned_target(kept: ModelFile) -> str:
-    target = str(kept.notes.get("target") or "the target")
+    target = _read_text(kept, "target") or "the target"
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 
@@ -92,7 +117,9 @@ def _name_quantity(model: Any, target: str) -> str:
 def _format_learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
-    if given.get("prior_precision") not in LEARNED_PRIORS or given.get("prior") is not None:
+    precision = given.get("prior_precision")
+    learned = isinstance(precision, str) and precision in LEARNED_PRIORS
+    if not learned or given.get("prior") is not None:
         return []
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
     precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to
@@ -141,6 +168,12 @@ def _print(document: dict[str, Any]) -> None:
     console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
     for name, value in _collect_facts(document):
         console.print(f"{name:<24}{escape(value)}")
+    if not document["coefficients"]:
+        for name, value in document["settings"].items():
+            if value is not None and name not in ("prior_precision", "forgetting"):
+                console.print(f"{escape(name):<24}{escape(str(value))}")
+        console.print("\nThis kind of model has no table of coefficients.")
+        return
     share = f"{100 * document['level']:g}%"
     table = text.table("coefficient", "mean", "std", f"{share} from", "to")
     for one in document["coefficients"]:
@@ -162,7 +195,7 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     forgets = bool(settings.get("forgetting"))
     facts = [
         ("model", document["class"]),
-        ("coefficients of", document["coefficients_of"]),
+        ("coefficients of", document["coefficients_of"] if document["coefficients"] else ""),
         ("rows learned", _format_value(document["n_observations"], "{:,.6g}")),
         (
             "rows not forgotten",

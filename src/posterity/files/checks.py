@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from posterity.evidence.members import use_single_node
 from posterity.factor import Factor
 from posterity.files.registry import POSTERIORS, name_of
+from posterity.files.relations import RELATIONS
+from posterity.files.shapes import check_shapes
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
 from posterity.posteriors._noise_memories import MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
 MOST_RUNS = 1_000_000
+# Rows that a model can have learned: a thousand years of a microsecond each.
+MOST_ROWS = 2**55
 
 
 def check(name: str, made: Any) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together."""
-    parts_fit = _CHECKS.get(name, _accept)
+    check_shapes(name, made)
+    parts_fit = _CHECKS.get(name) or RELATIONS.get(name, _accept)
     if not parts_fit(made):
         raise ValueError(f"the parts of a {name} do not have matching shapes")
 
@@ -71,7 +77,17 @@ def _get_averaged(posterior: Any) -> bool:
 
 
 def _adaptive(posterior: Any) -> bool:
-    return _get_averaged(posterior) and len(posterior.noises) == len(posterior.runs)
+    return (
+        _get_averaged(posterior)
+        and len(posterior.noises) == len(posterior.runs)
+        and all(map(_has_single_node, posterior.runs))
+    )
+
+
+def _has_single_node(posterior: Any) -> bool:
+    strategy = getattr(posterior, "strategy", None)
+    inner = getattr(strategy, "strategy", strategy)
+    return inner is None or use_single_node(inner) == inner
 
 
 def _noise_memories(posterior: Any) -> bool:
@@ -89,6 +105,7 @@ def _runs(runs: Any) -> bool:
     return (
         runs.bank.size >= 2
         and all(array.shape == (capacity,) for array in arrays)
+        and bool((runs.first <= runs.row).all())
         and len(runs.changes) == runs.size <= capacity
         and (runs.latest_start is None or runs.latest_start.triangle.ndim == 2)
     )
@@ -112,6 +129,7 @@ def _check_regimes(posterior: Any) -> bool:
         k > 0
         and all((name_of(type(one)) or "") in POSTERIORS for one in members)
         and len({one.n_coefficients for one in members}) == 1
+        and bool((state.first <= state.row).all())
         and state.first.shape == state.probability.shape == state.learned.shape == (k,)
         and len(state.changes) == k
     )
@@ -128,6 +146,7 @@ def _evidence(posterior: Any) -> bool:
             or (posterior.shapes.ndim == 2 and posterior.shapes.shape[1] == m)
         )
         and posterior.state.clock.shape == (2,)
+        and _is_clock(*posterior.state.clock)
         and data.n_coefficients == posterior.n_coefficients
         and data.intercept == posterior.intercept
         and (
@@ -135,6 +154,10 @@ def _evidence(posterior: Any) -> bool:
         )
         and (scales is None or scales.mean.shape == scales.squares.shape == (m,))
     )
+
+
+def _is_clock(rows: int, due: int) -> bool:
+    return 0 <= rows <= MOST_ROWS and (rows < due or due == 0)
 
 
 def _nodes(nodes: Any) -> bool:
@@ -198,10 +221,6 @@ def _diagonal(posterior: Any) -> bool:
         and (clocks is None or clocks.shape == (size,))
         and posterior.likelihood.kernel_code is not None
     )
-
-
-def _check_feature_levels(levels: Any) -> bool:
-    return len(levels.features) == len(levels.index.labels)
 
 
 def _grouped(posterior: Any) -> bool:
@@ -328,7 +347,6 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "SeveralQuantilesPosterior": _check_quantiles,
     "SeriesPanel": _panel,
     "DiagonalPosterior": _diagonal,
-    "FeatureLevels": _check_feature_levels,
     "FactorizationPosterior": _check_factorization,
     "GroupedPosterior": _grouped,
     "GroupSample": _group_sample,

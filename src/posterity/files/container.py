@@ -133,13 +133,14 @@ def unpack(content: bytes) -> tuple[str, dict[str, AnyArray]]:
             "the file is damaged: its checksum does not match; copy it anew, or save the model "
             "again"
         )
-    if not _is_readable(content[8 : 8 + length]):
+    header = content[8 : 8 + length]
+    if not _is_readable(header):
         raise ModelFileError(
             "the file's header has more entries than any model of posterity has: it is not "
             "a model file; give another"
         )
     try:
-        return _read(content[8 : 8 + length], memoryview(content)[8 + length :])
+        return _read(header, memoryview(content)[8 + length :])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ModelFileError(f"the file's header can't be read: {error}") from error
 

@@ -19,8 +19,10 @@ from sklearn.base import BaseEstimator
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
-from posterity.files import checks, triangles
+from posterity.factor.usable import check_usable
+from posterity.files import checks, relations, triangles
 from posterity.files.container import DTYPES
+from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import (
     DERIVED,
     ESTIMATOR_FIELDS,
@@ -105,6 +107,7 @@ class Decoder:
         }
         given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
         values = LATER.get(name, {}) | given
+        check_numbers(kind, name, values)
         made = _instantiate(kind, values)
         checks.check(name, made)
         if name == "Spline" and "knots_" in values:
@@ -118,11 +121,16 @@ class Decoder:
         n_targets = node["targets"]
         if type(n_targets) is not int or not 1 <= n_targets <= len(triangle):
             raise ValueError(f"a factor can't have {n_targets!r} targets")
-        count, seen = (self.value(one) for one in node["counts"])
+        count, seen = (float(self.value(one)) for one in node["counts"])
+        if not (0.0 <= count <= LARGEST and 0.0 <= seen <= LARGEST):
+            raise ValueError(f"a factor can't have learned {count} of {seen} rows")
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
             raise ValueError("a factor is not a triangle of numbers")
-        factor.set_triangle(triangle, float(count), float(seen))
+        pivots, sizes = np.abs(triangle.diagonal()), np.abs(triangle).max(axis=1)
+        if ((pivots > 0.0) & (sizes > LARGEST * pivots)).any():
+            raise ValueError("a factor has no finite solution")
+        factor.set_triangle(triangle, count, seen)
         return factor
 
     def _take(self, n_bytes: int) -> None:
@@ -137,6 +145,7 @@ class Decoder:
             raise ValueError("a bank contains no triangles")
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
+        check_usable(stack)
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
         bank = FactorBank(stack.shape[1] - 1, capacity)
         for triangle in stack:
@@ -157,6 +166,9 @@ class Decoder:
         )
         if not same:
             raise ValueError("the parts of a bank of groups do not have matching shapes")
+        count, seen, last = tallies
+        if not (_is_count(count) and _is_count(seen) and (last <= clock).all() and clock >= 0):
+            raise ValueError("a bank of groups contains counts of rows that can't be")
         bank = GroupBank(p)
         bank.__setstate__({"arrays": [packed, *tallies], "coefficients": p, "clock": clock})
         return bank
@@ -184,6 +196,10 @@ class Decoder:
         return array.copy()
 
 
+def _is_count(array: AnyArray) -> bool:
+    return bool((array >= 0.0).all() and (array <= LARGEST).all())
+
+
 def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(kind):
         expected = {one.name for one in dataclasses.fields(kind)}
@@ -209,6 +225,7 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
         needed = set(kind._get_param_names())  # type: ignore[attr-defined]
     if missing := sorted(needed - values.keys()):
         raise ValueError(f"{kind.__name__} lacks {missing}")
+    relations.check_parameters(kind.__name__, values)
     made: Any = object.__new__(kind)
     for key, value in values.items():
         behaviour = hasattr(kind, key) and key not in hints and key not in needed
@@ -225,6 +242,11 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 
 def _make_splines(basis: Any) -> None:
     """Rebuild scikit-learn's splines, of which a file has only the knots."""
+    for places in basis.knots_:
+        if places.ndim != 1 or len(places) < 2 or not (np.diff(places) > 0.0).all():
+            raise ValueError("the knots of a spline do not increase")
+    if len(basis.knots_) != len(basis.domain_):
+        raise ValueError("a spline does not have knots for each feature")
     row = np.zeros((1, 1))
     each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
     basis._use([one._splines[0] for one in each])

@@ -18,12 +18,15 @@ and an object is one of
     {"array": "3"}, also with "order": "F" or "spread": shape (one number for all places of an axis)
     {"labels": [...], "dtype": "O", "shape": [3]}           an array of Python's own values, or text
 
-An object that two others share is one object in the file, and is shared again when it is loaded.
+An object that two others share is one object in the file, and is shared again when it is loaded. So
+are frozen dataclasses whose fields are the same: learning makes new ones that are equal to the old,
+and the file must not tell a model that was loaded from one that was not.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -58,6 +61,7 @@ class Encoder:
         self._sparse = triangles.MOST_SPARSE - 17 * triangles.LARGEST_SPARSE**2
         # By identity, with the object itself, so that no other gets its place in memory meanwhile.
         self._numbers: dict[int, tuple[int, object]] = {}
+        self._frozen: dict[str, int] = {}
 
     def value(self, value: Any, where: str) -> Node:
         """A value as it stands in the document; ``where`` it was found is for the message."""
@@ -100,9 +104,19 @@ class Encoder:
             entry = self._groups(value)
         else:
             entry = self._instance(value, where)
-        self.objects.append(entry)
-        self._numbers[id(value)] = len(self.objects) - 1, value
-        return len(self.objects) - 1
+        number = self._number(entry, value)
+        self._numbers[id(value)] = number, value
+        return number
+
+    def _number(self, entry: dict[str, Node], value: Any) -> int:
+        """The number of an object: that of an equal one where neither can change."""
+        if not (dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen):
+            self.objects.append(entry)
+            return len(self.objects) - 1
+        number = self._frozen.setdefault(json.dumps(entry), len(self.objects))
+        if number == len(self.objects):
+            self.objects.append(entry)
+        return number
 
     def _instance(self, value: Any, where: str) -> dict[str, Node]:
         kind = type(value)
@@ -168,8 +182,8 @@ class Encoder:
             return {"labels": labels, "dtype": code, "shape": list(array.shape)}
         if array.dtype.newbyteorder("=") not in NAMES:
             raise _make_refusal(array, where)
-        still = tuple(
-            slice(0, 1) if stride == 0 and length > 1 else slice(None)
+        still = tuple(  # strides of an array without numbers say nothing
+            slice(0, 1) if stride == 0 and length > 1 and array.size else slice(None)
             for stride, length in zip(array.strides, array.shape, strict=True)
         )
         if any(part.stop == 1 for part in still):

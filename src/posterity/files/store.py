@@ -180,9 +180,17 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 def _read_content(path: Path) -> bytes:
     """Read all bytes of a file, once its first ones say that it is a model."""
-    with path.open("rb") as file:
+    # Without waiting: what else writes into a pipe may never come.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelFileError(
+                "this is a pipe or a device and not a file: read its bytes first, and give them "
+                "to posterity.files.loads"
+            )
         start = file.read(container.BEGINNING)
-        container.check_beginning(start, os.fstat(file.fileno()).st_size)
+        container.check_beginning(start, status.st_size)
         return start + file.read()
 
 

@@ -52,6 +52,8 @@ class VectorAutoregression(BaseEstimator):
     ----------
     ids_ : tuple
         Names of the signals.
+    n_observations_ : int
+        Observed values learned, of all signals.
     lags_ : int
         Lags in use.
     coef_ : (lags, q, q) array
@@ -173,6 +175,11 @@ class VectorAutoregression(BaseEstimator):
     def ids_(self) -> tuple[Any, ...]:
         """Names of the signals."""
         return self._fitted_panel.ids
+
+    @property
+    def n_observations_(self) -> int:
+        """Observed values learned, of all signals."""
+        return int(self._fitted_panel.observed.sum())
 
     @property
     def lags_(self) -> int:

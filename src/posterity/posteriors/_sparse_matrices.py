@@ -15,7 +15,15 @@ Weighted = tuple[csr_array, Array, Array]
 
 
 def to_matrix(rows: SparseRows, size: int) -> csr_array:
-    """Rows (n, size), in memory of their own."""
+    """Rows (n, size), in memory of their own; ``ValueError`` where a feature is outside of them."""
+    starts, features = rows.starts, rows.features
+    lowest, highest = features.min(initial=0), features.max(initial=-1)
+    if starts[0] != 0 or starts[-1] != len(features) or (np.diff(starts) < 0).any():
+        raise ValueError("the rows of a sparse matrix do not begin and end where its features do")
+    if lowest < 0 or highest >= size:  # SciPy would write where these say
+        raise ValueError(
+            f"a row has feature {highest if lowest >= 0 else lowest}, and the model has {size}"
+        )
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
     # SciPy sorts in place, numbers without their indices where it has to convert these.
     return csr_array((values, rows.features, rows.starts), (len(rows), size), copy=True)

@@ -1,0 +1,232 @@
+"""Relations between the parts of what is not a dense posterior: many features, bandits, series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from posterity.files.registry import HOMES, name_of
+
+# Of the size of one row's error to the noise.
+LARGEST_LOG_RATIO = 300.0
+
+# Where the classes are that a part of an estimator may be an object of; any estimator is a model.
+PARAMETERS = {
+    "_state": "posterity.calibration",
+    "forgetting": "posterity.forgetting",
+    "basis": "posterity.basis",
+    "basis_": "posterity.basis",
+    "policy": "posterity.bandits",
+}
+
+# ---- many features -------------------------------------------------------------------------------
+
+
+def _check_sparse_rows(rows: Any) -> bool:
+    starts, features = rows.starts, rows.features
+    return (
+        starts.dtype == np.int64
+        and features.dtype == np.int32
+        and len(starts) > 0
+        and starts[0] == 0
+        and starts[-1] == len(features)
+        and bool((np.diff(starts) >= 0).all())
+    )
+
+
+def _check_sparse(posterior: Any) -> bool:
+    size, columns = len(posterior.owners), len(posterior.squares)
+    rows, n_targets = posterior.rows, len(posterior.targets)
+    of_products = posterior.likelihood.is_noise
+    return (
+        size >= 1
+        and posterior.owners.dtype == np.int32
+        and bool((posterior.owners < columns).all())
+        and _know_features(posterior)
+        and len(rows) == n_targets
+        and (n_targets <= size if of_products else len(posterior.row_weights) == n_targets)
+        and posterior.likelihood.kernel_code is not None
+    )
+
+
+def _know_features(posterior: Any) -> bool:
+    """Return True if no part names a feature that the posterior does not have."""
+    named = [getattr(part, "features", None) for part in vars(posterior).values()]
+    return all((one < len(posterior.owners)).all() for one in named if one is not None)
+
+
+def _check_feature_levels(levels: Any) -> bool:
+    features = levels.features
+    return (
+        features.dtype == np.int32
+        and len(features) == len(levels.index.labels)
+        and bool((features >= 1).all())
+    )
+
+
+def _check_feature_index(index: Any) -> bool:
+    given, hashed = index.given or 0, index.hashed or 0
+    levels = [one.features.tolist() for one in (*index.levels.values(), index.pairs)]
+    features = sorted(chain(index.numbers.values(), *levels))
+    columns = range(1, index.n_columns)
+    return (
+        (not features if hashed else features == list(range(1 + given, index.size)))
+        and index.size == 1 + (hashed or given + len(features))
+        and all(column in columns for column in (*index.levels, *index.numbers))
+        and len(index._places) == len(index.columns)
+        and all(_is_earlier(name, place) for place, name in enumerate(index.columns, 2))
+        and _are_pairs_of(index.pairs, index.size)
+    )
+
+
+def _is_earlier(name: Any, place: int) -> bool:
+    """Return True if a column is named, or is a pair of columns before it."""
+    return isinstance(name, str) or (len(name) == 2 and all(0 <= one < place for one in name))
+
+
+def _are_pairs_of(pairs: Any, size: int) -> bool:
+    """Return True if the labels are codes of two features each."""
+    if not len(pairs.features):
+        return True
+    codes = np.asarray(pairs.index.labels)
+    ends = codes >> 32, codes & (2**32 - 1)
+    return codes.dtype == np.int64 and all(bool(((e > 0) & (e < size)).all()) for e in ends)
+
+
+def _check_model_of_many_features(model: Any) -> bool:
+    posterior, index = model._posterior_or_none, getattr(model, "_index", None)
+    if posterior is None or index is None:
+        return posterior is None and index is None
+    return index.size == len(posterior.owners) and index.n_columns == len(posterior.squares)
+
+
+# ---- bandits -------------------------------------------------------------------------------------
+
+
+def _check_roster(roster: Any) -> bool:
+    names = roster.names
+    return 0 < len(names) == len(set(names)) and set(roster.retired) < set(names)
+
+
+def _check_bandit(bandit: Any) -> bool:
+    arms, roster = getattr(bandit, "_arms", None), getattr(bandit, "_roster", None)
+    if arms is None or roster is None:
+        return arms is None and roster is None
+    models = getattr(arms, "models", None)
+    return len(roster) == (arms.count if models is None else len(models)) and bandit._decided >= 0
+
+
+def _check_shared_arms(arms: Any) -> bool:
+    return arms.count == len(arms.features)
+
+
+def _check_delayed(delayed: Any) -> bool:
+    held = getattr(delayed, "held_", {}).values()
+    return all(name_of(type(one)) == "Held" for one in held)
+
+
+# ---- estimators ----------------------------------------------------------------------------------
+
+
+def _check_linear_model(model: Any) -> bool:
+    posterior, names = model._posterior_or_none, getattr(model, "feature_names_in_", None)
+    if posterior is None:
+        return True
+    classes = getattr(model, "classes_", None)
+    return (
+        (model.basis is None) == (getattr(model, "basis_", None) is None)
+        and (model.basis is None or model.basis_.n_features_in_ == model.n_features_in_)
+        and (names is None or len(names) == model.n_features_in_)
+        and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
+        and model.fit_intercept in (True, False)
+        and (classes is None or len(classes) == getattr(posterior, "n_classes", len(classes)))
+    )
+
+
+def _check_basis(basis: Any) -> bool:
+    domain = getattr(basis, "domain_", None)
+    return domain is None or len(domain) == basis.n_features_in_
+
+
+def check_parameters(name: str, values: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` where a parameter that may be an object is one of another kind."""
+    for key in ("model", "model_"):
+        if not isinstance(values.get(key), BaseEstimator | None):
+            raise TypeError(f"{name}.{key} is a {type(values[key]).__name__}, and no model")
+    for key, module in PARAMETERS.items():
+        value = values.get(key)
+        if value is not None and not isinstance(value, str):
+            home = HOMES.get(name_of(type(value)) or "", "")
+            if not home.startswith(module):
+                raise TypeError(f"{name}.{key} is a {type(value).__name__}, and none of {module}")
+
+
+def _check_forecaster(model: Any) -> bool:
+    return model.forms is None or all(name_of(type(one)) == "ForecastForm" for one in model.forms)
+
+
+def _check_averaged(model: Any) -> bool:
+    ensemble, members = model.__dict__.get("_ensemble_or_none"), getattr(model, "models_", [])
+    return ensemble is None or len(ensemble.scores) == len(members) == len(model.models)
+
+
+def _check_noise_tally(tally: Any) -> bool:
+    return bool(abs(tally.beyond_core) <= LARGEST_LOG_RATIO * max(tally.count, 1.0))
+
+
+# ---- calibration and averages --------------------------------------------------------------------
+
+
+def _check_adapted_tails(tails: Any) -> bool:
+    n, place = tails.count
+    return 0 < n <= len(tails.ordered) and place >= 0
+
+
+def _check_ensemble(ensemble: Any) -> bool:
+    return len(ensemble.scores) > 0
+
+
+RELATIONS: dict[str, Callable[[Any], bool]] = {
+    "SparseRows": _check_sparse_rows,
+    "SparsePosterior": _check_sparse,
+    "FeatureLevels": _check_feature_levels,
+    "FeatureIndex": _check_feature_index,
+    **dict.fromkeys(
+        (
+            f"{kind}{family}Regression"
+            for kind in ("Diagonal", "Sparse")
+            for family in ("Linear", "Logistic", "Poisson")
+        ),
+        _check_model_of_many_features,
+    ),
+    **dict.fromkeys(
+        (
+            "BayesianGeneralizedLinear",
+            "BayesianLinearRegression",
+            "BayesianLogisticRegression",
+            "BayesianNegativeBinomialRegression",
+            "BayesianPoissonRegression",
+            "BayesianQuantileRegression",
+            "RobustBayesianRegression",
+        ),
+        _check_linear_model,
+    ),
+    **dict.fromkeys(
+        (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
+    ),
+    "Forecaster": _check_forecaster,
+    "Averaged": _check_averaged,
+    "NoiseTally": _check_noise_tally,
+    "Roster": _check_roster,
+    "Bandit": _check_bandit,
+    "SharedArms": _check_shared_arms,
+    "DelayedRewards": _check_delayed,
+    "AdaptedTails": _check_adapted_tails,
+    "ModelStanding": _check_ensemble,
+}
+
+__all__ = ["RELATIONS", "check_parameters"]

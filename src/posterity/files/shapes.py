@@ -1,0 +1,101 @@
+"""Shapes of the arrays of an object, which go together.
+
+A letter stands for the same length in all fields of an object, a number for itself. An array that
+is None has no shape to check; so has a field that is not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from posterity.calibration.recalibrated_distribution import N_BINS
+
+SHAPES: dict[str, dict[str, str]] = {
+    "AdaptedTails": {
+        "levels": "L", "tails": "L", "temperatures": "L", "rates": "K", "aims": "2 L K",
+        "weights": "2 L K", "ordered": "W", "recent": "W", "count": "2",
+    },
+    "TrackedTails": {
+        "levels": "L", "tails": "L", "steps": "L", "bounds": "2 L", "integrals": "2 L",
+        "scale": "3",
+    },
+    "ProbabilityMap": {"counts": f"{N_BINS}", "waiting": f"{N_BINS}"},
+    "RunningScales": {"mean": "m", "squares": "m"},
+    "ReachingScales": {"mean": "m", "squares": "m", "low": "m", "high": "m"},
+    "Choice": {"precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K"},
+    "ContrastPrior": {"root": "p p", "center": "c", "squares": "c"},
+    "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
+    "ReweightedKept": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
+    "ReweightedBegun": {"coefficients": "p", "precision": "q"},
+    "NoiseAccount": {"centre": "m", "at": "m", "clock": "2"},
+    "Ledger": {"recent": "M K"},
+    "SharedArms": {"features": "K a"},
+    "Held": {"context": "m"},
+    "ModelStanding": {"log_prior": "k", "scores": "k"},
+    "AveragedStanding": {"members": "a k", "rates": "r"},
+    "Regimes": {
+        "first": "k", "probability": "k", "learned": "k", "last": "1 m", "change_probability": "n",
+    },
+    "ChangepointLearned": {"change_probability": "n"},
+    "GroupBelief": {"mean": "p", "free": "p"},
+    "SeriesPanel": {"values": "S T", "ends": "S", "columns": "S T m"},
+    "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},
+    "SparsePosterior": {
+        "owners": "P", "squares": "c 2", "found": "c 1", "targets": "n", "row_weights": "w",
+    },
+    "DiagonalPosterior": {
+        "owners": "P", "precision": "c k", "information": "c k", "squares": "c 2", "scores": "k",
+        "rates": "k", "start": "k", "clocks": "P",
+    },
+    "FeatureLevels": {"features": "F"},
+    "FactorizationPosterior": {"y": "n", "weights": "n", "codes": "n s", "values": "n s"},
+    "Fourier": {"domain_": "m 2", "period_": "m", "_origin": "m"},
+    "HilbertSpaceGP": {"boundary_": "m", "indices_": "k m", "length_scales_": "a b"},
+    "Polynomial": {"domain_": "m 2", "powers_": "k m"},
+    "RadialBasis": {"domain_": "m 2", "width_": "m"},
+    "RandomFourier": {"domain_": "m 2", "frequencies_": "k m", "amplitudes_": "k"},
+    "Spline": {"domain_": "m 2"},
+    "AutoBasis": {"domain_": "m 2"},
+}  # fmt: skip
+
+
+def check_shapes(name: str, made: Any) -> None:
+    """Raise ``ValueError`` where the shapes of an object's arrays do not go together."""
+    if not have_shapes(vars_of(made, SHAPES.get(name, {})), SHAPES.get(name, {})):
+        raise ValueError(f"the parts of a {name} do not have matching shapes")
+
+
+def vars_of(made: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of these names that an object has."""
+    return {name: getattr(made, name, None) for name in names}
+
+
+def have_shapes(arrays: Mapping[str, Any], shapes: Mapping[str, str]) -> bool:
+    """Return True if all arrays have these shapes.
+
+    Examples
+    --------
+    >>> X, y = np.zeros((3, 2)), np.zeros(3)
+    >>> have_shapes({"X": X, "y": y}, {"X": "n p", "y": "n"})
+    True
+    >>> have_shapes({"X": X, "y": y[1:]}, {"X": "n p", "y": "n"})
+    False
+    """
+    lengths: dict[str, int] = {}
+    for name, array in arrays.items():
+        letters = shapes[name].split()
+        if array is None:
+            continue
+        if np.ndim(array) != len(letters):
+            return False
+        for letter, length in zip(letters, np.shape(array), strict=True):
+            expected = int(letter) if letter.isdigit() else lengths.setdefault(letter, length)
+            if length != expected:
+                return False
+    return True
+
+
+__all__ = ["check_shapes", "have_shapes"]
