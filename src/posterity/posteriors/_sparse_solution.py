@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_search import Columns
 
 Array = NDArray[np.float64]
 
@@ -20,20 +22,27 @@ class Solution(NamedTuple):
     """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
 
     met: NDArray[np.intp]
-    precisions: Array  # (columns, 1)
+    precisions: Array  # (columns, 1), relative to mean squares
+    column_precisions: Array  # (columns,)
     prior: Array  # (P,) prior precision of each feature
     mean: Array  # (P,)
     factor: SparseCholesky
     variance: Array  # (m,) of the features met, in units of the noise
     shape: float
     rate: float
+    centres: Centres
+    columns: Columns
 
     def marginals(self) -> tuple[Array, Array]:
-        """(P,) means and variances of the weights."""
+        """(P,) means and variances of the weights, of numbers that are not centred."""
         with np.errstate(divide="ignore"):
             variance = 1.0 / self.prior
         variance[self.met] = self.variance
-        return self.mean.copy(), variance
+        mean, terms = self.mean.copy(), self.centres.find_terms(self.centres.values)
+        moved = np.unique(terms.rows)
+        if len(moved):
+            mean[moved], variance[moved] = self.predict(terms.matrix(len(mean))[moved])
+        return mean, variance
 
     def predict(self, X: csr_array) -> tuple[Array, Array]:
         """(n,) means and variances of eta at rows (n, P)."""

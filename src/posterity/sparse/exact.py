@@ -61,13 +61,14 @@ class _Exact(DiagonalModel):
         targets, _ = self._targets(y)
         if n != len(targets):
             check_consistent_length(np.empty(n), targets)
-        rows = self._rows(n, read, new=False)
+        came = self._number(n, read, new=False)
+        rows = self._centre(came, posterior.centres, new=False)
         if (rows.features < 0).any():
             raise ValueError(
                 "these rows have features that were never learned: unlearn only rows that the "
                 "model has learned"
             )
-        posterior.unlearn(rows, targets, read_weights(sample_weight, n))
+        posterior.unlearn(came, rows, targets, read_weights(sample_weight, n))
         return self
 
 
