@@ -103,9 +103,11 @@ class Centres:
 
     def find(self, features: Numbers) -> NDArray[np.intp]:
         """The places of features among the numbers, -1 of those that are none."""
+        if not len(self.features):
+            return np.full(len(features), -1)
         places = np.searchsorted(self.features, features)
         places[places == len(self.features)] = 0
-        return np.where(self.features[places] == features, places, -1) if len(places) else places
+        return np.where(self.features[places] == features, places, -1)
 
     def count(self, rows: SparseRows, weights: Array | None, sign: float = 1.0) -> None:
         """Count rows of positive weight, as they came, and in how many each number is not 0."""

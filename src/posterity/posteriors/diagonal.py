@@ -152,11 +152,11 @@ class DiagonalPosterior:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
-        centres: Centres,
+        centres: Centres | None = None,
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in place; with ``predict`` return the predictions before each: (n, 6, 4)."""
+        """Learn rows in place, their numbers centred; with ``predict`` return the predictions before each: (n, 6, 4)."""
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
