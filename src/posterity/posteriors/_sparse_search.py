@@ -63,11 +63,11 @@ class Columns(NamedTuple):
         by_data = 1.0 - prior * variance
         taken = noise * prior * np.square(mean)
         relative, known = precisions[self.learned] / self.usual, self.known[self.learned]
-        gradient = self._sum(by_data - taken) + known * (1.0 - relative)
-        information = self._sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
+        gradient = self.sum(by_data - taken) + known * (1.0 - relative)
+        information = self.sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
         return 0.5 * gradient, 0.5 * information + 1e-12
 
-    def _sum(self, values: Array) -> Array:
+    def sum(self, values: Array) -> Array:
         """(c,) sums over the features of each learned column."""
         sums = np.bincount(self.owners, values, len(self.scale))
         return np.asarray(sums, dtype=np.float64)[self.learned]

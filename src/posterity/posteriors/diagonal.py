@@ -310,7 +310,8 @@ class DiagonalPosterior:
             some = (weights > 0.0)[rows.row_numbers]
         columns = np.ones(len(some), dtype=np.int32) if rows.columns is None else rows.columns
         sums = np.bincount(columns[some], np.square(rows.numbers[some]), size)
-        found = np.stack([sums, np.bincount(columns[some], None, size)], axis=1)
+        counts = np.bincount(columns[some], None, size)
+        found = np.stack([sums, counts], axis=1).astype(np.float64)
         found[0] = self.squares[0]
         return found
 
@@ -375,6 +376,10 @@ class DiagonalPosterior:
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
         return mean, variance
+
+    def degrees_of_freedom(self, n_features: int) -> Array:
+        """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
+        return np.full(n_features, 2.0 * self.shape if self.shape > 0.0 else np.inf)
 
     def discounted_beliefs(self) -> Array:
         """(P, 8) statistics of the rows, discounted up to now."""

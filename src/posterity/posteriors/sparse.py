@@ -355,6 +355,12 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
+    def degrees_of_freedom(self, n_features: int) -> Array:
+        """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
+        if not self.likelihood.is_noise:
+            return np.full(n_features, np.inf)
+        return self.solution().degrees_of_freedom()[:n_features]
+
     def has_same_prior(self, other: SparsePosterior) -> bool:
         """Return True if both started from the same prior."""
         names = ("likelihood", "start", "learns", "intercept", "noise")
