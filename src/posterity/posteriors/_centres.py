@@ -57,13 +57,20 @@ class Centres:
     n_rows: float = 0.0
     weight: float = 0.0
     due: float = 1.0  # number of rows at which the centres move next
+    _active: NDArray[np.intp] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_matrix(cls, width: int) -> Centres:
         """Of the features 1 to ``width`` of a matrix."""
-        made = cls(in_matrix=True)
-        made.add(np.arange(1, width + 1))
-        return made
+        features = np.arange(1, width + 1, dtype=np.int32)
+        return cls(features, *(np.zeros(width) for _ in range(3)), in_matrix=True)
+
+    @property
+    def active(self) -> NDArray[np.intp]:
+        """The places of numbers from which something is subtracted."""
+        if self._active is None:
+            self._active = np.flatnonzero(self.values)
+        return self._active
 
     def add(self, numbers: NDArray[Any]) -> None:
         """Features that are numbers, some of which may be known to be."""
@@ -71,7 +78,7 @@ class Centres:
         if len(new):
             places = np.searchsorted(self.features, new)
             self.features = np.insert(self.features, places, new)
-            self.values = np.insert(self.values, places, 0.0)
+            self.values, self._active = np.insert(self.values, places, 0.0), None
             self.sums = np.insert(self.sums, places, 0.0)
             self.counts = np.insert(self.counts, places, 0.0)
 
@@ -117,6 +124,11 @@ class Centres:
             places = self.find(rows.features)
             np.add.at(self.counts, places[(places >= 0) & here[rows.row_numbers]], sign)
 
+    def count_former(self, n_rows: float) -> None:
+        """Take rows of a model from an older file for rows without numbers."""
+        if self.n_rows == 0.0 and n_rows > 0.0:
+            self.n_rows = self.weight = n_rows
+
     def tally(self, rows: SparseRows, weights: Array | None, left: Array | None) -> None:
         """Add what is left of the numbers in centred rows.
 
@@ -144,9 +156,8 @@ class Centres:
         """Centre the numbers of the first row at their values."""
         places = self.find(row.features)
         some = places >= 0
-        self.values[places[some]] = row.numbers[some]
-        if not self.dense.any():
-            self.values[:] = 0.0
+        if self.dense.any():
+            self.values[places[some]], self._active = row.numbers[some], None
 
     def begin_at_means(self, rows: SparseRows, weights: Array | None) -> None:
         """Centre numbers that come for the first time, in rows counted already, at their means."""
@@ -156,7 +167,7 @@ class Centres:
         size = len(self.features)
         new = self.dense & (np.bincount(places[some], None, size) == self.counts)
         mean = np.bincount(places[some], rows.numbers[some], size) / max(here.sum(), 1)
-        self.values[new] = mean[new]
+        self.values[new], self._active = mean[new], None
 
     def weigh(self, squares: Array, weight: float) -> tuple[NDArray[np.intp], Array]:
         """Features in columns whose values are centred, and the weight of the rows that have them.
@@ -200,15 +211,16 @@ class Centres:
 
     def move(self, by: Array) -> None:
         """Centre numbers further on ``by`` (k,)."""
-        self.values = self.values + by
+        self.values, self._active = self.values + by, None
         self.sums = self.sums - self.weight * by
 
     def renumber(self, features: Numbers) -> Centres:
         """The same centres, with other numbers of features."""
         order = np.argsort(features[self.features], kind="stable")
-        arrays = (array[order] for array in (features[self.features], self.values, self.sums, self.counts))
-        return replace(self, **dict(zip(("features", "values", "sums", "counts"), arrays, strict=True)),
-                       products=features[self.products])
+        numbers = features[self.features], self.values, self.sums, self.counts
+        arrays = (array[order] for array in numbers)
+        rest = self.in_matrix, self.n_rows, self.weight, self.due
+        return Centres(*arrays, features[self.products], *rest)
 
     def absorb(self, other: Centres) -> None:
         """Add the rows of another one's, which has the same numbers and the same centres."""
@@ -248,7 +260,7 @@ def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> Spa
 
     ``owners``: the column of each feature.
     """
-    active = np.flatnonzero(centres.values)
+    active = centres.active
     if not len(active):
         return rows
     features, values = centres.features[active], centres.values[active]
@@ -261,7 +273,8 @@ def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> Spa
     row, other = rows.row_numbers, ~own
     block = np.zeros((len(rows), len(active)))
     block[row[own], place[own]] = given[own]
-    order = np.argsort(np.concatenate([row[other], np.repeat(np.arange(len(rows)), len(active))]), kind="stable")
+    filled_rows = np.repeat(np.arange(len(rows)), len(active))
+    order = np.argsort(np.concatenate([row[other], filled_rows]), kind="stable")
 
     def join(kept: Any, filled: Any) -> Any:
         return np.concatenate([kept[other], np.tile(filled, len(rows))])[order]

@@ -409,6 +409,7 @@ class DiagonalPosterior:
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _allocate_aligned(self.beliefs.size, self.beliefs)
+        self.centres.count_former(self.n_observations)
 
     @property
     def _begins_wide(self) -> bool:

@@ -71,6 +71,9 @@ class SparsePosterior:
     members = 1
     weights = np.ones(1)
 
+    def __post_init__(self) -> None:
+        self.centres.count_former(self.n_observations)
+
     @classmethod
     def before_data(
         cls,
