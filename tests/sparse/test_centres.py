@@ -96,7 +96,10 @@ def test_no_zero_matters(kind: Any, by: float) -> None:
     frame["year"] -= 2020 if by > 0.0 else 0
     one, other = kind(**SHOPS).fit(frame, y), kind(**SHOPS).fit(moved(frame, by), y)
     assert_same(one, other, frame, by)
-    later = [model.partial_fit(moved(frame, far)[:30], y[:30]) for model, far in ((one, 0.0), (other, by))]
+    later = [
+        model.partial_fit(moved(frame, far)[:30], y[:30])
+        for model, far in ((one, 0.0), (other, by))
+    ]
     assert_same(*later, frame, by)
     halves = []
     for far in (0.0, by):
@@ -143,7 +146,9 @@ def test_a_slope_is_found_at_any_offset(kind: Any, offset: float) -> None:
         for model in (kind().fit(X, y), kind().partial_fit(X, y)):
             assert model.coef_[0] == pytest.approx(dense.coef_[0], abs=0.005)
             assert model.coef_std_[0] == pytest.approx(dense.posterior_.std()[1], rel=0.05)
-            assert model.intercept_ == pytest.approx(dense.intercept_ - offset * model.coef_[0], abs=0.01)
+            assert model.intercept_ == pytest.approx(
+                dense.intercept_ - offset * model.coef_[0], abs=0.01
+            )
 
 
 @pytest.mark.parametrize("kind", [DiagonalLinearRegression, SparseLinearRegression])
@@ -158,15 +163,24 @@ def test_products_of_numbers_are_of_what_is_centred(kind: Any) -> None:
     one, other = (kind(interactions=2).fit(X, y) for X in (frame, far))
     np.testing.assert_allclose(other.predict(far), one.predict(frame), rtol=1e-6, atol=1e-7)
     names = ["a & b", "shop=u & a", "shop=z & b"]
-    tables = [model.summary().rename(lambda name: " & ".join(sorted(name.split(" & "))))
-              for model in (one, other)]
+    tables = [
+        model.summary().rename(lambda name: " & ".join(sorted(name.split(" & "))))
+        for model in (one, other)
+    ]
     names = [" & ".join(sorted(name.split(" & "))) for name in names]
     for column in ("mean", "sd"):
         np.testing.assert_allclose(*(table.loc[names, column] for table in tables), rtol=1e-6)
     assert np.mean((one.predict(frame) - y) ** 2) < 0.12
     row, known = {"shop": "u", "a": 1001.0, "b": -49.0}, tables[1]["mean"]
-    terms = {"intercept": 1.0, "a": 1001.0, "b": -49.0, "shop=u": 1.0, "a & b": -49049.0,
-             "a & shop=u": 1001.0, "b & shop=u": -49.0}
+    terms = {
+        "intercept": 1.0,
+        "a": 1001.0,
+        "b": -49.0,
+        "shop=u": 1.0,
+        "a & b": -49049.0,
+        "a & shop=u": 1001.0,
+        "b & shop=u": -49.0,
+    }
     by_hand = sum(known[name] * value for name, value in terms.items())
     assert other.predict([row])[0] == pytest.approx(by_hand, abs=1e-6)
     new = {"shop": "new", "a": 0.5, "b": 0.5}, {"shop": "new", "a": 1000.5, "b": -49.5}

@@ -206,9 +206,7 @@ def _sparse(posterior: Any) -> bool:
 
 
 def _has_features(centres: Any, size: int) -> bool:
-    return all(
-        bool((part < size).all()) for part in (centres.features, centres.products)
-    )
+    return all(bool((part < size).all()) for part in (centres.features, centres.products))
 
 
 def _centres(centres: Any) -> bool:

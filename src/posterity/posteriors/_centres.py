@@ -86,8 +86,7 @@ class Centres:
         """Features that are products of two, at least one of them a number."""
         some = np.isin(one, self.features) | np.isin(other, self.features)
         if some.any():
-            new = np.stack([features[some], one[some], other[some]], axis=1)
-            self.products = np.unique(np.concatenate([self.products, new]), axis=0)
+            self._join_products(np.stack([features[some], one[some], other[some]], axis=1))
 
     def plan(self, n: int, weights: Array | None) -> Iterator[tuple[int, int]]:
         """Parts of n rows: after each but the last, centres are due to move."""
@@ -118,11 +117,13 @@ class Centres:
 
     def count(self, rows: SparseRows, weights: Array | None, sign: float = 1.0) -> None:
         """Count rows of positive weight, as they came, and in how many each number is not 0."""
-        here = np.ones(len(rows), dtype=bool) if weights is None else weights > 0.0
-        self.n_rows += sign * np.count_nonzero(here)
+        if weights is not None and not weights.all():
+            kept = np.where((weights > 0.0)[rows.row_numbers], rows.features, -1)
+            rows = replace(rows, features=kept)
+        self.n_rows += sign * (len(rows) if weights is None else np.count_nonzero(weights))
         if len(self.features):
             places = self.find(rows.features)
-            np.add.at(self.counts, places[(places >= 0) & here[rows.row_numbers]], sign)
+            np.add.at(self.counts, places[places >= 0], sign)
 
     def count_former(self, n_rows: float) -> None:
         """Take rows of a model from an older file for rows without numbers."""
@@ -134,16 +135,18 @@ class Centres:
 
         ``left`` (n + 1,): what is left of the weight before each row, and after the last.
         """
-        own = np.ones(len(rows)) if weights is None else weights
         if left is not None:
             self.sums *= left[0]
             self.weight *= float(left[0])
-            own = own * left[1:]
-        self.weight += float(own.sum())
+            weights = left[1:] if weights is None else weights * left[1:]
+        self.weight += float(len(rows) if weights is None else weights.sum())
         if len(self.features):
             places = self.find(rows.features)
             some = places >= 0
-            np.add.at(self.sums, places[some], (own[rows.row_numbers] * rows.numbers)[some])
+            values = rows.numbers[some]
+            if weights is not None:
+                values = values * weights[rows.row_numbers[some]]
+            np.add.at(self.sums, places[some], values)
 
     def is_due(self) -> bool:
         """Return True if centres are to move; it is then said when they will be the next time."""
@@ -225,7 +228,7 @@ class Centres:
     def absorb(self, other: Centres) -> None:
         """Add the rows of another one's, which has the same numbers and the same centres."""
         self.sums, self.counts = self.sums + other.sums, self.counts + other.counts
-        self.products = np.unique(np.concatenate([self.products, other.products]), axis=0)
+        self._join_products(other.products)
         self.n_rows += other.n_rows
         self.weight += other.weight
 
@@ -242,6 +245,10 @@ class Centres:
         parts = [np.concatenate(part) for part in zip(*found, strict=True)]
         some = parts[2] != 0.0
         return Terms(*(part[some] for part in parts))
+
+    def _join_products(self, new: Numbers) -> None:
+        both = np.unique(np.concatenate([self.products, new]), axis=0)
+        self.products = np.ascontiguousarray(both)
 
     def _spread(self, by: Array, features: NDArray[np.intp]) -> Array:
         places = self.find(features.astype(np.int32))

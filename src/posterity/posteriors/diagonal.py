@@ -134,7 +134,7 @@ class DiagonalPosterior:
 
     def plan(self, n: int, weights: Array | None) -> Iterable[tuple[int, int]]:
         """Parts in which n rows are to be learned, as centres move in between."""
-        if self.intercept and len(self.centres.features):
+        if n > 1 and self.intercept and len(self.centres.features):
             return self.centres.plan(n, weights)
         return [(0, n)]
 
@@ -156,7 +156,10 @@ class DiagonalPosterior:
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in place, their numbers centred; with ``predict`` return the predictions before each: (n, 6, 4)."""
+        """Learn rows in place, their numbers centred.
+
+        With ``predict`` return the predictions before each: (n, 6, 4).
+        """
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel

@@ -172,9 +172,7 @@ class SparsePosterior:
         self.n_effective += other.n_effective
         self._forget_solution()
 
-    def unlearn(
-        self, came: SparseRows, rows: SparseRows, y: Array, weights: Array | None
-    ) -> None:
+    def unlearn(self, came: SparseRows, rows: SparseRows, y: Array, weights: Array | None) -> None:
         """Take back what these rows added; raise ``ValueError`` where they can't be among it.
 
         ``came``: the rows before their numbers were centred.
@@ -430,7 +428,12 @@ class SparsePosterior:
         if self.likelihood.is_noise:
             return centre_sums(self.rows, self.targets, self.centres, len(self.owners))
         return centre_kept_rows(
-            self.rows, self.targets, self.row_weights, self.centres, len(self.owners), self.intercept
+            self.rows,
+            self.targets,
+            self.row_weights,
+            self.centres,
+            len(self.owners),
+            self.intercept,
         )
 
     def _find_rows(self, data: CentredData, met: NDArray[np.intp]) -> ProductSums | SiteRows:

@@ -366,7 +366,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             own = None if weights is None else weights[some]
             left = None if discounts is None else discounts[some]
             centres = posterior.expect(part, own)
-            part = self._grow_for(partial(self._centre, part, centres, new=True))
+            centred = partial(self._centre, part, centres, new=True)
+            part = centred() if self.interactions is None else self._grow_for(centred)
             learned = posterior.learn(part, targets[some], own, left, centres, predict=predict)
             found.append(learned)
         return np.concatenate(found) if predict else None

@@ -84,7 +84,8 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     prior_precision : "auto" or float, default "auto"
         "auto" gives each column the prior scale of the largest evidence, on values of mean square
         1. With a flat prior of the noise these are the variance components of restricted maximum
-        likelihood (REML) in a mixed model. A number is given for all weights.
+        likelihood (REML) in a mixed model. Columns of fewer than five weights, as those of numbers,
+        have a wide prior. A number is given for all weights.
     noise_precision, noise_prior, fit_intercept, interactions, hash_size, categorical_features
         As in :class:`DiagonalLinearRegression`, as are rows and attributes.
     forgetting : Stabilized, optional
