@@ -220,6 +220,26 @@ def _diagonal(posterior: Any) -> bool:
         and bool(((posterior.owners >= 0) & (posterior.owners < columns)).all())
         and (clocks is None or clocks.shape == (size,))
         and posterior.likelihood.kernel_code is not None
+        and _has_features(posterior.centres, size)
+    )
+
+
+def _has_features(centres: Any, size: int) -> bool:
+    return all(bool((part < size).all()) for part in (centres.features, centres.products))
+
+
+def _centres(centres: Any) -> bool:
+    shape = centres.features.shape
+    numbers = centres.values, centres.sums, centres.counts
+    return (
+        len(shape) == 1
+        and all(part.shape == shape and bool(np.isfinite(part).all()) for part in numbers)
+        and bool((centres.features >= 1).all() and (np.diff(centres.features) > 0).all())
+        and centres.products.ndim == 2
+        and centres.products.shape[1] == 3
+        and bool((centres.products >= 0).all())
+        and all(0.0 <= one < np.inf for one in (centres.n_rows, centres.weight))
+        and 1.0 <= centres.due < np.inf
     )
 
 
@@ -346,6 +366,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "DispersedPosterior": _dispersed,
     "SeveralQuantilesPosterior": _check_quantiles,
     "SeriesPanel": _panel,
+    "Centres": _centres,
     "DiagonalPosterior": _diagonal,
     "FactorizationPosterior": _check_factorization,
     "GroupedPosterior": _grouped,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
@@ -106,7 +107,7 @@ class Decoder:
             there: here for here, there in (ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})).items()
         }
         given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
-        values = LATER.get(name, {}) | given
+        values = deepcopy(LATER.get(name, {})) | given
         check_numbers(kind, name, values)
         made = _instantiate(kind, values)
         checks.check(name, made)

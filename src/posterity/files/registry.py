@@ -15,6 +15,7 @@ from importlib import import_module
 import numpy as np
 
 from posterity.linear.state import SHARED
+from posterity.posteriors._centres import Centres
 
 # Name in files -> module; the class has the same name there, or that of ``CLASS_NAMES``.
 HOMES = {
@@ -143,7 +144,8 @@ HOMES = {
     "KeyIndex": "posterity.grouped.index",
     "DiagonalPosterior": "posterity.posteriors.diagonal",
     "SparsePosterior": "posterity.posteriors.sparse",
-    "SparseRows": "posterity.posteriors.diagonal",
+    "SparseRows": "posterity.posteriors._sparse_rows",
+    "Centres": "posterity.posteriors._centres",
     "FeatureIndex": "posterity.sparse.index",
     "FeatureLevels": "posterity.sparse.index",
     "FactorizationPosterior": "posterity.factorization.posterior",
@@ -252,11 +254,14 @@ CACHES: dict[str, dict[str, object]] = {
     "ContrastsPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},
     "SparsePosterior": {"_solution": None, "_pattern": None},
+    "Centres": {"_active": None},
     "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
+    "DiagonalPosterior": {"centres": Centres()},
+    "SparsePosterior": {"centres": Centres()},
     "FactorizationPosterior": {
         "precisions": [],
         "products": [],

@@ -55,7 +55,8 @@ def _check_sparse(posterior: Any) -> bool:
 
 def _know_features(posterior: Any) -> bool:
     """Return True if no part names a feature that the posterior does not have."""
-    named = [getattr(part, "features", None) for part in vars(posterior).values()]
+    parts = vars(posterior).values()
+    named = [getattr(part, name, None) for part in parts for name in ("features", "products")]
     return all((one < len(posterior.owners)).all() for one in named if one is not None)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from posterity.posteriors.diagonal import SparseRows
+from posterity.posteriors._sparse_rows import SparseRows
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]

@@ -42,7 +42,11 @@ class Columns(NamedTuple):
     owners: NDArray[np.int32]
     learned: NDArray[np.intp]
     scale: Array  # (columns,) what precisions are relative to
-    known: float  # how many weights of 1, on values of mean square 1, each column has beside
+    # How many weights beside its own each column (columns,) is given, on values of mean square 1,
+    # the precision of these, and whether they are given as it has few of its own.
+    known: Array
+    usual: float
+    few: NDArray[np.bool_]
 
     def spread(self, precisions: Array) -> Array:
         """(p,) prior precision of each feature."""
@@ -58,12 +62,12 @@ class Columns(NamedTuple):
         prior = self.spread(precisions)
         by_data = 1.0 - prior * variance
         taken = noise * prior * np.square(mean)
-        relative = precisions[self.learned]
-        gradient = self._sum(by_data - taken) + self.known * (1.0 - relative)
-        information = self._sum(np.square(by_data)) + self.known * np.maximum(relative, 1.0)
+        relative, known = precisions[self.learned] / self.usual, self.known[self.learned]
+        gradient = self.sum(by_data - taken) + known * (1.0 - relative)
+        information = self.sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
         return 0.5 * gradient, 0.5 * information + 1e-12
 
-    def _sum(self, values: Array) -> Array:
+    def sum(self, values: Array) -> Array:
         """(c,) sums over the features of each learned column."""
         sums = np.bincount(self.owners, values, len(self.scale))
         return np.asarray(sums, dtype=np.float64)[self.learned]
@@ -73,12 +77,12 @@ def search(
     data: ProductSums | SiteRows,
     columns: Columns,
     precisions: Array,
-    noise: Callable[[Array], float | None],
+    noise: Callable[[Sweep, Array], float | None],
     negligible: float,
 ) -> tuple[Sweep, Array]:
     """The posterior, and precisions (columns,) of the largest evidence, beginning with these.
 
-    ``noise``: the noise's precision given the weights' means; None where data don't tell of it.
+    ``noise``: the noise's precision given a sweep and its prior; None where data don't tell of it.
     Where accelerated steps lead away from it, as with labels of very strong effects, short ones are
     taken from the start.
     """
@@ -96,7 +100,7 @@ def _iterate(
     data: ProductSums | SiteRows,
     columns: Columns,
     precisions: Array,
-    noise: Callable[[Array], float | None],
+    noise: Callable[[Sweep, Array], float | None],
     negligible: float,
     method: Acceleration | Damping,
     most: int,
@@ -107,7 +111,7 @@ def _iterate(
         sweep = data.sweep(prior, sites)
         logs = np.log(precisions[learned])
         step, gain, metric = np.zeros(len(logs)), 0.0, np.ones(len(logs))
-        tau = noise(sweep.mean)
+        tau = noise(sweep, prior)
         if tau is not None:
             gradient, information = columns.step(precisions, sweep.mean, sweep.variance, tau)
             step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)

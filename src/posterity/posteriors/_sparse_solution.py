@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_search import Columns
 
 Array = NDArray[np.float64]
 
@@ -20,20 +22,49 @@ class Solution(NamedTuple):
     """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
 
     met: NDArray[np.intp]
-    precisions: Array  # (columns, 1)
+    precisions: Array  # (columns, 1), relative to mean squares
+    column_precisions: Array  # (columns,)
     prior: Array  # (P,) prior precision of each feature
     mean: Array  # (P,)
     factor: SparseCholesky
     variance: Array  # (m,) of the features met, in units of the noise
     shape: float
     rate: float
+    centres: Centres
+    columns: Columns
 
     def marginals(self) -> tuple[Array, Array]:
-        """(P,) means and variances of the weights."""
+        """(P,) means and variances of the weights, of numbers that are not centred."""
         with np.errstate(divide="ignore"):
             variance = 1.0 / self.prior
         variance[self.met] = self.variance
-        return self.mean.copy(), variance
+        mean, terms = self.mean.copy(), self.centres.find_terms(self.centres.values)
+        moved = np.unique(terms.rows)
+        if len(moved):
+            mean[moved], variance[moved] = self.predict(terms.matrix(len(mean))[moved])
+        return mean, variance
+
+    def degrees_of_freedom(self) -> Array:
+        """(P,) degrees of freedom of weights, given those of the noise and of scales: Satterthwaite.
+
+        The variance v of the intercept, or of a weight whose column has few, depends on the prior
+        precisions of other columns, whose logarithms are known with Fisher's information I, and
+        with that of one weight beforehand, which is 1/2:
+        1 / df = 1 / df of the noise + sum (d log v / d log precision)^2 / (2 I + 1).
+        """
+        noise = 2.0 * self.shape if self.shape > 0.0 else np.inf
+        inverse = np.full(len(self.prior), 1.0 / noise)
+        columns, prior = self.columns, self.prior[self.met]
+        precisions = self.precisions[:, 0]
+        tau = self.shape / self.rate if self.shape > 0.0 and self.rate > 0.0 else 1.0
+        _, information = columns.step(precisions, self.mean[self.met], self.variance, tau)
+        B = self.centres.find_terms(self.centres.values).matrix(len(self.prior))[:, self.met]
+        for feature in self.met[columns.few[columns.owners] | (columns.owners == 0)]:
+            row = B[[feature], :].toarray()[0]
+            by = self.factor.solve(row)
+            change = columns.sum(prior * np.square(by)) / (row @ by)
+            inverse[feature] += float(np.sum(np.square(change) / (2.0 * information + 1.0)))
+        return 1.0 / np.maximum(inverse, 1e-300)
 
     def predict(self, X: csr_array) -> tuple[Array, Array]:
         """(n,) means and variances of eta at rows (n, P)."""

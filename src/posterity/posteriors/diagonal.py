@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.kernel import MEMBERS, DiagonalState
 from posterity.likelihoods import Likelihood
+from posterity.posteriors._centres import Centres, compute_left
 from posterity.posteriors._diagonal_sweeps import (
     MOST_ENTRIES,
     ColumnPriors,
@@ -17,6 +19,7 @@ from posterity.posteriors._diagonal_sweeps import (
     make_blocks,
     propagate_messages,
 )
+from posterity.posteriors._sparse_rows import SparseRows
 from posterity.posteriors._sparse_search import Columns
 
 Array = NDArray[np.float64]
@@ -37,28 +40,6 @@ WIDE_SCORES = np.array([-1.0, 0.0, -2.0, -8.0])
 # Hypotheses on all scales together once rows were revisited, in standard deviations of a log
 # precision: with these weights they have mean 0 and variance 1.
 LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
-
-
-@dataclass(frozen=True)
-class SparseRows:
-    """Active features of n rows, numbered from 1 on, -1 where one is not known.
-
-    Those of row i stand at ``starts[i]`` up to ``starts[i + 1]``, each once, with their columns and
-    ``values`` (None: ones). ``columns`` None: all are of column 1.
-    """
-
-    starts: NDArray[np.int64]
-    features: Numbers
-    columns: Numbers | None
-    values: Array | None
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @property
-    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
-        """The arrays, as the kernel takes them."""
-        return self.starts, self.features, self.columns, self.values
 
 
 @dataclass
@@ -88,6 +69,7 @@ class DiagonalPosterior:
     faded: float = 0.0
     n_observations: float = 0.0
     n_effective: float = 0.0
+    centres: Centres = field(default_factory=Centres)
 
     @classmethod
     def before_data(
@@ -150,23 +132,66 @@ class DiagonalPosterior:
             self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
+    def plan(self, n: int, weights: Array | None) -> Iterable[tuple[int, int]]:
+        """Parts in which n rows are to be learned, as centres move in between."""
+        if n > 1 and self.intercept and len(self.centres.features):
+            return self.centres.plan(n, weights)
+        return [(0, n)]
+
+    def expect(self, rows: SparseRows, weights: Array | None) -> Centres:
+        """Return where the numbers of these rows, which are learned next, are to be centred."""
+        first = self.centres.n_rows == 0.0
+        self.centres.count(rows, weights)
+        if first and self.intercept and self.centres.n_rows > 0.0:
+            self.centres.start_at(rows.select(len(rows) - 1, len(rows)))
+        return self.centres
+
     def learn(
         self,
         rows: SparseRows,
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        centres: Centres | None = None,
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in place; with ``predict`` return the predictions before each: (n, 6, 4)."""
+        """Learn rows in place, their numbers centred.
+
+        With ``predict`` return the predictions before each: (n, 6, 4).
+        """
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         code, parameters = kernel
         before = state.learn(code, parameters, *rows.parts, y, weights, discounts, predict)
         self.shape, self.faded = state.shape, state.faded
-        self._count(np.ones(len(y)) if weights is None else weights, discounts)
+        left = compute_left(discounts)
+        self._count(np.ones(len(y)) if weights is None else weights, left)
+        self.centres.tally(rows, weights, left)
+        if self.centres.is_due():
+            self.centre_numbers()
         return before
+
+    def centre_numbers(self) -> None:
+        """Centre numbers at their means; the mean of eta at any row stays as it is."""
+        if self.intercept and len(self.centres.features):
+            self._move(self.centres.means - self.centres.values)
+
+    def _move(self, by: Array) -> None:
+        to, source, factors = self.centres.find_terms(-by)
+        if len(to):
+            means, _ = self._moments(source)
+            targets, place = np.unique(to, return_inverse=True)
+            moved = np.zeros((len(targets), self.members))
+            np.add.at(moved, place, factors[:, None] * means)
+            beliefs = self.beliefs.reshape(-1, 2, MEMBERS)
+            if self.clocks is not None:
+                beliefs[targets] *= np.exp(self.faded - self.clocks[targets])[:, None, None]
+                self.clocks[targets] = self.faded
+            known = beliefs[targets, 0, : self.members]
+            prior = self._compute_prior_precisions(targets)[:, : self.members]
+            beliefs[targets, 1, : self.members] += (known + prior) * moved
+        self.centres.move(by)
 
     def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
         """Visit rows that were learned in one pass, and no others, until their messages settle.
@@ -178,6 +203,7 @@ class DiagonalPosterior:
         few = self.likelihood.is_noise and len(y) < FEW_ROWS
         if few or self.clocks is not None or entries > MOST_ENTRIES:
             return
+        self.squares = self._sum_squares(rows, weights)
         blocks, active = make_blocks(rows, y, weights, intercept=self.intercept)
         begun = self._get_column_priors(active), self._get_messages(active)
         with np.errstate(all="ignore"):  # of what goes astray
@@ -203,7 +229,10 @@ class DiagonalPosterior:
         logs = np.log(np.maximum(self.precision[:, : self.members], np.finfo(float).tiny))
         numbers = np.arange(len(self.precision))
         learned = np.flatnonzero((numbers > 0) & (self.squares[:, 1] > 0.0) & self.learns)
-        columns = Columns(self.owners[active], learned, self._compute_mean_squares(), 0.0)
+        nothing = np.zeros(len(self.precision))
+        columns = Columns(
+            self.owners[active], learned, self._compute_mean_squares(), nothing, 1.0, nothing > 0.0
+        )
         return ColumnPriors(columns, np.exp(logs @ self.weights))
 
     def _get_messages(self, active: NDArray[np.intp]) -> Messages:
@@ -227,6 +256,7 @@ class DiagonalPosterior:
 
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
+        other = self._join_centres(other, features)
         self._merge_scales(other, columns)
         self.squares[columns] += other.squares
         mine, theirs = self.discounted_beliefs().copy(), other.discounted_beliefs()[: len(features)]
@@ -241,6 +271,24 @@ class DiagonalPosterior:
         self.scores[: self.members] += scores[: self.members]
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
+        self.centre_numbers()
+
+    def _join_centres(self, other: DiagonalPosterior, features: Numbers) -> DiagonalPosterior:
+        """Return ``other``, its numbers centred where one's own are; their rows are counted."""
+        theirs, mine = other.centres.renumber(features), self.centres
+        other = other.copy()
+        mine.add(theirs.features)
+        mine.due = max(mine.due, theirs.due)
+        there = mine.find(theirs.features)
+        apart = mine.values[there] - theirs.values
+        order = np.argsort(features[other.centres.features], kind="stable")
+        by = np.empty(len(order))
+        by[order] = apart
+        other._move(by)
+        theirs.add(mine.features)
+        theirs.move(mine.values - theirs.values)
+        mine.absorb(theirs)
+        return other
 
     def _compute_disagreement(self, features: Numbers, mine: Array, theirs: Array) -> Array:
         """(members,) half the sum of squares by which the weights of two models differ.
@@ -258,15 +306,26 @@ class DiagonalPosterior:
         known = (a > 0.0) & (b > 0.0)
         return np.asarray(0.5 * np.sum(np.where(known, lost, 0.0), axis=0))
 
-    def _count(self, weights: Array, discounts: Array | None) -> None:
+    def _sum_squares(self, rows: SparseRows, weights: Array | None) -> Array:
+        """(columns, 2) sum of squares of each column's values, and their number."""
+        size, some = len(self.squares), np.ones(len(rows.features), dtype=bool)
+        if weights is not None:
+            some = (weights > 0.0)[rows.row_numbers]
+        columns = np.ones(len(some), dtype=np.int32) if rows.columns is None else rows.columns
+        sums = np.bincount(columns[some], np.square(rows.numbers[some]), size)
+        counts = np.bincount(columns[some], None, size)
+        found = np.stack([sums, counts], axis=1).astype(np.float64)
+        found[0] = self.squares[0]
+        return found
+
+    def _count(self, weights: Array, left: Array | None) -> None:
         total = float(weights.sum())
         self.n_observations += total
-        if discounts is None or not len(weights):
+        if left is None:
             self.n_effective += total
-            return
-        left = np.cumprod(discounts[::-1])[::-1]  # of what was before each row
-        now = float(np.sum(weights * np.append(left[1:], 1.0)))
-        self.n_effective = self.n_effective * float(left[0]) + now
+        else:
+            now = float(np.sum(weights * left[1:]))
+            self.n_effective = self.n_effective * float(left[0]) + now
 
     def _merge_scales(self, other: DiagonalPosterior, columns: Numbers) -> None:
         """Average the logs of learned precisions, each weighed by what is known of it."""
@@ -284,6 +343,11 @@ class DiagonalPosterior:
     # ---- reading ---------------------------------------------------------------------------------
 
     @property
+    def reading_centres(self) -> Centres:
+        """Where the numbers of rows are to be centred that are read."""
+        return self.centres
+
+    @property
     def weights(self) -> Array:
         """(members,) probabilities of the hypotheses."""
         return hypothesis_weights(self.scores[: self.members])
@@ -298,14 +362,27 @@ class DiagonalPosterior:
 
         Variances are in units of the noise.
         """
-        beliefs = self.discounted_beliefs()[:n_features].reshape(-1, 2, MEMBERS)[
-            :, :, : self.members
-        ]
-        prior = self._compute_prior_precisions(np.arange(n_features))[:, : self.members]
+        mean, variance = self._moments(np.arange(n_features))
+        to, source, factors = self.centres.find_terms(self.centres.values)
+        both = mean.copy(), variance.copy()
+        np.add.at(both[0], to, factors[:, None] * mean[source])
+        np.add.at(both[1], to, np.square(factors)[:, None] * variance[source])
+        return match_moments(*both, self.weights)
+
+    def _moments(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Means and variances (n, members) of weights, of numbers that are centred."""
+        beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[features, :, : self.members]
+        if self.clocks is not None:
+            beliefs = beliefs * np.exp(self.faded - self.clocks[features])[:, None, None]
+        prior = self._compute_prior_precisions(features)[:, : self.members]
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1.0 / (prior + beliefs[:, 0])
             mean = np.where(beliefs[:, 1] == 0.0, 0.0, variance * beliefs[:, 1])
-        return match_moments(mean, variance, self.weights)
+        return mean, variance
+
+    def degrees_of_freedom(self, n_features: int) -> Array:
+        """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
+        return np.full(n_features, 2.0 * self.shape if self.shape > 0.0 else np.inf)
 
     def discounted_beliefs(self) -> Array:
         """(P, 8) statistics of the rows, discounted up to now."""
@@ -326,7 +403,7 @@ class DiagonalPosterior:
     def copy(self) -> DiagonalPosterior:
         """An independent copy."""
         arrays: dict[str, Any] = {
-            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray | Centres)
         }
         return replace(self, **arrays)
 
@@ -335,6 +412,7 @@ class DiagonalPosterior:
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _allocate_aligned(self.beliefs.size, self.beliefs)
+        self.centres.count_former(self.n_observations)
 
     @property
     def _begins_wide(self) -> bool:
@@ -403,4 +481,4 @@ def _allocate_aligned(size: int, begun: Array | None = None) -> Array:
     return array
 
 
-__all__ = ["DiagonalPosterior", "SparseRows", "hypothesis_weights", "match_moments"]
+__all__ = ["DiagonalPosterior", "hypothesis_weights", "match_moments"]

@@ -11,6 +11,8 @@ from scipy.sparse import csc_array, csr_array, diags_array
 
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Gaussian, Likelihood
+from posterity.posteriors._centres import Centres, compute_left
+from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
 from posterity.posteriors._sparse_matrices import (
     add_intercept,
     find_rows,
@@ -19,10 +21,10 @@ from posterity.posteriors._sparse_matrices import (
     to_matrix,
     to_rows,
 )
+from posterity.posteriors._sparse_rows import SparseRows
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
-from posterity.posteriors._sparse_sites import ProductSums, SiteRows
+from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
-from posterity.posteriors.diagonal import SparseRows
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
@@ -30,6 +32,9 @@ Numbers = NDArray[np.int32]
 
 # Weight of the prior of a column's scale, for labels or counts, in weights of 1.
 KNOWN_WEIGHTS = 1.0
+# Number of weights that tell a scale: of Gaussian noise, where columns have fewer, so many that
+# share a variance of 1 are added.
+ENOUGH_WEIGHTS = 5.0
 # Relative rounding of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
 
@@ -59,11 +64,15 @@ class SparsePosterior:
     centre: float = 0.0
     n_observations: float = 0.0
     n_effective: float = 0.0
+    centres: Centres = field(default_factory=Centres)
     _solution: Solution | None = field(default=None, compare=False, repr=False)
     _pattern: tuple[Any, SparsityPattern] | None = field(default=None, compare=False, repr=False)
 
     members = 1
     weights = np.ones(1)
+
+    def __post_init__(self) -> None:
+        self.centres.count_former(self.n_observations)
 
     @classmethod
     def before_data(
@@ -109,21 +118,41 @@ class SparsePosterior:
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
             self.found = np.concatenate([self.found, np.full((new, 1), self.start)])
 
+    def plan(self, n: int, weights: Array | None) -> list[tuple[int, int]]:
+        """Parts in which n rows are to be learned: all at once."""
+        return [(0, n)]
+
+    def expect(self, rows: SparseRows, weights: Array | None) -> Centres:
+        """Return where the numbers of these rows, which are learned next, are to be centred.
+
+        Sums of products are about a value that is near, so that few digits are lost. Rows are kept
+        as they came.
+        """
+        centres = self.centres.copy()
+        centres.count(rows, weights)
+        if self.likelihood.is_noise and self.intercept:
+            centres.begin_at_means(rows, weights)
+        return centres
+
     def learn(
         self,
         rows: SparseRows,
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        centres: Centres,
         *,
         predict: bool,
     ) -> None:
         """Learn rows, in place."""
         assert not predict
-        updated = self._add_rows(rows, y, weights, discounts)
+        updated = self._add_rows(rows, y, weights, discounts, centres)
         if self.n_observations == 0.0:
-            updated._find_pattern(updated._precision_matrix_of_data())
+            updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
+
+    def centre_numbers(self) -> None:
+        """Do nothing: numbers are centred where the posterior is found."""
 
     def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
         """Do nothing: rows that come together are learned together."""
@@ -132,13 +161,22 @@ class SparsePosterior:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self.squares[columns] += other.squares
         theirs = other._renumber(features, len(self.owners))
+        theirs.centres.add(self.centres.features)
+        self.centres.add(theirs.centres.features)
+        by = self.centres.values - theirs.centres.values
+        theirs._shift(by)
+        theirs.centres.move(by)
+        self.centres.absorb(theirs.centres)
         self._add(theirs, 1.0)
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
         self._forget_solution()
 
-    def unlearn(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
-        """Take back what these rows added; raise ``ValueError`` where they can't be among it."""
+    def unlearn(self, came: SparseRows, rows: SparseRows, y: Array, weights: Array | None) -> None:
+        """Take back what these rows added; raise ``ValueError`` where they can't be among it.
+
+        ``came``: the rows before their numbers were centred.
+        """
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         updated = self.copy()
         taken = self._summary(self._matrix(rows), y, own, self.centre)
@@ -150,6 +188,7 @@ class SparsePosterior:
             )
         sums, counts = self._sum_squares(rows, own)
         updated.squares = np.maximum(self.squares - np.stack([sums, counts], axis=1), 0.0)
+        updated.centres.count(came, weights, -1.0)
         updated.n_observations = max(self.n_observations - float(own.sum()), 0.0)
         updated.n_effective = max(self.n_effective - float(own.sum()), 0.0)
         updated._forget_solution()
@@ -182,21 +221,27 @@ class SparsePosterior:
     def _sum_squares(self, rows: SparseRows, weights: Array) -> tuple[Array, Array]:
         """Sum of squares of each column's values, and their number, in rows of weight > 0."""
         here = np.repeat(weights > 0.0, np.diff(rows.starts))
-        values = np.ones(len(rows.features)) if rows.values is None else rows.values
         owners = np.where(here, self.owners[rows.features], 0)
         some, size = owners > 0, len(self.squares)
-        sums = np.bincount(owners[some], np.square(values[some]), size)
+        sums = np.bincount(owners[some], np.square(rows.numbers[some]), size)
         return sums.astype(np.float64), np.bincount(owners[some], None, size).astype(np.float64)
 
     def _add_rows(
-        self, rows: SparseRows, y: Array, weights: Array | None, discounts: Array | None
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        centres: Centres,
     ) -> SparsePosterior:
         updated = self.copy()
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-        left = np.ones(len(y) + 1)  # of what was before each row, and after the last
-        if discounts is not None and len(y):
-            left[:-1] = np.cumprod(discounts[::-1])[::-1]
+        left = compute_left(discounts)
+        left = np.ones(len(y) + 1) if left is None else left
         kept = own * left[1:]
+        updated.centres.add(centres.features)
+        by, updated.centres = centres.values - updated.centres.values, centres
+        updated._shift(by)
         X = self._matrix(rows)
         updated.squares += np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
@@ -225,13 +270,24 @@ class SparsePosterior:
 
     def _renumber(self, features: Numbers, size: int) -> SparsePosterior:
         """The same data, with other numbers of features."""
-        matrix = to_matrix(self.rows, len(self.owners))
+        matrix, centres = to_matrix(self.rows, len(self.owners)), self.centres.renumber(features)
         if not self.likelihood.is_noise:
-            return replace(self, rows=to_rows(renumber(matrix, None, features, size)))
+            rows = to_rows(renumber(matrix, None, features, size))
+            return replace(self, rows=rows, centres=centres)
         sums = np.zeros(size)
         sums[features[: len(self.targets)]] = self.targets
         rows = to_rows(renumber(matrix, features, features, size))
-        return replace(self, rows=rows, targets=sums)
+        return replace(self, rows=rows, targets=sums, centres=centres)
+
+    def _shift(self, by: Array) -> None:
+        """Take sums of products about numbers that are centred further on ``by``."""
+        if by.any():
+            size = max(len(self.owners), len(self.targets))
+            matrix, targets = to_matrix(self.rows, size), np.zeros(size)
+            matrix.resize(size, size)
+            targets[: len(self.targets)] = self.targets
+            B = self.centres.find_terms(by).matrix(size)
+            self.rows, self.targets = to_rows(csr_array(B.T @ matrix @ B)), B.T @ targets
 
     def _add(self, other: SparsePosterior, left: float) -> None:
         """Add data to what is ``left`` of one's own."""
@@ -273,16 +329,19 @@ class SparsePosterior:
         """(1,) rate of the Gamma posterior of the noise's precision."""
         return np.array([self.solution().rate])
 
+    @property
+    def reading_centres(self) -> Centres:
+        """Where the numbers of rows are to be centred that are read."""
+        return self.solution().centres
+
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
-        """Mean and variance of eta at rows, in units of the noise: (n, 1) each."""
+        """Mean and variance of eta at centred rows, in units of the noise: (n, 1) each."""
         found = self.solution()
         variance = np.zeros(len(rows))
-        known = rows.features >= 0
-        values = np.ones(len(known)) if rows.values is None else rows.values
-        row = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+        known, values, row = rows.features >= 0, rows.numbers, rows.row_numbers
         if not known.all():
             assert rows.columns is not None
-            prior = self._column_precisions()[rows.columns[~known]]
+            prior = found.column_precisions[rows.columns[~known]]
             np.add.at(variance, row[~known], np.square(values[~known]) / prior)
         X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
         mean, own = found.predict(add_intercept(X) if self.intercept else X)
@@ -297,6 +356,12 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
+    def degrees_of_freedom(self, n_features: int) -> Array:
+        """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
+        if not self.likelihood.is_noise:
+            return np.full(n_features, np.inf)
+        return self.solution().degrees_of_freedom()[:n_features]
+
     def has_same_prior(self, other: SparsePosterior) -> bool:
         """Return True if both started from the same prior."""
         names = ("likelihood", "start", "learns", "intercept", "noise")
@@ -305,7 +370,7 @@ class SparsePosterior:
     def copy(self) -> SparsePosterior:
         """An independent copy."""
         arrays: dict[str, Any] = {
-            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray | Centres)
         }
         return replace(self, **arrays)
 
@@ -324,44 +389,103 @@ class SparsePosterior:
 
     def _search(self) -> Solution:
         """The posterior under the prior precisions of the largest evidence."""
-        data = self._precision_matrix_of_data()
-        met = np.flatnonzero(data.diagonal() > 0.0)
-        owners = self.owners[met]
-        learned = np.unique(owners[owners > 0]) if self.learns else owners[:0]
-        rows, negligible, known = self._read_data(data, met), NEGLIGIBLE, 0.0
+        data = self._read()
+        met = np.flatnonzero(data.matrix.diagonal() > 0.0)
+        columns = self._describe_columns(data, met)
+        fixed, negligible = columns.few[columns.owners], NEGLIGIBLE
         if not self.likelihood.is_noise:
-            negligible, known = NEGLIGIBLE_A_ROW * len(self.targets), KNOWN_WEIGHTS
-        columns = Columns(owners, learned.astype(np.intp), self._mean_squares(), known)
+            negligible = NEGLIGIBLE_A_ROW * len(self.targets)
+        targets = data.targets[met] if self.likelihood.is_noise else data.targets
 
-        def noise(mean: Array) -> float | None:
-            return self._noise_precision(*self._noise(met, mean))
+        def noise(sweep: Sweep, prior: Array) -> tuple[float, float]:
+            return self._noise(targets, sweep, np.where(fixed, prior, 0.0))
 
-        sweep, precisions = search(rows, columns, self.found[:, 0], noise, negligible)
-        prior = (precisions * self._mean_squares())[self.owners]
-        mean = np.zeros(len(prior))
+        def precision(sweep: Sweep, prior: Array) -> float | None:
+            return self._noise_precision(*noise(sweep, prior))
+
+        rows = self._find_rows(data, met)
+        sweep, precisions = search(rows, columns, self.found[:, 0], precision, negligible)
+        mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
-        shape, rate = self._noise(met, sweep.mean)
-        found = precisions[:, None]
-        return Solution(met, found, prior, mean, sweep.factor, sweep.variance, shape, rate)
+        shape, rate = noise(sweep, columns.spread(precisions))
+        each = precisions * columns.scale
+        return Solution(
+            met,
+            precisions[:, None],
+            each,
+            each[self.owners],
+            mean,
+            sweep.factor,
+            sweep.variance,
+            shape,
+            rate,
+            data.centres,
+            columns,
+        )
 
-    def _read_data(self, data: csc_array, met: NDArray[np.intp]) -> ProductSums | SiteRows:
+    def _read(self) -> CentredData:
+        """Return the data with their numbers centred at their means."""
+        if self.likelihood.is_noise:
+            return centre_sums(self.rows, self.targets, self.centres, len(self.owners))
+        return centre_kept_rows(
+            self.rows,
+            self.targets,
+            self.row_weights,
+            self.centres,
+            len(self.owners),
+            self.intercept,
+        )
+
+    def _find_rows(self, data: CentredData, met: NDArray[np.intp]) -> ProductSums | SiteRows:
         """Return the statistics of the rows learned, of the features ``met``."""
-        matrix = csc_array(data[met][:, met])
+        matrix = csc_array(data.matrix[met][:, met])
         pattern = self._find_pattern(matrix)
         if self.likelihood.is_noise:
-            return ProductSums(pattern.gather(matrix), self.targets[met], pattern)
-        X = csr_array(to_matrix(self.rows, len(self.owners))[:, met])
+            return ProductSums(pattern.gather(matrix), data.targets[met], pattern)
+        assert data.rows is not None
+        X = csr_array(data.rows[:, met])
         pairs = pattern.pair(X)
         return SiteRows(self.likelihood, X, self.targets, self.row_weights, pattern, pairs)
 
-    def _noise(self, met: NDArray[np.intp], mean: Array) -> tuple[float, float]:
-        """Shape and rate of the noise's precision, given the weights' means; -1 and 0: known."""
+    def _describe_columns(self, data: CentredData, met: NDArray[np.intp]) -> Columns:
+        """Return the columns of the features ``met``, and what is known of their scales."""
+        owners, size = self.owners[met], len(self.squares)
+        numbers = np.bincount(owners, minlength=size)
+        learned = (numbers > 0) & (np.arange(size) > 0) & self.learns
+        few = learned & (numbers < ENOUGH_WEIGHTS) & self.likelihood.is_noise
+        scale = np.where(self.learns, self._mean_squares(data), 1.0)
+        known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
+        if self.likelihood.is_noise:
+            known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
+            usual = max(1.0, float(numbers[few].sum()))
+        return Columns(owners, np.flatnonzero(learned), scale, known, usual, few)
+
+    def _mean_squares(self, data: CentredData) -> Array:
+        """(columns,) mean squares of columns' values, of numbers that are centred about these."""
+        sums, counts = self.squares.T.copy()
+        features, weights = data.centres.weigh(data.squares, data.weight)
+        if len(features):
+            owners, size = self.owners[features], len(sums)
+            sizes = np.bincount(owners, weights, size)
+            touched = sizes > 0.0
+            sums = np.where(touched, np.bincount(owners, data.squares[features], size), sums)
+            counts = np.where(touched, sizes, counts)
+        some = (counts > 0.0) & (sums > 0.0) & (np.arange(len(counts)) > 0)
+        return np.where(some, sums / np.where(some, counts, 1.0), 1.0)
+
+    def _noise(self, targets: Array, sweep: Sweep, prior: Array) -> tuple[float, float]:
+        """Shape and rate of the noise's precision; -1 and 0 if it is known.
+
+        Weights with a ``prior`` (p,) count as if it were flat: they take degrees of freedom.
+        """
         if self.noise is None:
             return -1.0, 0.0
         flat = float(self.intercept and self.n_effective > 0.0)
-        left = max(self.square - float(self.targets[met] @ mean), 0.0)
-        shape = self.noise[0] + 0.5 * max(self.n_effective - flat, 0.0)
-        return shape, self.noise[1] + 0.5 * left
+        some = prior > 0.0
+        taken = float(np.sum(1.0 - prior[some] * sweep.variance[some]))
+        left = self.square - float(targets @ sweep.mean) - float(prior @ np.square(sweep.mean))
+        shape = self.noise[0] + 0.5 * max(self.n_effective - flat - taken, 0.0)
+        return shape, self.noise[1] + 0.5 * max(left, 0.0)
 
     def _noise_precision(self, shape: float, rate: float) -> float | None:
         """Return the noise precision that weights are relative to; None before data tell of it."""
@@ -371,14 +495,11 @@ class SparsePosterior:
             return 1.0
         return shape / rate if shape > 0.0 and rate > 0.0 else None
 
-    def _precision_matrix_of_data(self) -> csc_array:
-        """(P, P) precision from rows of Gaussian noise; else counts of pairs of features."""
+    def _precision_matrix_of_data(self) -> csr_array:
+        """(P, P) sums of products of rows of Gaussian noise."""
         matrix = to_matrix(self.rows, len(self.owners))
-        if self.likelihood.is_noise:
-            matrix.resize(len(self.owners), len(self.owners))
-            return matrix.tocsc()
-        matrix.data[:] = 1.0
-        return csc_array(matrix.T @ matrix)
+        matrix.resize(len(self.owners), len(self.owners))
+        return matrix
 
     def _find_pattern(self, matrix: csc_array) -> SparsityPattern:
         """The order and the fronts, found anew where other entries are not zero."""
@@ -394,15 +515,6 @@ class SparsePosterior:
 
     def _shape(self, rows: SparseRows) -> tuple[int, int]:
         return len(rows), len(self.owners)
-
-    def _column_precisions(self) -> Array:
-        return np.asarray(self.precision[:, 0] * self._mean_squares())
-
-    def _mean_squares(self) -> Array:
-        """(columns,) mean squares that learned precisions are relative to."""
-        sums, counts = self.squares.T
-        relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
-        return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)
 
 
 def _check_fill(n_numbers: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +19,9 @@ from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
-from posterity.posteriors.diagonal import DiagonalPosterior, SparseRows
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors.diagonal import DiagonalPosterior
 from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
@@ -290,6 +294,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             self._index.size, np.ones(self._index.size - 1, np.int32), self._index.n_columns
         )
         if given is not None:
+            self._posterior_or_none.centres = Centres.of_matrix(given)
             self.n_features_in_ = given
 
     def _check_parameters(self) -> None:
@@ -321,11 +326,13 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         discounts = None
         if self.forgetting is not None:
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
-        rows = model._read_growing(n, read)
+        if not issparse(read):
+            warn_of_texts(n, read)
+        rows = model._grow_for(lambda: model._number(n, read, new=True))
         model.__dict__.update(met)
-        before = model._posterior.learn(rows, targets, weights, discounts, predict=predict)
+        before = model._learn_numbered(rows, targets, weights, discounts, predict=predict)
         if revisit:
-            model._posterior.revisit(rows, targets, weights)
+            model._revisit(rows, targets, weights)
         model._now = now
         if first:
             self._take_over(model)
@@ -340,20 +347,48 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         if target is None or row is None:
             return False
         discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        self._posterior_or_none.learn(row, np.array([target]), None, discounts, predict=False)
+        self._learn_numbered(row, np.array([target]), None, discounts, predict=False)
         return True
 
-    def _read_growing(self, n: int, read: Any) -> SparseRows:
-        """Rows to learn, and room for the features that are new in them."""
-        if not issparse(read):
-            warn_of_texts(n, read)
-        begun = self._index.size
+    def _learn_numbered(
+        self,
+        rows: SparseRows,
+        targets: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        predict: bool,
+    ) -> Array | None:
+        """Learn rows in order, in parts between which the centres of numbers move."""
+        posterior, found = self._posterior, []
+        for start, stop in posterior.plan(len(rows), weights):
+            some, part = slice(start, stop), rows.select(start, stop)
+            own = None if weights is None else weights[some]
+            left = None if discounts is None else discounts[some]
+            centres = posterior.expect(part, own)
+            centred = partial(self._centre, part, centres, new=True)
+            part = centred() if self.interactions is None else self._grow_for(centred)
+            learned = posterior.learn(part, targets[some], own, left, centres, predict=predict)
+            found.append(learned)
+        return np.concatenate(found) if predict else None
+
+    def _revisit(self, rows: SparseRows, targets: Array, weights: Array | None) -> None:
+        posterior = self._posterior
+        posterior.centre_numbers()
+        rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True))
+        posterior.revisit(rows, targets, weights)
+
+    def _grow_for(self, number: Callable[[], SparseRows]) -> SparseRows:
+        """Number the features of rows, and make room for those that are new."""
         posterior, index = self._posterior, self._index
+        begun = index.size
         try:
-            rows = self._rows(n, read, new=True)
+            rows = number()
         finally:  # what was numbered has a place, whatever happens
-            more = np.zeros(index.size - begun, dtype=np.int32)
-            posterior.grow(index.size, more, index.n_columns)
+            if index.size > begun or index.n_columns > len(posterior.squares):
+                more = np.zeros(index.size - begun, dtype=np.int32)
+                posterior.grow(index.size, more, index.n_columns)
+                posterior.centres.add(index.list_numbers())
         posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
         return rows
 

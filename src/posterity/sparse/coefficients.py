@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import Normal
+from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.sparse.index import FeatureIndex
@@ -74,7 +74,7 @@ class Coefficients:
         pandas.DataFrame
             Labelled by the features' names, with the columns name, column, mean, sd, low, high and
             probability_positive; ``column`` is the one that a feature is a level of. Intervals are
-            those of a Normal.
+            those of a Student-t where the noise is learned, else of a Normal; ``sd`` is its scale.
 
         Raises
         ------
@@ -90,7 +90,8 @@ class Coefficients:
         """
         offset = 1 - int(self._posterior.intercept)
         mean, variance = (values[offset:] for values in self._marginals())
-        each = Normal(mean, np.sqrt(variance * self._noise_variance()))
+        sd = np.sqrt(variance * self._noise_variance())
+        each = StudentT(self._posterior.degrees_of_freedom(self._index.size)[offset:], mean, sd)
         owners = self._posterior.owners[1 : self.n_features_ + 1]
         columns = ["", *(self._index.column_name(int(owner)) for owner in owners)][offset:]
         names = ["intercept", *self.feature_names_][offset:]
@@ -98,8 +99,8 @@ class Coefficients:
         table = {
             "name": names,
             "column": columns,
-            "mean": each.mean(),
-            "sd": each.std(),
+            "mean": mean,
+            "sd": sd,
             "low": low,
             "high": high,
             "probability_positive": each.sf(0.0),

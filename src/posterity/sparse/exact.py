@@ -61,13 +61,14 @@ class _Exact(DiagonalModel):
         targets, _ = self._targets(y)
         if n != len(targets):
             check_consistent_length(np.empty(n), targets)
-        rows = self._rows(n, read, new=False)
+        came = self._number(n, read, new=False)
+        rows = self._centre(came, posterior.centres, new=False)
         if (rows.features < 0).any():
             raise ValueError(
                 "these rows have features that were never learned: unlearn only rows that the "
                 "model has learned"
             )
-        posterior.unlearn(rows, targets, read_weights(sample_weight, n))
+        posterior.unlearn(came, rows, targets, read_weights(sample_weight, n))
         return self
 
 
@@ -83,7 +84,8 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     prior_precision : "auto" or float, default "auto"
         "auto" gives each column the prior scale of the largest evidence, on values of mean square
         1. With a flat prior of the noise these are the variance components of restricted maximum
-        likelihood (REML) in a mixed model. A number is given for all weights.
+        likelihood (REML) in a mixed model. Columns of fewer than five weights, as those of numbers,
+        have a wide prior. A number is given for all weights.
     noise_precision, noise_prior, fit_intercept, interactions, hash_size, categorical_features
         As in :class:`DiagonalLinearRegression`, as are rows and attributes.
     forgetting : Stabilized, optional

@@ -145,6 +145,8 @@ class FeatureIndex:
         """The feature of a column of numbers, and its sign."""
         if self.hashed is not None:
             features, signs = self._hash([self.column_name(column)])
+            if new:
+                self.numbers[column] = int(features[0])
             return int(features[0]), int(signs[0])
         feature = self.numbers.get(column, -1)
         if feature < 0 and new:
@@ -168,6 +170,10 @@ class FeatureIndex:
         pairs = [(code >> SHIFT, code & (2**SHIFT - 1)) for code in codes.tolist()]
         found = [self.column(pair, new=new) for pair in pairs]
         return np.array(found, dtype=np.int32)[places]
+
+    def list_numbers(self) -> list[int]:
+        """The features of columns of numbers."""
+        return list(self.numbers.values())
 
     # ---- reading ----
 

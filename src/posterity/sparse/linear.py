@@ -65,8 +65,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     n_features_ : int
         Number of features met so far.
     prior_scales_ : dict
-        Prior standard deviation of the weights of each column, of values of mean square 1, in units
-        of the noise.
+        Prior standard deviation of the weights of each column, of (centred) values of mean square
+        1, in units of the noise.
     noise_precision_ : float
     n_observations_, n_effective_ : float
 
@@ -80,8 +80,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     Assumed-density filtering: after each row every weight has its exact posterior mean and variance
     given the row, had all been independent before (Opper 1998; for labels of clicks Graepel et al.
     2010). In one pass the order of rows matters a little, and sorted rows are best shuffled;
-    ``fit`` visits rows again. Numeric columns should be centred: else they and the intercept depend
-    on each other.
+    ``fit`` visits rows again. Columns of numbers are centred inside, and their centres follow the
+    rows; ``coef_`` and ``intercept_`` are those of values as they come.
 
     Examples
     --------

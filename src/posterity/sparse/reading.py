@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from posterity.posteriors.diagonal import SparseRows, match_moments
+from posterity.posteriors._centres import Centres, subtract_centres
+from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors.diagonal import match_moments
 from posterity.sparse.checks import Interactions
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels, read_parts
@@ -53,25 +55,31 @@ class RowReader:
         if given is None:
             self._index.check_kinds(read)
 
-    def _rows(self, n: int, read: Any, *, new: bool) -> SparseRows:
-        rows = read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
+    def _number(self, n: int, read: Any, *, new: bool) -> SparseRows:
+        """Rows as they came, with their features numbered; no pairs yet."""
+        return read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
+
+    def _centre(self, rows: SparseRows, centres: Centres, *, new: bool) -> SparseRows:
+        """The rows with their numbers centred, and with pairs of what is then active."""
+        rows = subtract_centres(rows, centres, self._posterior.owners)
         if self.interactions is None:
             return rows
         chosen = None if isinstance(self.interactions, int) else self.interactions
-        return add_pairs(rows, self._index, chosen, new=new)
+        return add_pairs(rows, self._index, chosen, centres if new else None)
 
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
         posterior = self._posterior
-        if type(X) is list and len(X) == 1 and self.interactions is None:
-            row = None if self._index.given else read_known_row(X[0], self._index)
-            if row is not None:
-                return posterior.linear_moments(row)
-        n, read = self._read(X)
-        self._check_kind(read)
-        if not issparse(read):
-            self._index.check_complete(read)
-        return posterior.linear_moments(self._rows(n, read, new=False))
+        rows = None
+        if type(X) is list and len(X) == 1 and self.interactions is None and not self._index.given:
+            rows = read_known_row(X[0], self._index)
+        if rows is None:
+            n, read = self._read(X)
+            self._check_kind(read)
+            if not issparse(read):
+                self._index.check_complete(read)
+            rows = self._number(n, read, new=False)
+        return posterior.linear_moments(self._centre(rows, posterior.reading_centres, new=False))
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
         return match_moments(*self._eta(X), self._posterior.weights)

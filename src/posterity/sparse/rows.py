@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.linear.matrices import check_matrix
-from posterity.posteriors.diagonal import SparseRows
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.index import UNNAMED, FeatureIndex
 from posterity.sparse.parts import Part
 
@@ -23,7 +24,7 @@ def read_matrix(X: Any) -> SparseRows:
     matrix = check_matrix(X)
     features = matrix.indices.astype(np.int32) + np.int32(1)
     rows = SparseRows(matrix.indptr.astype(np.int64), features, None, matrix.data)
-    return drop_zeros(rows)
+    return rows.drop_zeros()
 
 
 def number_parts(n: int, parts: list[Part], index: FeatureIndex, *, new: bool) -> SparseRows:
@@ -35,11 +36,14 @@ def number_parts(n: int, parts: list[Part], index: FeatureIndex, *, new: bool) -
 
 
 def add_pairs(
-    rows: SparseRows, index: FeatureIndex, chosen: Pairs | None, *, new: bool
+    rows: SparseRows, index: FeatureIndex, chosen: Pairs | None, centres: Centres | None
 ) -> SparseRows:
-    """The rows, and the products of two active features: of all, or of ``chosen`` columns."""
+    """The rows, and the products of two active features: of all, or of ``chosen`` columns.
+
+    New pairs are left out without ``centres``, to which those of numbers are added.
+    """
     groups = _group_by_length(rows)
-    found = [_make_pairs(rows, some, index, chosen, new) for some in groups]
+    found = [_make_pairs(rows, some, index, chosen, centres) for some in groups]
     first = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
     columns = np.full(len(rows.features), UNNAMED) if rows.columns is None else rows.columns
     values = np.ones(len(rows.features)) if rows.values is None else rows.values
@@ -52,16 +56,6 @@ def add_pairs(
     order = np.argsort(together[0], kind="stable")
     row, feature, column, value = (one[order] for one in together)
     return _compress(len(rows), row, feature, column, value, summed=index.hashed is not None)
-
-
-def drop_zeros(rows: SparseRows) -> SparseRows:
-    """The rows without features of value 0, which are not active."""
-    if rows.values is None or rows.values.all():
-        return rows
-    kept = rows.values != 0.0
-    before = np.concatenate([[0], np.cumsum(kept)])
-    columns = None if rows.columns is None else rows.columns[kept]
-    return SparseRows(before[rows.starts], rows.features[kept], columns, rows.values[kept])
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -94,7 +88,7 @@ def _stack_parts(n: int, found: list[Any]) -> SparseRows:
         np.stack([one[k] for one in found], axis=1).ravel() if found else np.zeros(0, kind)
         for k, kind in ((1, np.int32), (2, np.int32), (3, np.float64))
     ]
-    return drop_zeros(SparseRows(np.arange(n + 1) * width, *stacked))
+    return SparseRows(np.arange(n + 1) * width, *stacked).drop_zeros()
 
 
 def _interleave_parts(n: int, parts: list[Any]) -> SparseRows:
@@ -106,7 +100,7 @@ def _interleave_parts(n: int, parts: list[Any]) -> SparseRows:
     starts = np.arange(n + 1) * stacked[0].shape[1]
     features, columns, values = (one.ravel() for one in stacked)
     kept = features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
-    return drop_zeros(SparseRows(starts, *kept))
+    return SparseRows(starts, *kept).drop_zeros()
 
 
 def _sort_entries(n: int, found: list[Any]) -> SparseRows:
@@ -134,7 +128,7 @@ def _compress(
     found = SparseRows(
         starts, features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
     )
-    return drop_zeros(found)
+    return found.drop_zeros()
 
 
 def _group_by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
@@ -151,10 +145,11 @@ def _make_pairs(
     some: tuple[NDArray[np.intp], int],
     index: FeatureIndex,
     chosen: Pairs | None,
-    new: bool,
+    centres: Centres | None,
 ) -> tuple[NDArray[Any], Numbers, Numbers, Array]:
     """Rows, features, columns and values of the pairs in rows of one length."""
     which, length = some
+    new = centres is not None
     one, two = np.triu_indices(length, 1)
     places = rows.starts[which, None] + np.arange(length)
     ends = places[:, one].ravel(), places[:, two].ravel()
@@ -166,7 +161,10 @@ def _make_pairs(
         row, ends = row[kept], (ends[0][kept], ends[1][kept])
         columns = columns[0][kept], columns[1][kept]
     column = index.pair_columns_of(*columns, new=new)
-    feature = index.pairs_of(*_ends(rows.features, ends, 0), new=new)
+    features = _ends(rows.features, ends, 0)
+    feature = index.pairs_of(*features, new=new)
+    if centres is not None:
+        centres.add_products(feature, *features)
     value = np.ones(len(row))
     if rows.values is not None:
         value = rows.values[ends[0]] * rows.values[ends[1]]
@@ -193,4 +191,4 @@ def _codes(pairs: Any) -> NDArray[np.int64]:
     return numbers[:, 0] << 32 | numbers[:, 1]
 
 
-__all__ = ["add_pairs", "drop_zeros", "number_parts", "read_matrix"]
+__all__ = ["add_pairs", "number_parts", "read_matrix"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from posterity.factor.usable import LARGEST
-from posterity.posteriors.diagonal import SparseRows
+from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.index import FeatureIndex
 
 

@@ -1,0 +1,296 @@
+"""Where numbers are centred, so that what their weights do hardly depends on the intercept.
+
+A row r, with the intercept's 1, is read as r B: from each number its centre is subtracted, and of a
+product of two features both factors are what is then left. B differs from the identity in few
+entries, and by it rows, sums of products and weights move on to other centres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, eye_array
+
+from posterity.posteriors._sparse_rows import SparseRows
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+# A number is centred if at least this share of rows have it: a rarer one would lose its zeros. The
+# features of a matrix are numbers if at least half of its entries are not zero.
+LEAST_SHARE, FULL_MATRIX = 0.125, 0.5
+# In a stream centres move after each row at first, and later when a part of 1 / STEADY has come.
+STEADY = 8
+
+
+class Terms(NamedTuple):
+    """Entries of B - I: row, column and value."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: Array
+
+    def matrix(self, size: int) -> csr_array:
+        """B (size, size)."""
+        apart = coo_array((self.values, (self.rows, self.columns)), (size, size))
+        return csr_array(eye_array(size) + apart)
+
+
+@dataclass
+class Centres:
+    """Features that are numbers, in their order, and what is subtracted from each of these (k,).
+
+    ``sums``: of what was left of them in rows, by weight; ``counts``: of rows in which they were
+    not 0. ``products`` (m, 3): a feature, and the two whose product it is.
+    """
+
+    features: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    values: Array = field(default_factory=lambda: np.zeros(0))
+    sums: Array = field(default_factory=lambda: np.zeros(0))
+    counts: Array = field(default_factory=lambda: np.zeros(0))
+    products: Numbers = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int32))
+    in_matrix: bool = False
+    n_rows: float = 0.0
+    weight: float = 0.0
+    due: float = 1.0  # number of rows at which the centres move next
+    _active: NDArray[np.intp] | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of_matrix(cls, width: int) -> Centres:
+        """Of the features 1 to ``width`` of a matrix."""
+        features = np.arange(1, width + 1, dtype=np.int32)
+        return cls(features, *(np.zeros(width) for _ in range(3)), in_matrix=True)
+
+    @property
+    def active(self) -> NDArray[np.intp]:
+        """The places of numbers from which something is subtracted."""
+        if self._active is None:
+            self._active = np.flatnonzero(self.values)
+        return self._active
+
+    def add(self, numbers: NDArray[Any]) -> None:
+        """Features that are numbers, some of which may be known to be."""
+        new = np.setdiff1d(np.asarray(numbers, dtype=np.int32), self.features)
+        if len(new):
+            places = np.searchsorted(self.features, new)
+            self.features = np.insert(self.features, places, new)
+            self.values, self._active = np.insert(self.values, places, 0.0), None
+            self.sums = np.insert(self.sums, places, 0.0)
+            self.counts = np.insert(self.counts, places, 0.0)
+
+    def add_products(self, features: Numbers, one: Numbers, other: Numbers) -> None:
+        """Features that are products of two, at least one of them a number."""
+        some = np.isin(one, self.features) | np.isin(other, self.features)
+        if some.any():
+            self._join_products(np.stack([features[some], one[some], other[some]], axis=1))
+
+    def plan(self, n: int, weights: Array | None) -> Iterator[tuple[int, int]]:
+        """Parts of n rows: after each but the last, centres are due to move."""
+        here = np.ones(n) if weights is None else weights > 0.0
+        seen, start = self.n_rows + np.cumsum(here), 0
+        due = self.due
+        while start < n:
+            while due <= (seen[start - 1] if start else self.n_rows):
+                due += max(1.0, due // STEADY)
+            stop = min(int(np.searchsorted(seen, due)) + 1, n)
+            yield start, stop
+            start = stop
+
+    def copy(self) -> Centres:
+        """An independent copy."""
+        values = (getattr(self, one.name) for one in fields(self))
+        return Centres(*(one.copy() if isinstance(one, np.ndarray) else one for one in values))
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def find(self, features: Numbers) -> NDArray[np.intp]:
+        """The places of features among the numbers, -1 of those that are none."""
+        if not len(self.features):
+            return np.full(len(features), -1)
+        places = np.searchsorted(self.features, features)
+        places[places == len(self.features)] = 0
+        return np.where(self.features[places] == features, places, -1)
+
+    def count(self, rows: SparseRows, weights: Array | None, sign: float = 1.0) -> None:
+        """Count rows of positive weight, as they came, and in how many each number is not 0."""
+        if weights is not None and not weights.all():
+            kept = np.where((weights > 0.0)[rows.row_numbers], rows.features, -1)
+            rows = replace(rows, features=kept)
+        self.n_rows += sign * (len(rows) if weights is None else np.count_nonzero(weights))
+        if len(self.features):
+            places = self.find(rows.features)
+            np.add.at(self.counts, places[places >= 0], sign)
+
+    def count_former(self, n_rows: float) -> None:
+        """Take rows of a model from an older file for rows without numbers."""
+        if self.n_rows == 0.0 and n_rows > 0.0:
+            self.n_rows = self.weight = n_rows
+
+    def tally(self, rows: SparseRows, weights: Array | None, left: Array | None) -> None:
+        """Add what is left of the numbers in centred rows.
+
+        ``left`` (n + 1,): what is left of the weight before each row, and after the last.
+        """
+        if left is not None:
+            self.sums *= left[0]
+            self.weight *= float(left[0])
+            weights = left[1:] if weights is None else weights * left[1:]
+        self.weight += float(len(rows) if weights is None else weights.sum())
+        if len(self.features):
+            places = self.find(rows.features)
+            some = places >= 0
+            values = rows.numbers[some]
+            if weights is not None:
+                values = values * weights[rows.row_numbers[some]]
+            np.add.at(self.sums, places[some], values)
+
+    def is_due(self) -> bool:
+        """Return True if centres are to move; it is then said when they will be the next time."""
+        before = self.due
+        while self.due <= self.n_rows:
+            self.due += max(1.0, self.due // STEADY)
+        return self.due > before
+
+    def start_at(self, row: SparseRows) -> None:
+        """Centre the numbers of the first row at their values."""
+        places = self.find(row.features)
+        some = places >= 0
+        if self.dense.any():
+            self.values[places[some]], self._active = row.numbers[some], None
+
+    def begin_at_means(self, rows: SparseRows, weights: Array | None) -> None:
+        """Centre numbers that come for the first time, in rows counted already, at their means."""
+        here = np.ones(len(rows), dtype=bool) if weights is None else weights > 0.0
+        places = self.find(rows.features)
+        some = (places >= 0) & here[rows.row_numbers]
+        size = len(self.features)
+        new = self.dense & (np.bincount(places[some], None, size) == self.counts)
+        mean = np.bincount(places[some], rows.numbers[some], size) / max(here.sum(), 1)
+        self.values[new], self._active = mean[new], None
+
+    def weigh(self, squares: Array, weight: float) -> tuple[NDArray[np.intp], Array]:
+        """Features in columns whose values are centred, and the weight of the rows that have them.
+
+        ``squares`` (P,): sums of squares of the features' values; ``weight``: of all rows.
+        """
+        active = self.values != 0.0
+        if not active.any():
+            return np.zeros(0, dtype=np.intp), np.zeros(0)
+        own = np.where(active, weight, weight * self.counts / self.n_rows)
+        some = active | self.in_matrix
+        features, weights = [self.features[some].astype(np.intp)], [own[some]]
+        if len(self.products):
+            product, *parts = self.products.astype(np.intp).T
+            found = [self.find(part.astype(np.int32)) for part in parts]
+            touched = np.any([(at >= 0) & active[at] for at in found], axis=0)
+            # Levels are ones, of which the sum of squares is the weight.
+            has = [
+                np.where(at >= 0, own[at], squares[part])
+                for at, part in zip(found, parts, strict=True)
+            ]
+            features.append(product[touched])
+            weights.append(np.minimum(*has)[touched])
+        return np.concatenate(features), np.concatenate(weights)
+
+    @property
+    def dense(self) -> NDArray[np.bool_]:
+        """(k,) whether so many rows have a number that it is centred."""
+        full = FULL_MATRIX * self.n_rows * len(self.features)
+        if self.in_matrix and self.counts.sum() < full:
+            return np.zeros(len(self.features), dtype=bool)
+        return self.counts >= max(LEAST_SHARE * self.n_rows, 0.5)
+
+    # ---- moving ----------------------------------------------------------------------------------
+
+    @property
+    def means(self) -> Array:
+        """(k,) the mean of each number in all rows, 0 of one that is too rare to be centred."""
+        mean = self.values + self.sums / max(self.weight, 1e-300)
+        return np.where(self.dense, mean, 0.0)
+
+    def move(self, by: Array) -> None:
+        """Centre numbers further on ``by`` (k,)."""
+        self.values, self._active = self.values + by, None
+        self.sums = self.sums - self.weight * by
+
+    def renumber(self, features: Numbers) -> Centres:
+        """The same centres, with other numbers of features."""
+        order = np.argsort(features[self.features], kind="stable")
+        numbers = features[self.features], self.values, self.sums, self.counts
+        arrays = (array[order] for array in numbers)
+        rest = self.in_matrix, self.n_rows, self.weight, self.due
+        return Centres(*arrays, features[self.products], *rest)
+
+    def absorb(self, other: Centres) -> None:
+        """Add the rows of another one's, which has the same numbers and the same centres."""
+        self.sums, self.counts = self.sums + other.sums, self.counts + other.counts
+        self._join_products(other.products)
+        self.n_rows += other.n_rows
+        self.weight += other.weight
+
+    def find_terms(self, by: Array) -> Terms:
+        """Entries of B - I where numbers are centred further on ``by`` (k,)."""
+        moved = np.flatnonzero(by)
+        features, zero = self.features[moved].astype(np.intp), np.zeros(len(moved), dtype=np.intp)
+        found = [(zero, features, -by[moved])]
+        if len(moved) and len(self.products):
+            product, one, other = self.products.astype(np.intp).T
+            first, second = (self._spread(by, part) for part in (one, other))
+            found += [(other, product, -first), (one, product, -second)]
+            found.append((np.zeros(len(product), dtype=np.intp), product, first * second))
+        parts = [np.concatenate(part) for part in zip(*found, strict=True)]
+        some = parts[2] != 0.0
+        return Terms(*(part[some] for part in parts))
+
+    def _join_products(self, new: Numbers) -> None:
+        both = np.unique(np.concatenate([self.products, new]), axis=0)
+        self.products = np.ascontiguousarray(both)
+
+    def _spread(self, by: Array, features: NDArray[np.intp]) -> Array:
+        places = self.find(features.astype(np.int32))
+        return np.where(places >= 0, by[places], 0.0)
+
+
+def compute_left(discounts: Array | None) -> Array | None:
+    """(n + 1,) what is left, after all rows, of the weight before each and after the last."""
+    if discounts is None or not len(discounts):
+        return None
+    return np.append(np.cumprod(discounts[::-1])[::-1], 1.0)
+
+
+def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> SparseRows:
+    """The rows with numbers less their centres: where they were not active, less than 0.
+
+    ``owners``: the column of each feature.
+    """
+    active = centres.active
+    if not len(active):
+        return rows
+    features, values = centres.features[active], centres.values[active]
+    place = np.searchsorted(features, rows.features)
+    place[place == len(features)] = 0
+    own, given = features[place] == rows.features, rows.numbers
+    if np.count_nonzero(own) == len(rows) * len(active):
+        apart = given - np.where(own, values[place], 0.0)
+        return replace(rows, values=apart).drop_zeros()
+    row, other = rows.row_numbers, ~own
+    block = np.zeros((len(rows), len(active)))
+    block[row[own], place[own]] = given[own]
+    filled_rows = np.repeat(np.arange(len(rows)), len(active))
+    order = np.argsort(np.concatenate([row[other], filled_rows]), kind="stable")
+
+    def join(kept: Any, filled: Any) -> Any:
+        return np.concatenate([kept[other], np.tile(filled, len(rows))])[order]
+
+    columns = None if rows.columns is None else join(rows.columns, owners[features])
+    counts = np.bincount(row[other], minlength=len(rows)) + len(active)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    apart = np.concatenate([given[other], (block - values).ravel()])[order]
+    return SparseRows(starts, join(rows.features, features), columns, apart).drop_zeros()
+
+
+__all__ = ["Centres", "Terms", "compute_left", "subtract_centres"]

@@ -1,0 +1,65 @@
+"""Rows with few active features, of numbers that start from 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Active features of n rows, numbered from 1 on, -1 where one is not known.
+
+    Those of row i stand at ``starts[i]`` up to ``starts[i + 1]``, each once, with their columns and
+    ``values`` (None: ones). ``columns`` None: all are of column 1.
+    """
+
+    starts: NDArray[np.int64]
+    features: Numbers
+    columns: Numbers | None
+    values: Array | None
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
+        """The arrays, as the kernel takes them."""
+        return self.starts, self.features, self.columns, self.values
+
+    @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        """The row of each active feature."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    @property
+    def numbers(self) -> Array:
+        """The value of each active feature."""
+        return np.ones(len(self.features)) if self.values is None else self.values
+
+    def select(self, start: int, stop: int) -> SparseRows:
+        """Rows from ``start`` up to ``stop``."""
+        if (start, stop) == (0, len(self)):
+            return self
+        some = slice(self.starts[start], self.starts[stop])
+        columns = None if self.columns is None else self.columns[some]
+        values = None if self.values is None else self.values[some]
+        starts = self.starts[start : stop + 1] - self.starts[start]
+        return SparseRows(starts, self.features[some], columns, values)
+
+    def drop_zeros(self) -> SparseRows:
+        """The rows without features of value 0, which are not active."""
+        if self.values is None or self.values.all():
+            return self
+        kept = self.values != 0.0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        columns = None if self.columns is None else self.columns[kept]
+        return SparseRows(before[self.starts], self.features[kept], columns, self.values[kept])
+
+
+__all__ = ["SparseRows"]
