@@ -104,7 +104,7 @@ def learn(
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
         if approximation == "auto":
-            posterior = posterior.with_moment_matching() if few else posterior.with_mode_search()
+            posterior = posterior.with_moment_matching() if few else posterior.with_averages()
         return posterior.fit(*learned)
     return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
+from posterity.kernel import average_softplus
+from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_expected_normal, log_odds_averaged
@@ -73,6 +75,13 @@ class Bernoulli(Likelihood):
             ratio = np.where(far, -signed, ratio)
             curvature = np.where(far, 1.0, np.clip(ratio * (ratio + signed), 0.0, 1.0))
         return sign * ratio, curvature
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature; for probit by quadrature."""
+        if self.link != "logit":
+            return integrate_derivatives(self, y, mean, variance)
+        value, slope, bend = average_softplus(mean, variance)
+        return y * mean - value, y - slope, bend
 
     def mean(self, eta: Array) -> Array:
         """The probability of 1."""

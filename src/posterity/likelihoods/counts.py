@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
+from posterity.kernel import average_softplus
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
 Array = NDArray[np.float64]
@@ -56,6 +57,11 @@ class Poisson(Likelihood):
         """y - exp(eta) and exp(eta)."""
         rate = _rate(eta)
         return y - rate, rate
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature: the rate's is exp(mean + variance / 2)."""
+        rate = _rate(mean + 0.5 * variance)
+        return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
     def start(self, y: Array) -> Array:
         """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
@@ -125,6 +131,14 @@ class NegativeBinomial(Likelihood):
         excess = np.asarray(eta) + np.log(self.dispersion)
         total, share, rest = y + 1.0 / self.dispersion, expit(excess), expit(-excess)
         return y * rest - share / self.dispersion, total * share * rest
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature, of those of the logistic of e."""
+        r = 1.0 / self.dispersion
+        excess = mean + np.log(self.dispersion)
+        value, slope, bend = average_softplus(excess, variance)
+        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
 
     def start(self, y: Array) -> Array:
         """Return starting values: the count's own log rate, shrunk to the mean."""

@@ -1,4 +1,4 @@
-"""Rows that come together: their mode, or sites that agree, and the prior that they choose.
+"""Rows that come together: their mode, averages or moments, and the prior that they choose.
 
 Where the prior is learned, the sites are found under the node in the middle of the posterior of its
 precision, and are then the data of all nodes.
@@ -19,6 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
+from posterity.posteriors._averaged_fit import average_over_posterior, average_under_prior
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -51,16 +52,26 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
+# How the sites of rows are found. "averages": from the mode on, over the posterior; "either": by
+# moments, or else at the mode.
+Approximation = Literal["laplace", "moments", "averages", "either"]
+
+
 class SiteModel(NamedTuple):
-    """A likelihood, and how its sites are found; "either": by moments, or at the mode."""
+    """A likelihood, and how its sites are found."""
 
     likelihood: Likelihood
-    approximation: Literal["laplace", "moments", "either"]
+    approximation: Approximation
 
     @property
     def at_mode(self) -> bool:
-        """True if the sites are those at the posterior mode."""
-        return self.approximation == "laplace" and not self.likelihood.kinked
+        """True if the sites are those at the posterior mode, or found from these."""
+        return self.approximation in ("laplace", "averages") and not self.likelihood.kinked
+
+    @property
+    def averages(self) -> bool:
+        """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
+        return self.approximation == "averages" and not self.likelihood.is_noise
 
 
 class WarmStart(NamedTuple):
@@ -123,7 +134,12 @@ def fit_sites_together(
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
         )
-    fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
+    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
+    if model.averages and fitted.converged:
+        likelihood = model.likelihood
+        fitted = average_under_prior(begun.prior, likelihood, rows, inner.intercept, fitted)
+        if inner.learns_prior:
+            return average_over_posterior(inner, likelihood, rows, fitted)
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
     trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)

@@ -50,8 +50,9 @@ class Curvature:
 class Fitted:
     """The rows' sites, and the log of each one's constant summed.
 
-    Sites that did not settle are those at the mode, where that has any. The last curvature of the
-    rows serves the search for their mode under another prior.
+    Sites that did not settle are those at the mode, where that has any; ``averaged`` ones are
+    averages over the posterior. The last curvature of the rows serves the search for their mode
+    under another prior.
     """
 
     sites: Sites
@@ -59,6 +60,7 @@ class Fitted:
     coefficients: Array
     converged: bool
     settled: bool = True
+    averaged: bool = False
     curvature: Curvature | None = None
 
 
