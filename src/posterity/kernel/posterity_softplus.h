@@ -5,7 +5,9 @@
 
 #include "posterity_sites.h"
 
-/* Up to this variance the rule of PK_NODES has ten digits; beyond the other a logistic is a step, to four. */
+/* Up to these variances the rules of half of PK_NODES, and of all, have ten digits; beyond the last a logistic is a
+ * step, to four. */
+#define PK_NARROW_VARIANCE 0.05
 #define PK_SMOOTH_VARIANCE 1.0
 #define PK_STEP_VARIANCE 1e4
 
@@ -42,13 +44,38 @@ PK_RARE void pk_wide_softplus(double mean, double root, double *value, double *s
     *bend = pk_sum(sums.bend) * inverse;
 }
 
+/* Of as many rows as there are lanes, each of which is narrow beside the logistic. */
+PK_INLINE void pk_narrow_softplus(pk_vector mean, pk_vector root, pk_softplus_sums *sums)
+{
+    for (int k = 0; k < PK_NODES / 4; k++) {
+        pk_vector step = root * pk_few_nodes[k], weight = (pk_vector){0} + exp(pk_log_few_weights[k]);
+        pk_add_softplus(sums, mean + step, weight);
+        pk_add_softplus(sums, mean - step, weight);
+    }
+}
+
+PK_INLINE int pk_all_narrow(const double *variance)
+{
+    int narrow = 1;
+    for (int lane = 0; lane < PK_LANES; lane++)
+        narrow = narrow && variance[lane] <= PK_NARROW_VARIANCE;
+    return narrow;
+}
+
 /* Averages (n) of log(1 + exp(eta)), and of its first and second derivative, the logistic and its slope. */
 static void pk_average_softplus(ptrdiff_t n, const double *mean, const double *variance, double *value, double *slope,
                                 double *bend)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         double root = sqrt(variance[i]);
-        if (variance[i] <= PK_SMOOTH_VARIANCE) {
+        if (i + PK_LANES <= n && pk_all_narrow(variance + i)) {
+            pk_softplus_sums sums = {0};
+            pk_narrow_softplus(*(const pk_vector *)(mean + i), pk_sqrt(*(const pk_vector *)(variance + i)), &sums);
+            *(pk_vector *)(value + i) = sums.value;
+            *(pk_vector *)(slope + i) = sums.slope;
+            *(pk_vector *)(bend + i) = sums.bend;
+            i += PK_LANES - 1;
+        } else if (variance[i] <= PK_SMOOTH_VARIANCE) {
             pk_softplus_sums sums = {0};
             for (int k = 0; k < PK_NODE_PARTS; k++)
                 pk_add_softplus(&sums, mean[i] + root * pk_nodes_of(k), pk_exp_down(pk_log_weights_of(k)));

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,43 +19,126 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
-from posterity.posteriors._site_fit import compute_change
 from posterity.posteriors._site_mode import Fitted, find_mode
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-MOST_ROUNDS, MOST_HALVINGS = 200, 20
+MOST_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 0.05
+# Largest change after the last round, in posterior standard deviations and shares of the precision;
+# of a search, as the round before the last lets expect, which itself changes no more than the other.
+TOLERANCE, LARGEST_CHANGE = 1e-2, 1e-1
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
-# Largest change of a mean, in posterior standard deviations, or of a log variance, in the last
-# round; and in that before, where rounds come nearer that fast.
-TOLERANCE = 1e-2
+# Information per coefficient, and sd of eta under the prior: below the first and above the second
+# the rows do not identify the scale of coefficients.
+LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
 
 
-class Averages(NamedTuple):
-    """Sites (n,) by precision and precision times target, what is known with them, what they say.
+@dataclass(frozen=True)
+class Averages:
+    """What is known with sites (n,), given by precision and precision times target.
 
-    ``bound`` is the lower bound of the log evidence, but for a constant: where a round is good it
-    rises.
+    That is a factor, and mean and variance of each eta (n,). ``wanted`` are the averages over it,
+    which are the sites themselves where the search ends. ``bound`` is the lower bound of the log
+    evidence, but for a constant: where a round is good it rises.
     """
 
     precision: Array
     shift: Array
+    factor: Factor
     mean: Array
     variance: Array
     wanted: Sites
-    bound: float
+    bound: float = 0.0
+
+    def move(self, step: float) -> tuple[Array, Array]:
+        """Return the next sites: this share of the way to those wanted."""
+        wanted = self.wanted
+        return (
+            self.precision + step * (wanted.precision - self.precision),
+            self.shift + step * (wanted.precision * wanted.target - self.shift),
+        )
+
+    def compute_change(self, X: Array) -> float:
+        """Return by how much the sites wanted change what is known.
+
+        The length of the mean's move, in standard deviations, and of the precision the share.
+        """
+        wanted = self.wanted
+        pull = wanted.precision * (wanted.target - self.mean) - (
+            self.shift - self.precision * self.mean
+        )
+        slopes = pull @ X
+        if len(slopes) < self.factor.n_coefficients:
+            slopes = np.concatenate([[np.sum(pull)], slopes])
+        moved = solve_triangular(self.factor.root, slopes, trans="T")
+        spread = np.abs(wanted.precision - self.precision) @ self.variance
+        return max(float(np.linalg.norm(moved)), float(spread))
 
 
-def average_under_prior(
+def average_sites(
+    inner: LinearPosterior, prior: Factor, likelihood: Likelihood, rows: SiteRows, mode: Fitted
+) -> tuple[LinearPosterior, Fitted]:
+    """A copy of ``inner`` that has learned averaged sites of the rows, and the sites.
+
+    They are searched for under ``prior``, from those at the mode under it; where ``inner`` weighs
+    several priors, then under all of these.
+    """
+    now, step = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
+    trial, now = _learn(inner, rows, now, step)
+    last, scales = 1.0, rows.X.std(axis=0)
+    for _ in range(MOST_ROUNDS if inner.learns_prior else 0):
+        mean, variance = trial.linear_moments(rows.X)
+        known = now.factor, mean, variance
+        now = _average(likelihood, rows, now.precision, now.shift, known)
+        change = now.compute_change(rows.X)
+        if change < TOLERANCE:
+            break
+        step, last = (step if change < last else max(0.7 * step, LEAST_STEP)), change
+        after, following = _learn(inner, rows, now, step)
+        if leaves_scale_open(_get_middle_prior(after), following.precision, scales):
+            break
+        trial, now = after, following
+    return trial, _finish(now, mode)
+
+
+def _learn(
+    inner: LinearPosterior, rows: SiteRows, now: Averages, step: float
+) -> tuple[LinearPosterior, Averages]:
+    """A copy of ``inner`` that has learned the sites after a step, and these."""
+    precision, shift = now.move(step)
+    trial = inner.copy()
+    trial.append(rows.X, _compute_targets(precision, shift, rows), precision, rows.elapsed)
+    return trial, replace(now, precision=precision, shift=shift)
+
+
+def _get_middle_prior(posterior: LinearPosterior) -> Factor:
+    parts = posterior.parts
+    return parts[len(parts) // 2][1].prior
+
+
+def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
+    """Return True if sites of these precisions (n,) do not identify the prior's scale.
+
+    As with separable labels: a larger scale then fits better without end, and leaves the rows
+    without information. Features have these standard deviations (m,).
+    """
+    if np.sum(precision) >= LITTLE_INFORMATION * prior.n_coefficients:
+        return False
+    root = np.diagonal(prior.root)[-len(scales) :]
+    with np.errstate(divide="ignore"):
+        return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
+
+
+def _search_under_prior(
     prior: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool, mode: Fitted
-) -> Fitted:
-    """Search for averaged sites of the rows, from those at their mode; as these if it fails.
+) -> tuple[Averages, float]:
+    """Search for averaged sites under one prior; returns the last but one, and the step to them.
 
     All sites move at once, which ascends the lower bound of the evidence (Khan and Lin 2017,
     "Conjugate-computation variational inference"), if need be with smaller steps.
@@ -64,53 +146,40 @@ def average_under_prior(
 
     def look(precision: Array, shift: Array) -> Averages:
         known = prior.copy()
-        known.append(rows.X, _targets(precision, shift, rows), precision, intercept=intercept)
+        targets = _compute_targets(precision, shift, rows)
+        known.append(rows.X, targets, precision, intercept=intercept)
         mean, variance = known.predict(rows.X, intercept=intercept)
-        eta = mean[:, 0] + rows.offsets
-        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-        bound = float(np.sum(wanted.log_normalizer)) - _compute_divergence(prior, known)
-        return Averages(precision, shift, eta, variance, wanted, bound)
+        now = _average(likelihood, rows, precision, shift, (known, mean[:, 0], variance))
+        total = float(np.sum(now.wanted.log_normalizer))
+        return replace(now, bound=total - _compute_divergence(prior, known))
 
     def look_at(sites: Sites) -> Averages:
         return look(sites.precision, sites.precision * sites.target)
 
-    now, step = look_at(mode.sites), 1.0
+    now, step, last = look_at(mode.sites), 1.0, 1.0
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
         other = look_at(_find_moderate_mode(prior, likelihood, rows, intercept).sites)
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
-        after, step = _ascend(look, now, step)
-        change = compute_change(now.mean, now.variance, after.mean, after.variance) / step
-        now, step = after, min(2.0 * step, 1.0)
-        if change < TOLERANCE:
+        change = now.compute_change(rows.X)
+        if change < LARGEST_CHANGE and change * min(change / last, 1.0) < TOLERANCE:
             break
-    return _finish(now, mode)
+        now, step = _ascend(look, now, min(2.0 * step, 1.0))
+        last = change
+    return now, step
 
 
-def average_over_posterior(
-    inner: LinearPosterior, likelihood: Likelihood, rows: SiteRows, fitted: Fitted
-) -> tuple[LinearPosterior, Fitted]:
-    """A copy of ``inner`` that has learned averaged sites under all priors that it weighs."""
-    sites = fitted.sites
-    precision, shift = sites.precision, sites.precision * sites.target
-    moments, last, step = None, math.inf, 1.0
-    for _ in range(MOST_ROUNDS):
-        trial = inner.copy()
-        trial.append(rows.X, _targets(precision, shift, rows), precision, rows.elapsed)
-        mean, variance = trial.linear_moments(rows.X)
-        mean = mean + rows.offsets
-        wanted = averaged_sites(likelihood, rows.y, mean, variance, rows.weights)
-        now = Averages(precision, shift, mean, variance, wanted, 0.0)
-        if moments is not None:
-            change = compute_change(*moments, mean, variance) / step
-            if change < TOLERANCE:
-                break
-            if change > last:
-                step = max(0.7 * step, 0.05)
-            last = change
-        moments = mean, variance
-        precision, shift = _move(now, step)
-    return trial, _finish(now, fitted)
+def _average(
+    likelihood: Likelihood,
+    rows: SiteRows,
+    precision: Array,
+    shift: Array,
+    known: tuple[Factor, Array, Array],
+) -> Averages:
+    factor, mean, variance = known
+    eta = mean + rows.offsets
+    wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
+    return Averages(precision, shift, factor, eta, variance, wanted)
 
 
 def _ascend(
@@ -118,7 +187,7 @@ def _ascend(
 ) -> tuple[Averages, float]:
     """The next round, and the length of its step, shortened until the bound rises."""
     for _ in range(MOST_HALVINGS):
-        after = look(*_move(now, step))
+        after = look(*now.move(step))
         if after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):
             return after, step
         step *= 0.5
@@ -134,15 +203,7 @@ def _find_moderate_mode(
     return find_mode(some, likelihood, rows, None, intercept)
 
 
-def _move(now: Averages, step: float) -> tuple[Array, Array]:
-    wanted = now.wanted
-    return (
-        now.precision + step * (wanted.precision - now.precision),
-        now.shift + step * (wanted.precision * wanted.target - now.shift),
-    )
-
-
-def _targets(precision: Array, shift: Array, rows: SiteRows) -> Array:
+def _compute_targets(precision: Array, shift: Array, rows: SiteRows) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(precision > 0.0, shift / precision - rows.offsets, 0.0)[:, None]
 
@@ -151,7 +212,6 @@ def _finish(now: Averages, fitted: Fitted) -> Fitted:
     with np.errstate(divide="ignore", invalid="ignore"):
         target = np.where(now.precision > 0.0, now.shift / now.precision, now.mean)
     sites = Sites(now.precision, target, now.wanted.log_normalizer)
-    # The constants' own part is of these sites, not of those wanted next.
     own = now.precision * (np.square(now.mean - target) + now.variance)
     log_scale = float(np.sum(now.wanted.log_normalizer + 0.5 * own))
     return replace(fitted, sites=sites, log_scale=log_scale, averaged=True)

@@ -19,7 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._averaged_fit import average_over_posterior, average_under_prior
+from posterity.posteriors._averaged_fit import average_sites, leaves_scale_open
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -46,9 +46,6 @@ TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
-# Information per coefficient, and sd of eta under the prior: below the first and above the second
-# the rows do not identify the scale of coefficients.
-LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
@@ -136,10 +133,7 @@ def fit_sites_together(
         )
     fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
     if model.averages and fitted.converged:
-        likelihood = model.likelihood
-        fitted = average_under_prior(begun.prior, likelihood, rows, inner.intercept, fitted)
-        if inner.learns_prior:
-            return average_over_posterior(inner, likelihood, rows, fitted)
+        return average_sites(inner, begun.prior, model.likelihood, rows, fitted)
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
     trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -211,7 +205,7 @@ def _alternate_prior_and_mode(
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
             break
-        if last is not None and _is_open(begun.prior, fitted.sites, scales):
+        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, scales):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
@@ -241,19 +235,6 @@ def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> F
     factor = Factor(before.n_coefficients)
     factor.append(rows.X, target[:, None], precision, intercept=before.intercept)
     return factor
-
-
-def _is_open(prior: Factor, sites: Sites, scales: Array) -> bool:
-    """Return True if the rows do not identify the prior's scale, as with separable labels.
-
-    A larger scale then fits better without end, and leaves the rows without information. Features
-    have these standard deviations (m,).
-    """
-    if np.sum(sites.precision) >= LITTLE_INFORMATION * prior.n_coefficients:
-        return False
-    root = np.diagonal(prior.root)[-len(scales) :]
-    with np.errstate(divide="ignore"):
-        return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
 
 
 def _fit_under_prior(
