@@ -19,6 +19,17 @@ LARGEST_RATE = 1e15
 LARGEST_LOG_SD = 10.0
 
 
+def is_vague(log_mean: Any, log_variance: Any) -> Any:
+    """Return True where a mean of this logarithm is no useful number.
+
+    Examples
+    --------
+    >>> is_vague(1.0, 11.0), is_vague(-1.0, 11.0), is_vague(1.0, 9.0)
+    (True, False, False)
+    """
+    return (log_variance > LARGEST_LOG_SD) & (log_mean > 0.0)
+
+
 class LogNormalCounts(RowDistribution):
     """Base class of distributions of counts whose log rates are normal, one per row.
 
@@ -67,9 +78,8 @@ class LogNormalCounts(RowDistribution):
 
     def _mean(self) -> FloatArray:
         log_mean = self.log_mean + 0.5 * self.log_variance
-        vague = (self.log_variance > LARGEST_LOG_SD) & (log_mean > 0.0)
         with np.errstate(over="ignore"):
-            return np.exp(np.where(vague, np.inf, log_mean))
+            return np.exp(np.where(is_vague(log_mean, self.log_variance), np.inf, log_mean))
 
     def _median(self) -> FloatArray:
         return self._ppf(as_floats(0.5))

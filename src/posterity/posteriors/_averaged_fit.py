@@ -25,7 +25,7 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-MOST_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 0.05
+MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
 # Largest change after the last round, in posterior standard deviations and shares of the precision;
 # of a search, as the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 1e-2, 1e-1
@@ -92,7 +92,7 @@ def average_sites(
     now, step = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
     trial, now = _learn(inner, rows, now, step)
     last, scales = 1.0, rows.X.std(axis=0)
-    for _ in range(MOST_ROUNDS if inner.learns_prior else 0):
+    for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         known = now.factor, mean, variance
         now = _average(likelihood, rows, now.precision, now.shift, known)
