@@ -7,9 +7,9 @@ the likelihood says on average over the posterior, until posterior and sites agr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +44,17 @@ class Averages:
     """What is known with sites (n,), given by precision and precision times target.
 
     That is a factor, and mean and variance of each eta (n,). ``wanted`` are the averages over it,
-    which are the sites themselves where the search ends. ``bound`` is the lower bound of the log
-    evidence, but for a constant: where a round is good it rises.
+    which are the sites themselves where the search ends.
     """
 
+    X: Array
+    prior: Factor
     precision: Array
     shift: Array
     factor: Factor
     mean: Array
     variance: Array
     wanted: Sites
-    bound: float = 0.0
 
     def move(self, step: float) -> tuple[Array, Array]:
         """Return the next sites: this share of the way to those wanted."""
@@ -64,21 +64,34 @@ class Averages:
             self.shift + step * (wanted.precision * wanted.target - self.shift),
         )
 
-    def compute_change(self, X: Array) -> float:
-        """Return by how much the sites wanted change what is known.
+    @cached_property
+    def change(self) -> float:
+        """By how much the sites wanted change what is known.
 
         The length of the mean's move, in standard deviations, and of the precision the share.
         """
         wanted = self.wanted
-        pull = wanted.precision * (wanted.target - self.mean) - (
-            self.shift - self.precision * self.mean
-        )
-        slopes = pull @ X
+        pull = wanted.precision * (wanted.target - self.mean)
+        pull -= self.shift - self.precision * self.mean
+        slopes = pull @ self.X
         if len(slopes) < self.factor.n_coefficients:
             slopes = np.concatenate([[np.sum(pull)], slopes])
         moved = solve_triangular(self.factor.root, slopes, trans="T")
         spread = np.abs(wanted.precision - self.precision) @ self.variance
         return max(float(np.linalg.norm(moved)), float(spread))
+
+    @cached_property
+    def bound(self) -> float:
+        """The lower bound of the log evidence, but for a constant: where a round is good it rises.
+
+        The average log density less the divergence (Kullback and Leibler's) from the prior.
+        """
+        w, root = self.factor.coefficients()[:, 0], self.prior.root
+        spread = solve_triangular(self.factor.root, root.T, trans="T")
+        off = root @ w - self.prior.moments[:, 0]
+        squares = float(off @ off) + float(np.sum(np.square(spread)))
+        divergence = 0.5 * (squares + self.factor.log_determinant())
+        return float(np.sum(self.wanted.log_normalizer)) - divergence
 
 
 def average_sites(
@@ -94,12 +107,12 @@ def average_sites(
     last, scales = 1.0, rows.X.std(axis=0)
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
-        known = now.factor, mean, variance
-        now = _average(likelihood, rows, now.precision, now.shift, known)
-        change = now.compute_change(rows.X)
-        if change < TOLERANCE:
+        eta = mean + rows.offsets
+        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
+        now = replace(now, mean=eta, variance=variance, wanted=wanted)
+        if now.change < TOLERANCE:
             break
-        step, last = (step if change < last else max(0.7 * step, LEAST_STEP)), change
+        step, last = (step if now.change < last else max(0.7 * step, LEAST_STEP)), now.change
         after, following = _learn(inner, rows, now, step)
         if leaves_scale_open(_get_middle_prior(after), following.precision, scales):
             break
@@ -149,9 +162,9 @@ def _search_under_prior(
         targets = _compute_targets(precision, shift, rows)
         known.append(rows.X, targets, precision, intercept=intercept)
         mean, variance = known.predict(rows.X, intercept=intercept)
-        now = _average(likelihood, rows, precision, shift, (known, mean[:, 0], variance))
-        total = float(np.sum(now.wanted.log_normalizer))
-        return replace(now, bound=total - _compute_divergence(prior, known))
+        eta = mean[:, 0] + rows.offsets
+        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
+        return Averages(rows.X, prior, precision, shift, known, eta, variance, wanted)
 
     def look_at(sites: Sites) -> Averages:
         return look(sites.precision, sites.precision * sites.target)
@@ -161,7 +174,7 @@ def _search_under_prior(
         other = look_at(_find_moderate_mode(prior, likelihood, rows, intercept).sites)
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
-        change = now.compute_change(rows.X)
+        change = now.change
         if change < LARGEST_CHANGE and change * min(change / last, 1.0) < TOLERANCE:
             break
         now, step = _ascend(look, now, min(2.0 * step, 1.0))
@@ -169,26 +182,13 @@ def _search_under_prior(
     return now, step
 
 
-def _average(
-    likelihood: Likelihood,
-    rows: SiteRows,
-    precision: Array,
-    shift: Array,
-    known: tuple[Factor, Array, Array],
-) -> Averages:
-    factor, mean, variance = known
-    eta = mean + rows.offsets
-    wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-    return Averages(precision, shift, factor, eta, variance, wanted)
-
-
 def _ascend(
     look: Callable[[Array, Array], Averages], now: Averages, step: float
 ) -> tuple[Averages, float]:
-    """The next round, and the length of its step, shortened until the bound rises."""
+    """The next round, and the length of its step, shortened until it is nearer or the bound rises."""
     for _ in range(MOST_HALVINGS):
         after = look(*now.move(step))
-        if after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):
+        if after.change < now.change or after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):
             return after, step
         step *= 0.5
     return now, step
@@ -215,11 +215,3 @@ def _finish(now: Averages, fitted: Fitted) -> Fitted:
     own = now.precision * (np.square(now.mean - target) + now.variance)
     log_scale = float(np.sum(now.wanted.log_normalizer + 0.5 * own))
     return replace(fitted, sites=sites, log_scale=log_scale, averaged=True)
-
-
-def _compute_divergence(prior: Factor, known: Factor) -> float:
-    """Kullback-Leibler divergence of what is known from the prior, but for a constant."""
-    w = known.coefficients()[:, 0]
-    spread = solve_triangular(known.root, prior.root.T, trans="T")
-    off = prior.root @ w - prior.moments[:, 0]
-    return 0.5 * (float(off @ off) + float(np.sum(np.square(spread))) + known.log_determinant())

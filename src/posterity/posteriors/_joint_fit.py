@@ -246,7 +246,10 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
-    fitted = find_mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
+    close = NEAR_CONVERGENCE.decrement if model.averages else 0.0
+    fitted = find_mode(
+        before, likelihood.smooth, rows, begun.start, intercept, begun.curvature, close
+    )
     if model.at_mode:
         return fitted
     moments = propagate_expectations(before, likelihood, rows, fitted.sites, intercept, near)

@@ -77,15 +77,16 @@ def find_mode(
     start: Array | None,
     intercept: bool,
     curvature: Curvature | None = None,
+    close: float = 0.0,
 ) -> Fitted:
     """Find the mode by Newton's method (iteratively reweighted least squares) and a line search.
 
     Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
     least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
-    one of the same rows that is known already.
+    one of the same rows that is known already, and ``close`` a squared decrement that will do.
     """
     problem = _Problem(before, likelihood, rows, intercept)
-    problem.curvature = curvature
+    problem.curvature, problem.close = curvature, max(close, problem.close)
     w, eta, converged = _find_mode(problem, start)
     precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
