@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ class Bernoulli(Likelihood):
     >>> yes.predictive(np.array([10.0]), np.array([100.0])).mean().round(3)
     array([0.837])
     """
+
+    without_maximum: ClassVar[str] = "classes that a line separates"
 
     link: Literal["logit", "probit"] = "logit"
 

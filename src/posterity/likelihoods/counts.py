@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ class Poisson(Likelihood):
     >>> gradient.round(9), curvature.round(9)
     (array([1.]), array([2.]))
     """
+
+    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
 
     @property
     def ratio(self) -> str:
@@ -99,6 +102,8 @@ class NegativeBinomial(Likelihood):
     >>> NegativeBinomial(0.5).predictive(np.log([2.0]), np.zeros(1)).var()
     array([4.])
     """
+
+    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
 
     dispersion: float = 1.0
 

@@ -66,6 +66,8 @@ class Likelihood:
     is_noise: ClassVar[bool] = False
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
+    # Targets without a most probable eta, as a warning says it.
+    without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
 
     @property
     def ratio(self) -> str:

@@ -76,7 +76,7 @@ class Averages:
         slopes = pull @ self.X
         if len(slopes) < self.factor.n_coefficients:
             slopes = np.concatenate([[np.sum(pull)], slopes])
-        moved = solve_triangular(self.factor.root, slopes, trans="T")
+        moved = self._whiten(slopes)
         spread = np.abs(wanted.precision - self.precision) @ self.variance
         return max(float(np.linalg.norm(moved)), float(spread))
 
@@ -87,11 +87,16 @@ class Averages:
         The average log density less the divergence (Kullback and Leibler's) from the prior.
         """
         w, root = self.factor.coefficients()[:, 0], self.prior.root
-        spread = solve_triangular(self.factor.root, root.T, trans="T")
+        spread = self._whiten(root.T)
         off = root @ w - self.prior.moments[:, 0]
         squares = float(off @ off) + float(np.sum(np.square(spread)))
         divergence = 0.5 * (squares + self.factor.log_determinant())
         return float(np.sum(self.wanted.log_normalizer)) - divergence
+
+    def _whiten(self, values: Array) -> Array:
+        """Return these (p, ...) in standard deviations; directions that are open are left out."""
+        kept = self.factor.determined
+        return solve_triangular(self.factor.root[np.ix_(kept, kept)], values[kept], trans="T")
 
 
 def average_sites(
