@@ -5,7 +5,7 @@
 
 #include "posterity_sites.h"
 
-/* Up to these variances the rules of half of PK_NODES, and of all, have ten digits; beyond the last a logistic is a
+/* Up to these variances the rules of half of PK_NODES, and of all, have seven digits; beyond the last a logistic is a
  * step, to four. */
 #define PK_NARROW_VARIANCE 0.05
 #define PK_SMOOTH_VARIANCE 1.0
@@ -87,7 +87,7 @@ static void pk_average_softplus(ptrdiff_t n, const double *mean, const double *v
         } else {
             double z = mean[i] / root, density = exp(-0.5 * z * z - PK_LOG_ROOT_2PI);
             slope[i] = 0.5 * erfc(-z * 0.7071067811865476);
-            value[i] = mean[i] * slope[i] + root * density;
+            value[i] = mean[i] * slope[i] + (root + 1.6449340668482264 / root) * density; /* pi^2 / 6 */
             bend[i] = density / root;
         }
     }
