@@ -15,8 +15,19 @@ from posterity.distributions.row_distribution import RowDistribution
 
 LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
-# beyond any that were ever observed, and is not a useful number.
+# beyond any that were ever observed, and is not a useful number, unless it is less than a count.
 LARGEST_LOG_SD = 10.0
+
+
+def is_vague(log_mean: Any, log_variance: Any) -> Any:
+    """Return True where a mean of this logarithm is no useful number.
+
+    Examples
+    --------
+    >>> is_vague(1.0, 11.0), is_vague(-1.0, 11.0), is_vague(1.0, 9.0)
+    (True, False, False)
+    """
+    return (log_variance > LARGEST_LOG_SD) & (log_mean > 0.0)
 
 
 class LogNormalCounts(RowDistribution):
@@ -66,9 +77,9 @@ class LogNormalCounts(RowDistribution):
         return np.isinf(self.log_variance).astype(np.float64)
 
     def _mean(self) -> FloatArray:
-        half = np.where(self.log_variance <= LARGEST_LOG_SD, 0.5 * self.log_variance, np.inf)
+        log_mean = self.log_mean + 0.5 * self.log_variance
         with np.errstate(over="ignore"):
-            return np.exp(self.log_mean + half)
+            return np.exp(np.where(is_vague(log_mean, self.log_variance), np.inf, log_mean))
 
     def _median(self) -> FloatArray:
         return self._ppf(as_floats(0.5))

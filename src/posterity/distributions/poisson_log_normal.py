@@ -26,8 +26,8 @@ class PoissonLogNormal(LogNormalCounts):
 
     Notes
     -----
-    Where ``log_variance`` is beyond 10 the mean is 150 medians and more, which says that nothing is
-    known yet: then it is infinite, and so is the CRPS. Probabilities are integrals over the rate,
+    Where ``log_variance`` is beyond 10 the mean is 150 medians and more. Unless it is less than 1,
+    that says that nothing is known yet: then it is infinite. So is the CRPS beyond 10. Probabilities are integrals over the rate,
     worked out to about ten digits; CRPS to about seven. ``pmf`` and ``logpmf`` are ``pdf`` and
     ``logpdf``; a ``y`` that is no count has probability 0.
 

@@ -31,10 +31,6 @@ from posterity.transaction import atomic
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
 
-# Labels a coefficient, below which their mode is too far from their mean; and how many at even odds
-# say as much as rare labels, or such as features nearly decide, below which it is so, too.
-FEW_LABELS, FEW_EVEN_LABELS = 50, 30
-
 
 class Classifier(GeneralizedModel):
     """Base of :class:`BayesianLogisticRegression`, which learns and predicts labels.
@@ -313,7 +309,8 @@ class Classifier(GeneralizedModel):
                 way = "append"  # a class without rows has no most probable flat intercept
         y = 1.0 - y if self._flipped else y
         if many is None:
-            learned = self._learn_two(way, LabelRows(columns, y, weights, elapsed))
+            labels = LabelRows(columns, y, weights, elapsed)
+            learned = learn(self._posterior, way, labels, self.approximation)
         else:
             with limit_blas_threads((n_classes - 1) * many.n_coefficients):
                 learned = getattr(many, way)(columns, y, weights, elapsed)
@@ -321,22 +318,6 @@ class Classifier(GeneralizedModel):
             return None
         logs = self._predict_log_odds(learned) if many is None else learned.log_probabilities
         return Categorical(self.classes_, logs)
-
-    def _learn_two(self, way: Way, rows: LabelRows) -> Any:
-        """Learn rows of two classes; those whose mode lies far from their mean by moments.
-
-        They are few, or say as little as few, where labels are rare or nearly separated.
-        """
-        posterior: Any = self._posterior
-        p = posterior.n_coefficients if posterior.learns_prior else 0
-        few, fresh = rows.total < FEW_LABELS * p, posterior.copy()
-        learned = learn(posterior, way, rows, self.approximation, few=few)
-        together = way == "fit" and not (few or posterior.forgets)
-        # A label at even odds has the information 1/4.
-        if together and 4.0 * posterior.inner.n_observations < FEW_EVEN_LABELS * p:
-            posterior.copy_from(fresh)
-            learned = learn(posterior, way, rows, self.approximation, few=True)
-        return learned
 
     def _start(self) -> None:
         if len(self.classes_) <= 2:

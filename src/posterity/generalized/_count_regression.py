@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
 from posterity.basis.contract import Bases
+from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, compute_log_exposure
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.estimator import LinearEstimator
 from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
@@ -141,11 +141,10 @@ class CountRegression(BayesianGeneralizedLinear):
     def predict(  # type: ignore[override]
         self, X: Any, *, exposure: ArrayLike | None = None
     ) -> Array:
-        """(n,) expected counts at the posterior mean of the coefficients, not averaged over it.
+        """(n,) expected counts: the mean of :meth:`predict_distribution`.
 
-        The rate at ``coef_``, as of a generalised linear model; after ``fit`` that is the posterior
-        mode. The mean of :meth:`predict_distribution` averages over the coefficients: it is larger
-        where they are uncertain.
+        Averaged over what is not known of the coefficients. Where that is infinite, as where
+        nothing is known of a rate, it is the rate at ``coef_``.
 
         Examples
         --------
@@ -154,11 +153,16 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.predict([[0]], exposure=[2.0]).shape
         (1,)
         """
-        posterior = self._posterior
+        posterior: Any = self._posterior
         X = read_points(self, X)
-        offsets = self._eta_offsets(exposure, len(X))
-        eta = posterior.predict_mean(self._columns(X))
-        return np.exp(np.minimum(eta if offsets is None else eta + offsets, LARGEST_LOG))
+        columns, offsets = self._columns(X), self._eta_offsets(exposure, len(X))
+        expected = np.array(posterior.predictive(columns, offsets).mean())
+        vague = np.isinf(expected)
+        if vague.any():
+            eta = posterior.predict_mean(columns[vague])
+            eta = eta if offsets is None else eta + offsets[vague]
+            expected[vague] = np.exp(np.minimum(eta, LARGEST_LOG))
+        return expected
 
     def score(
         self,
@@ -277,7 +281,19 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> BayesianPoissonRegression().predict_one([3.0])
         1.0
         """
-        return math.exp(min(LinearEstimator.predict_one(self, x), LARGEST_LOG))
+        try:
+            believe = self._fast_predict_one
+        except AttributeError:
+            model = self if self._posterior_or_none is not None else self._make_from_row(x)
+            if not model._has_fast_predict_one:
+                return float(model.predict(model._row(x))[0])
+            believe = model._open_fast_method("_fast_predict_one", "believe")
+        believed = cast(tuple[float, float] | None, believe(x))
+        if believed is None:
+            return float(self.predict(self._row(x))[0])
+        mean, variance = believed
+        log_rate = mean + 0.5 * variance
+        return math.exp(min(mean if is_vague(log_rate, variance) else log_rate, LARGEST_LOG))
 
     # ---- inner -----------------------------------------------------------------------------------
 

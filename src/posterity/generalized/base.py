@@ -98,14 +98,12 @@ class GeneralizedModel(LinearEstimator):
         return predictor.loc, np.square(predictor.scale)
 
 
-def learn(
-    posterior: Any, way: Way, rows: Rows, approximation: Approximation, *, few: bool = False
-) -> Any:
-    """Have a posterior learn rows; under "auto" those of ``fit`` at their mode, unless so few."""
+def learn(posterior: Any, way: Way, rows: Rows, approximation: Approximation) -> Any:
+    """Have a posterior learn rows; under "auto" those of ``fit`` by averages over it."""
     learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
     if way == "fit":
         if approximation == "auto":
-            posterior = posterior.with_moment_matching() if few else posterior.with_mode_search()
+            posterior = posterior.with_averages()
         return posterior.fit(*learned)
     return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 

@@ -49,8 +49,10 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     approximation : "auto", "laplace" or "moments", default "auto"
         The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
         (maximum a posteriori). "moments": of equal moments, so that it ends near the posterior mean
-        (expectation propagation). "auto" is "laplace" in ``fit`` and "moments" in all that comes
-        online.
+        (expectation propagation). "auto" is "moments" in all that comes online. In ``fit`` it
+        averages each row's likelihood over the posterior (a variational approximation, Opper and
+        Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
+        learned then add up to the targets. Where eta has noise around it, it is "laplace".
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
@@ -59,7 +61,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     Attributes
     ----------
     coef_ : (m,) array
-        Posterior mean (after ``fit`` the mode) of the coefficients, in units of eta per unit.
+        Posterior mean (with "laplace" the mode) of the coefficients, in units of eta per unit.
     intercept_ : float
     posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients].

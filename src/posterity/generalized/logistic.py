@@ -51,10 +51,11 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
         (maximum a posteriori, as scikit-learn). "moments": of equal moments, so that it ends near
         the posterior mean (expectation propagation); in one pass it predicts better. "auto" is
-        "moments" in all that comes online, and in ``fit`` where the prior is learned from fewer
-        than 50 rows a coefficient; else "laplace". With more than two classes
-        "moments" averages gradient and curvature over what is not known (Opper and Archambeau
-        2009), which is within a tenth of the same variance.
+        "moments" in all that comes online. In ``fit`` of two classes it averages each row's
+        likelihood over the posterior (a variational approximation, Opper and Archambeau 2009): the
+        probabilities of the rows learned then add up to the labels that came. With more than two
+        classes ``fit`` is "laplace", unless rows are few and the prior is learned, and "moments"
+        averages gradient and curvature, which is within a tenth of the same variance.
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
@@ -65,7 +66,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     classes_ : (K,) array
         Labels seen or named so far, sorted.
     coef_ : (1, m) array, or (K, m) with more than two classes
-        Posterior mean (after ``fit`` the mode) of the coefficients.
+        Posterior mean (with "laplace" the mode) of the coefficients.
     intercept_ : (1,) or (K,) array
     posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients]; with K classes, of what each has more of than

@@ -33,14 +33,13 @@ class BayesianPoissonRegression(CountRegression):
     Parameters
     ----------
     prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting
-        As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", which is
-        that of ``fit`` by default, ``fit`` ends where scikit-learn's PoissonRegressor does with
-        alpha = prior_precision / n.
+        As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", ``fit``
+        ends where scikit-learn's PoissonRegressor does with alpha = prior_precision / n.
 
     Attributes
     ----------
     coef_ : (m,) array
-        Posterior mean (after ``fit`` the mode) of the coefficients, in log rate per unit.
+        Posterior mean (with "laplace" the mode) of the coefficients, in log rate per unit.
     intercept_ : float
     posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
         Joint posterior of [intercept, coefficients].

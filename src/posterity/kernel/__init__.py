@@ -79,6 +79,7 @@ from posterity.kernel._scores import (
 )
 from posterity.kernel._sites import (
     SiteSweeps,
+    average_softplus,
     expected_labels,
     find_moments,
     find_sites,
@@ -117,6 +118,7 @@ __all__ = [
     "add_products",
     "append_block",
     "average_members",
+    "average_softplus",
     "best_arms",
     "cheapest_pairs",
     "choose_ratios",

@@ -139,9 +139,16 @@ cdef class SitePath(RowPath):
         return 0
 
     def believe(self, x):
-        """Mean and variance of eta at ``x``; infinite where a direction is open."""
+        """Mean and variance of eta at ``x``; infinite where a direction is open.
+
+        None where a feature that was constant so far is another, of which this path does not know enough.
+        """
         cdef double mean, variance
         self._load(x, 1.0)
+        if self.waiting is not None:
+            self._ask_what_waits()
+            if self._moves(1.0):
+                return None
         variance = self._believe(&mean)
         return mean, variance
 

@@ -57,6 +57,9 @@ cdef extern from "posterity_sweeps.h" nogil:
     void pk_predict_with_sites(const pk_sweep_rows *s, const pk_swept *now)
     double pk_sweep_sites(const pk_likelihood *l, const pk_sweep_rows *s, const double *y, const double *weights, double step, const pk_swept *now, const pk_swept *next)
 
+cdef extern from "posterity_softplus.h" nogil:
+    void pk_average_softplus(Py_ssize_t n, const double *mean, const double *variance, double *value, double *slope, double *bend)
+
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
@@ -168,6 +171,17 @@ def expected_labels(const double[::1] mean, const double[::1] variance):
         with nogil:
             pk_expected_labels(n, &mean[0], v, &yes[0], &no[0])
     return np.asarray(yes), np.asarray(no)
+
+
+def average_softplus(const double[::1] mean, const double[::1] variance):
+    """Averages (n,) of log(1 + exp(eta)), of the logistic of eta and of its slope, eta ~ Normal(mean, variance)."""
+    cdef Py_ssize_t n = mean.shape[0]
+    cdef const double *v = _given(variance, n, "variance")
+    cdef double[::1] value = np.empty(n), slope = np.empty(n), bend = np.empty(n)
+    if n > 0:
+        with nogil:
+            pk_average_softplus(n, &mean[0], v, &value[0], &slope[0], &bend[0])
+    return np.asarray(value), np.asarray(slope), np.asarray(bend)
 
 
 def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, const double[:, :] X,

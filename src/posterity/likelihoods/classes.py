@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
+from posterity.kernel import average_softplus
+from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_expected_normal, log_odds_averaged
@@ -35,6 +37,8 @@ class Bernoulli(Likelihood):
     >>> yes.predictive(np.array([10.0]), np.array([100.0])).mean().round(3)
     array([0.837])
     """
+
+    without_maximum: ClassVar[str] = "classes that a line separates"
 
     link: Literal["logit", "probit"] = "logit"
 
@@ -73,6 +77,13 @@ class Bernoulli(Likelihood):
             ratio = np.where(far, -signed, ratio)
             curvature = np.where(far, 1.0, np.clip(ratio * (ratio + signed), 0.0, 1.0))
         return sign * ratio, curvature
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature; for probit by quadrature."""
+        if self.link != "logit":
+            return integrate_derivatives(self, y, mean, variance)
+        value, slope, bend = average_softplus(mean, variance)
+        return y * mean - value, y - slope, bend
 
     def mean(self, eta: Array) -> Array:
         """The probability of 1."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
+from posterity.kernel import average_softplus
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
 Array = NDArray[np.float64]
@@ -47,6 +49,8 @@ class Poisson(Likelihood):
     (array([1.]), array([2.]))
     """
 
+    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
+
     @property
     def ratio(self) -> str:
         """Eta is the log of the rate."""
@@ -65,6 +69,11 @@ class Poisson(Likelihood):
         """y - exp(eta) and exp(eta)."""
         rate = _rate(eta)
         return y - rate, rate
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature: the rate's is exp(mean + variance / 2)."""
+        rate = _rate(mean + 0.5 * variance)
+        return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
     def start(self, y: Array) -> Array:
         """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
@@ -103,6 +112,8 @@ class NegativeBinomial(Likelihood):
     array([4.])
     """
 
+    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
+
     dispersion: float = 1.0
 
     def __post_init__(self) -> None:
@@ -134,6 +145,14 @@ class NegativeBinomial(Likelihood):
         excess = np.asarray(eta) + np.log(self.dispersion)
         total, share, rest = y + 1.0 / self.dispersion, expit(excess), expit(-excess)
         return y * rest - share / self.dispersion, total * share * rest
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature, of those of the logistic of e."""
+        r = 1.0 / self.dispersion
+        excess = mean + np.log(self.dispersion)
+        value, slope, bend = average_softplus(excess, variance)
+        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
 
     def start(self, y: Array) -> Array:
         """Return starting values: the count's own log rate, shrunk to the mean."""

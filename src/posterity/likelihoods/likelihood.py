@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
@@ -65,6 +66,8 @@ class Likelihood:
     is_noise: ClassVar[bool] = False
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
+    # Targets without a most probable eta, as a warning says it.
+    without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
 
     @property
     def ratio(self) -> str:
@@ -141,6 +144,13 @@ class Likelihood:
         curvature = np.maximum(bend / (12.0 * STEP * STEP), 0.0)
         known = np.isfinite(slope) & np.isfinite(curvature)
         return np.where(known, slope, 0.0), np.where(known, curvature, 0.0)
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature over eta ~ Normal(mean, variance).
+
+        By quadrature.
+        """
+        return integrate_derivatives(self, y, mean, variance)
 
     def mean(self, eta: Array) -> Array:
         """Mean of a target given eta."""

@@ -1,4 +1,4 @@
-"""Rows that come together: their mode, or sites that agree, and the prior that they choose.
+"""Rows that come together: their mode, averages or moments, and the prior that they choose.
 
 Where the prior is learned, the sites are found under the node in the middle of the posterior of its
 precision, and are then the data of all nodes.
@@ -19,6 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
+from posterity.posteriors._averaged_fit import average_sites, leaves_scale_open
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -45,22 +46,29 @@ TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
-# Information per coefficient, and sd of eta under the prior: below the first and above the second
-# the rows do not identify the scale of coefficients.
-LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
+# How the sites of rows are found. "averages": from the mode on, over the posterior; "either": by
+# moments, or else at the mode.
+Approximation = Literal["laplace", "moments", "averages", "either"]
+
+
 class SiteModel(NamedTuple):
-    """A likelihood, and how its sites are found; "either": by moments, or at the mode."""
+    """A likelihood, and how its sites are found."""
 
     likelihood: Likelihood
-    approximation: Literal["laplace", "moments", "either"]
+    approximation: Approximation
 
     @property
     def at_mode(self) -> bool:
-        """True if the sites are those at the posterior mode."""
-        return self.approximation == "laplace" and not self.likelihood.kinked
+        """True if the sites are those at the posterior mode, or found from these."""
+        return self.approximation in ("laplace", "averages") and not self.likelihood.kinked
+
+    @property
+    def averages(self) -> bool:
+        """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
+        return self.approximation == "averages" and not self.likelihood.is_noise
 
 
 class WarmStart(NamedTuple):
@@ -123,7 +131,9 @@ def fit_sites_together(
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
         )
-    fitted, _ = _alternate_prior_and_mode(inner, model, rows, begun)
+    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
+    if model.averages and fitted.converged:
+        return average_sites(inner, begun.prior, model.likelihood, rows, fitted)
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
     trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
@@ -195,7 +205,7 @@ def _alternate_prior_and_mode(
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
             break
-        if last is not None and _is_open(begun.prior, fitted.sites, scales):
+        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, scales):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
@@ -227,19 +237,6 @@ def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> F
     return factor
 
 
-def _is_open(prior: Factor, sites: Sites, scales: Array) -> bool:
-    """Return True if the rows do not identify the prior's scale, as with separable labels.
-
-    A larger scale then fits better without end, and leaves the rows without information. Features
-    have these standard deviations (m,).
-    """
-    if np.sum(sites.precision) >= LITTLE_INFORMATION * prior.n_coefficients:
-        return False
-    root = np.diagonal(prior.root)[-len(scales) :]
-    with np.errstate(divide="ignore"):
-        return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
-
-
 def _fit_under_prior(
     begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float
 ) -> Fitted:
@@ -249,7 +246,10 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
-    fitted = find_mode(before, likelihood.smooth, rows, begun.start, intercept, begun.curvature)
+    close = NEAR_CONVERGENCE.decrement if model.averages else 0.0
+    fitted = find_mode(
+        before, likelihood.smooth, rows, begun.start, intercept, begun.curvature, close
+    )
     if model.at_mode:
         return fitted
     moments = propagate_expectations(before, likelihood, rows, fitted.sites, intercept, near)

@@ -36,6 +36,8 @@ LEAST_CURVATURE = 1e-8
 # squared decrement to this share; otherwise it is computed again.
 SAME_CURVATURE_MOVE, SMALLEST_DECREMENT_GAIN = 2.0, 0.1
 CONVERGED_CHANGE = 0.1
+# Of the last squared decrement, what a step leaves where only rounding is left; and this, relative.
+STAGNANT_SHARE, ROUNDING = 0.5, 1e-15
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Curvature:
 class Fitted:
     """The rows' sites, and the log of each one's constant summed.
 
-    Sites that did not settle are those at the mode, where that has any. The last curvature of the
-    rows serves the search for their mode under another prior.
+    Sites that did not settle are those at the mode, where that has any; ``averaged`` ones are
+    averages over the posterior. The last curvature of the rows serves the search for their mode
+    under another prior.
     """
 
     sites: Sites
@@ -59,6 +62,7 @@ class Fitted:
     coefficients: Array
     converged: bool
     settled: bool = True
+    averaged: bool = False
     curvature: Curvature | None = None
 
 
@@ -75,15 +79,16 @@ def find_mode(
     start: Array | None,
     intercept: bool,
     curvature: Curvature | None = None,
+    close: float = 0.0,
 ) -> Fitted:
     """Find the mode by Newton's method (iteratively reweighted least squares) and a line search.
 
     Maximises log p(y | w) - |R w - z|^2 / 2, with [R z] the factor ``before``. Each step is the
     least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
-    one of the same rows that is known already.
+    one of the same rows that is known already, and ``close`` a squared decrement that will do.
     """
     problem = _Problem(before, likelihood, rows, intercept)
-    problem.curvature = curvature
+    problem.curvature, problem.close = curvature, max(close, problem.close)
     w, eta, converged = _find_mode(problem, start)
     precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
@@ -91,7 +96,7 @@ def find_mode(
     if not converged:
         warnings.warn(
             "the mode was not reached: the likelihood has no maximum, as with a flat prior and "
-            "classes that a line separates, or counts that are all 0; use a proper prior",
+            f"{likelihood.without_maximum}; use a proper prior",
             stacklevel=5,
         )
     return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
@@ -158,15 +163,19 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
                 raise
             return *usable, False  # on the way to a maximum at infinity, and nearly there
         usable = w, eta
-        here, last = eta, decrement
+        here, before, last = eta, last, decrement
         w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
         # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
         # the gain is small, but eta still moves by about 1 a step.
         change = float(np.abs(eta - here).max(initial=0.0))
-        if decrement <= max(problem.close, 1e-16 * abs(value)) and change < CONVERGED_CHANGE:
+        settled = change < CONVERGED_CHANGE
+        if decrement <= max(problem.close, 1e-16 * abs(value)) and settled:
             return w, eta, True
-        if not moved:
-            break
+        if not moved or decrement > STAGNANT_SHARE * before:
+            if settled and decrement <= problem.compute_rounding(w):
+                return w, eta, True
+            if not moved:
+                break
     return w, eta, False
 
 
@@ -198,6 +207,14 @@ class _Problem:
         off = self.before.root @ w - self.before.moments[:, 0]
         value = self.fit(eta) - 0.5 * float(off @ off)
         return value if math.isfinite(value) else -math.inf
+
+    def compute_rounding(self, w: Array) -> float:
+        """Return the squared decrement that is rounding: eta may be a difference of large terms."""
+        rows, first = self.rows, int(self.intercept)
+        terms = np.abs(rows.X).max(axis=0, initial=0.0) @ np.abs(w[first:])
+        error = ROUNDING * (terms + float(np.sum(np.abs(w[:first]))))
+        precision = self.compute_working_row(self.eta(w))[0]
+        return float(np.sum(precision)) * error * error
 
     def fit(self, eta: Array) -> float:
         """Log likelihood, but for what depends on the targets alone."""

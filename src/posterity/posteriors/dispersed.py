@@ -59,9 +59,9 @@ class DispersedPosterior(LinearPosterior):
         self.counts.copy_from(other.counts)
         self.spread.copy_from(other.spread)
 
-    def with_mode_search(self) -> Self:
-        """The same, to find the mode of rows that come together."""
-        return replace(self, counts=self.counts.with_mode_search())
+    def with_averages(self) -> Self:
+        """The same, to average over the posterior of rows that come together."""
+        return replace(self, counts=self.counts.with_averages())
 
     @property
     def dispersion(self) -> float:

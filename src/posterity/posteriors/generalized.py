@@ -18,7 +18,7 @@ from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI, Joint
-from posterity.posteriors._joint_fit import SiteModel, fit_sites_together
+from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
@@ -32,7 +32,6 @@ from posterity.posteriors.ensemble import (
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
-Approximation = Literal["laplace", "moments", "either"]
 
 
 @dataclass
@@ -42,8 +41,8 @@ class SiteStatistics:
     ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
     they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
-    their sites agree, and ``at_mode`` whether that was at their mode. ``start`` are the first rows,
-    as long as they are kept.
+    their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
+    their posterior. ``start`` are the first rows, as long as they are kept.
     """
 
     log_sites: float = 0.0
@@ -52,6 +51,7 @@ class SiteStatistics:
     effective: float = 0.0
     together: float = -1.0
     at_mode: bool = False
+    averaged: bool = False
     start: StartRows | None = None
 
     def copy_from(self, other: SiteStatistics) -> None:
@@ -146,9 +146,9 @@ class GeneralizedPosterior(LinearPosterior):
         """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
         return replace(self.copy(), keeps_start=False)
 
-    def with_mode_search(self) -> Self:
-        """The same, to find the mode of rows that come together; in memory that both share."""
-        return self if self.forgets else replace(self, approximation="laplace")
+    def with_averages(self) -> Self:
+        """The same, to average over the posterior of rows that come together; in shared memory."""
+        return self if self.forgets else replace(self, approximation="averages")
 
     def with_likelihood_parameters(self, **parameters: float) -> Self:
         """The same under these parameters of its likelihood; in memory that both share."""
@@ -544,7 +544,9 @@ class GeneralizedPosterior(LinearPosterior):
         return self.likelihood.predictive(mean, variance)
 
     def _choose_approximation(self, together: bool) -> Approximation:
-        """Return how the sites of the rows were found; rows fitted together may be at the mode."""
+        """Return how the sites of the rows were found, which those fitted together may know."""
+        if together and self.statistics.averaged:
+            return "averages"
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
@@ -566,7 +568,8 @@ class GeneralizedPosterior(LinearPosterior):
         self.inner.copy_from(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
         self.statistics.together = self.statistics.seen if first else -1.0
-        self.statistics.at_mode = self.approximation == "laplace"
+        self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
+        self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
 
 

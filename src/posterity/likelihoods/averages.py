@@ -1,0 +1,84 @@
+"""The site of an observation by averages over what is known of its eta, with itself and all others.
+
+Of all Gaussians the nearest to a posterior (in the Kullback-Leibler divergence from it) is the one
+under which the likelihoods' slopes are balanced by the prior on average, and whose precision is
+their average curvature (Opper and Archambeau 2009, "The variational Gaussian approximation
+revisited"). Where the slope is target minus expectation, the expected targets of the rows learned
+then add up to the targets that came, as they do under the posterior itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods.site import Sites
+
+if TYPE_CHECKING:
+    from posterity.likelihoods.likelihood import Likelihood
+
+Array = NDArray[np.float64]
+
+# Variances of eta up to which so few nodes have some seven digits, and the nodes beyond them.
+FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
+# A precision, relative to its slope, where the average curvature vanishes.
+LEAST_CURVATURE = 1e-8
+
+
+def averaged_sites(
+    likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array
+) -> Sites:
+    """Return the sites that are part of eta ~ Normal(mean, variance).
+
+    With g and h the average slope and curvature: precision h and target mean + g / h. In place of
+    a log normaliser they have the average log density.
+
+    Parameters
+    ----------
+    likelihood
+        Of one observation, without a kink.
+    y
+        (n,) targets.
+    mean, variance
+        (n,) what is known of each eta, its own observation included.
+    weights
+        (n,) powers of the likelihood.
+
+    Examples
+    --------
+    >>> from posterity.likelihoods import Poisson
+    >>> one = np.ones(1)
+    >>> sites = averaged_sites(Poisson(), one, np.array([-0.5]), one, one)
+    >>> sites.precision.round(6), sites.target.round(6)
+    (array([1.]), array([-0.5]))
+    """
+    value, slope, curvature = likelihood.average(y, mean, variance)
+    curvature = np.minimum(np.maximum(curvature, LEAST_CURVATURE * np.abs(slope)), 1e200)
+    step = slope / np.maximum(curvature, 1e-300)
+    return Sites(weights * curvature, mean + step, weights * value)
+
+
+def integrate_derivatives(
+    likelihood: Likelihood, y: Array, mean: Array, variance: Array
+) -> tuple[Array, Array, Array]:
+    """Averages (n,) of log density, slope and curvature, eta ~ Normal(mean, variance): quadrature.
+
+    Examples
+    --------
+    >>> from posterity.likelihoods import Poisson
+    >>> value, slope, curvature = integrate_derivatives(
+    ...     Poisson(), np.zeros(1), np.zeros(1), np.ones(1)
+    ... )
+    >>> value.round(6), slope.round(6), curvature.round(6)
+    (array([-1.648721]), array([-1.648721]), array([1.648721]))
+    """
+    widest = float(np.max(variance, initial=0.0))
+    n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
+    nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+    shares = shares / shares.sum()
+    eta = mean + np.sqrt(variance) * nodes[:, None]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        slope, curvature = likelihood.derivatives(y, eta)
+        return shares @ likelihood.log_density(y, eta), shares @ slope, shares @ curvature
