@@ -459,10 +459,10 @@ class HeavyTailedPosterior(LinearPosterior):
         if state.clock < state.due:
             return
         if state.kept is not None and state.clock >= self._n_start:
-            state.set_mode(self._fit_mode(state.kept, WarmStart(), in_order=True))
+            state.set_mode_in_stream(self._fit_mode(state.kept, WarmStart(), in_order=True))
             state.learn_in_order_from_now()
         elif state.kept is not None:
-            state.set_mode(self._fit_mode(state.kept, state.warm_start))
+            state.set_mode_in_stream(self._fit_mode(state.kept, state.warm_start))
         elif self.fresh.learns_prior:  # with the noise of today
             state.inner = state.inner.with_noise(make_noise(state.tally.scale))
         self._set_due()
@@ -475,7 +475,8 @@ class HeavyTailedPosterior(LinearPosterior):
             # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self.n_coefficients
             share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
-            due = self.fresh.n_flat + beyond + max(1, beyond // share)
+            wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
+            due = self.fresh.n_flat + beyond + wait
             self.state.due = due if due < NEARLY * start else start
         else:
             self.state.due = n + min(n // 4, LONGEST_STRETCH)

@@ -58,10 +58,17 @@ class HeavyTailsState:
         tally = self.tally = self.tally.copy()
         self.inner, self.warm_start, self.spread = found.inner, found.warm_start, found.spread
         if found.mode is None:
-            tally.count, tally.spread = found.rows.total, 0.0
+            tally.leave_open(found.rows.total)
         else:
             scale = found.mode.scale if found.spread is None else found.spread.scale
             tally.set_mode(found.rows, found.mode, scale)
+
+    def set_mode_in_stream(self, found: ModeFit) -> None:
+        """The same of the first rows of a stream, which had no density while the noise was open."""
+        was_open = self.warm_start.coefficients is None
+        self.set_mode(found)
+        if was_open and found.mode is not None:
+            self.log_predictive = found.log_evidence
 
     def learn_in_order_from_now(self) -> None:
         """From now on rows are learned in order."""
