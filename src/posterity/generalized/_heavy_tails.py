@@ -189,6 +189,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
+        self.fresh.of_rows.check_mergeable()
         ahead = self.copy()
         both, its = ahead.state, other.state
         both.clock += its.clock
@@ -459,10 +460,10 @@ class HeavyTailedPosterior(LinearPosterior):
         if state.clock < state.due:
             return
         if state.kept is not None and state.clock >= self._n_start:
-            state.set_mode_in_stream(self._fit_mode(state.kept, WarmStart(), in_order=True))
+            state.set_mode(self._fit_mode(state.kept, WarmStart(), in_order=True))
             state.learn_in_order_from_now()
         elif state.kept is not None:
-            state.set_mode_in_stream(self._fit_mode(state.kept, state.warm_start))
+            state.set_mode(self._fit_mode(state.kept, state.warm_start))
         elif self.fresh.learns_prior:  # with the noise of today
             state.inner = state.inner.with_noise(make_noise(state.tally.scale))
         self._set_due()

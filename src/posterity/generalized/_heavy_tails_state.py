@@ -63,13 +63,6 @@ class HeavyTailsState:
             scale = found.mode.scale if found.spread is None else found.spread.scale
             tally.set_mode(found.rows, found.mode, scale)
 
-    def set_mode_in_stream(self, found: ModeFit) -> None:
-        """The same of the first rows of a stream, which had no density while the noise was open."""
-        was_open = self.warm_start.coefficients is None
-        self.set_mode(found)
-        if was_open and found.mode is not None:
-            self.log_predictive = found.log_evidence
-
     def learn_in_order_from_now(self) -> None:
         """From now on rows are learned in order."""
         self.kept, self.spread, self.warm_start = None, None, WarmStart()

@@ -150,10 +150,11 @@ def most_probable(
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
     if known_scale is None and mode.scale <= EXACT * rows.rounding and (last.rough or in_order):
         return _learn_as_they_are(fresh, kept, rows)
-    if warm_start is None and spread is not None:
-        return ModeFit(inner, rows, mode, spread.log_evidence, spread)
-    log_evidence = _approximate_log_evidence(rows, noise, prior, mode)
-    return ModeFit(inner, rows, mode, log_evidence, spread, precision)
+    if warm_start is not None:
+        return ModeFit(inner, rows, mode, 0.0, spread, precision)
+    if spread is None:
+        return ModeFit(inner, rows, mode, _approximate_log_evidence(rows, noise, prior, mode))
+    return ModeFit(inner, rows, mode, spread.log_evidence, spread)
 
 
 def _leave_noise_open(rows: Rows, fresh: LinearPosterior) -> bool:

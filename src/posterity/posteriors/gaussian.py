@@ -298,6 +298,9 @@ class LinearPosterior:
         both.take_out(self.prior)
         self.factor.copy_from(both)
 
+    def check_mergeable(self) -> None:
+        """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
+
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior, so that they can be merged."""
         return (

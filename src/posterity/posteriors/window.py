@@ -191,6 +191,10 @@ class WindowPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
+        self.check_mergeable()
+
+    def check_mergeable(self) -> None:
+        """Refuse: two windows over different rows are no window."""
         raise ValueError(
             "can't merge models under Window: it is unknown which rows are the latest; fit all "
             "rows in one model"
