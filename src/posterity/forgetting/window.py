@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.refitted import RefittedPosterior
 from posterity.posteriors.window import WindowPosterior
 
 Array = NDArray[np.float64]
@@ -52,7 +53,9 @@ class Window:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
+        if posterior.rows_leave_no_trace:
+            return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
+        return RefittedPosterior.wrap(posterior, self)
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""

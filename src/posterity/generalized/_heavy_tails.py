@@ -65,6 +65,8 @@ class HeavyTailedPosterior(LinearPosterior):
     likelihood: WorkingNoise
     state: HeavyTailsState = field(repr=False)
 
+    rows_leave_no_trace: ClassVar[bool] = False
+
     @classmethod
     def wrap(
         cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
@@ -111,6 +113,10 @@ class HeavyTailedPosterior(LinearPosterior):
         state.kept = rows if state.clock < self._n_start else None
         ahead._set_due()
         self.copy_from(ahead)
+
+    def learn_together(self, *rows: Any) -> None:
+        """Learn all rows there are, at once."""
+        self.fit(*rows)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""

@@ -222,6 +222,30 @@ class SoftmaxPosterior(SoftmaxReading):
 
     absorb = append
 
+    def learn_together(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn all rows there are, as one batch that no others will follow."""
+        rows, after = self._rows(X, y, weights), self.copy()
+        rows = rows.of(np.flatnonzero(rows.weights))
+        after._add_scales(rows)
+        after.prior = after.prior.with_flat_features_closed()
+        if len(rows.X) > 1:
+            after._begin(rows, after.contrasts, averaged=after._averages)
+        else:
+            after.contrasts.learn(rows, after.prior, averaged=after._averages)
+        after._count(float(np.sum(rows.weights)))
+        after._clear_caches()
+        self.copy_from(after)
+
+    def check_targets(self, y: Array) -> None:
+        """Accept all: places of classes were checked where labels were read."""
+
     def predict_then_learn(
         self,
         X: Array,
