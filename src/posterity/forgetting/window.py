@@ -19,9 +19,11 @@ Array = NDArray[np.float64]
 class Window:
     """Use exactly the last rows, and none before them.
 
-    Rows that leave are rotated out; where that would lose digits, as after a row of enormous
-    leverage, and once a window's length anyway, the window is built anew from its rows, which it
-    keeps.
+    Gaussian rows that leave are rotated out; where that would lose digits, as after a row of
+    enormous leverage, and once a window's length anyway, the window is built anew from its rows,
+    which it keeps. Under any other likelihood, and with noise that depends on the features, the
+    rows in the window are fitted anew: for each row of ``predict_then_learn``, and once for every
+    other call.
 
     Parameters
     ----------
