@@ -1,4 +1,4 @@
-"""First rows that are equal, or weigh more, say nothing of the noise: no row is predicted surely."""
+"""First rows that are equal, or weigh more, say nothing of the noise."""
 
 from __future__ import annotations
 

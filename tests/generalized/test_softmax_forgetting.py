@@ -23,7 +23,6 @@ from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior, _softmax_likelihood
 from posterity.posteriors._softmax_likelihood import Rows, helmert
 from posterity.posteriors._softmax_mode import Objective
-from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.priors import GaussianPrior
 
 RNG = np.random.default_rng(0)
