@@ -23,7 +23,6 @@ from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior, _softmax_likelihood
 from posterity.posteriors._softmax_likelihood import Rows, helmert
 from posterity.posteriors._softmax_mode import Objective
-from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.priors import GaussianPrior
 
 RNG = np.random.default_rng(0)
@@ -42,7 +41,7 @@ ONE_MEMORY: list[Forgetting] = [
     Window(duration=30.0),
 ]
 # These let nothing go: each row is learned alone, from all rows before it.
-KEEPING: list[Forgetting] = [Directional(discount=1.0), RandomWalk(0.0), Window(size=1000)]
+KEEPING: list[Forgetting] = [Directional(discount=1.0), RandomWalk(0.0)]
 
 
 def learned(strategy: object, precision: object = 1.0, n: int = 80) -> BayesianLogisticRegression:
@@ -99,15 +98,11 @@ def test_without_forgetting_they_agree() -> None:
 
 @pytest.mark.parametrize("strategy", [Window(size=7), Window(duration=6.0)], ids=str)
 def test_a_window_knows_the_rows_in_it(strategy: Window) -> None:
-    """Two rows stand for a label of three; they leave together."""
     model = learned(strategy, n=30)
-    posterior: SoftmaxPosterior = model._posterior_or_none  # type: ignore[assignment]
-    (data,) = posterior.contrasts.parts
-    kept = data.stored_rows  # type: ignore[attr-defined]
-    rows = np.sqrt(kept.weights)[:, None] * kept.X
-    expected = np.linalg.lstsq(rows, np.sqrt(kept.weights) * kept.y[:, 0], rcond=None)[0]
-    assert np.allclose(data.coefficients(), expected, rtol=1e-6, atol=1e-8)
-    assert int((kept.weights > 0.0).sum()) == 14
+    alone = BayesianLogisticRegression(prior_precision=1.0)
+    alone.partial_fit(X[23:30], TURNED[23:30], classes=range(3))
+    assert np.allclose(model.coef_, alone.coef_, atol=0.05)
+    assert np.allclose(model.posterior_.std(), alone.posterior_.std(), rtol=0.05)
     assert model.n_effective_ == pytest.approx(7.0)
     late = BayesianLogisticRegression(prior_precision=1.0, forgetting=strategy)
     late.partial_fit(X[:30], Y[:30]).partial_fit(X[30:31], [3])
@@ -141,7 +136,7 @@ def test_all_directions_of_a_row_fade_once() -> None:
 
 
 def test_models_that_fade_are_merged() -> None:
-    left, right = learned(Exponential(discount=0.95)), learned(Exponential(discount=0.95))
+    left, right = learned(Stabilized(discount=0.95)), learned(Stabilized(discount=0.95))
     assert left.merge(right).n_effective_ == pytest.approx(2.0 * right.n_effective_)
 
 

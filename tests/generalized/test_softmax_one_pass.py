@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -207,3 +209,25 @@ def test_where_features_lie_changes_no_probability(path: str, precision: float |
 
     plain, shifted = learned(0.0).predict_proba(X), learned(2e3).predict_proba(X + 2e3)
     np.testing.assert_allclose(shifted, plain, atol=1e-7)
+
+
+@pytest.mark.parametrize(("seed", "n"), [(3, 40), (1, 12)])
+def test_a_flat_prior_in_a_stream_believes_nearly_nothing(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.digitize(X[:, 0] + 0.7 * rng.normal(size=n), [-0.5, 0.5])
+    model = BayesianLogisticRegression(prior_precision=0.0)
+    predictive = model.predict_then_learn(X, y, classes=range(3))
+    fitted = BayesianLogisticRegression(prior_precision=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # twelve rows may be separated
+        fitted.fit(X, y)
+    assert model.log_evidence_ == pytest.approx(predictive.logpmf(y).sum(), abs=3.0)
+    # Six directions with densities of 0.04, which in a fit are 1.
+    assert -30.0 < model.log_evidence_ - fitted.log_evidence_ < 0.0
+    rows = BayesianLogisticRegression(prior_precision=0.0)
+    rows.partial_fit(X[:1], y[:1], classes=range(3))
+    for x, label in zip(X[1:], y[1:], strict=True):
+        rows.learn_one(x, label)
+    assert rows.log_evidence_ == pytest.approx(model.log_evidence_, abs=0.5)
+    np.testing.assert_array_equal(rows.prior_precision_, np.zeros(2))

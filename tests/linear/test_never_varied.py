@@ -27,6 +27,7 @@ MODELS = [
     (BayesianLinearRegression(), LINE),
     (BayesianLinearRegression(prior_precision="ard"), LINE),
     (BayesianLinearRegression(noise_precision=1.0), LINE),
+    (BayesianLinearRegression(noise_precision=1e-4), 100.0 * LINE),
     (BayesianLinearRegression(noise="linear"), LINE),
     (BayesianLinearRegression(forgetting=Exponential(half_life=100)), LINE),
     (BayesianLinearRegression(), np.column_stack([LINE, -LINE])),
@@ -34,7 +35,9 @@ MODELS = [
     (BayesianPoissonRegression(), COUNTS),
     (BayesianNegativeBinomialRegression(), COUNTS),
     (BayesianRobustRegression(), LINE),
+    (BayesianRobustRegression(), 100.0 * LINE),
     (BayesianQuantileRegression(), LINE),
+    (BayesianQuantileRegression(), 100.0 * LINE),
 ]
 
 

@@ -65,6 +65,19 @@ def _window(posterior: Any) -> bool:
     )
 
 
+def _refitted(posterior: Any) -> bool:
+    state, rows = posterior.state, posterior.state.rows
+    n, kinds = len(rows.y), {name_of(type(one)) or "" for one in (state.fresh, state.fitted)}
+    return (
+        kinds <= POSTERIORS
+        and state.fresh.n_features == state.fitted.n_features
+        and rows.X.shape == (n, state.fresh.n_features)
+        and rows.weights.shape == rows.times.shape == rows.offsets.shape == (n,)
+        and bool((rows.weights >= 0.0).all() and (np.diff(rows.times) >= 0.0).all())
+        and all(bool(np.isfinite(values).all()) for values in vars(rows).values())
+    )
+
+
 def _get_averaged(posterior: Any) -> bool:
     expert_weights, rates = posterior.expert_weights, len(posterior.persistence)
     return (
@@ -352,6 +365,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _posterior,
     "FadingPosterior": _fading,
     "WindowPosterior": _window,
+    "RefittedPosterior": _refitted,
     "AveragedPosterior": _get_averaged,
     "GeneralizedAverage": _get_averaged,
     "AdaptivePosterior": _adaptive,

@@ -98,7 +98,8 @@ class Exponential(_Discounted):
     """Discount the data and the prior of the coefficients: weights are discount^age.
 
     The likelihood of old rows to the power discount^age (a power prior: Ibrahim and Chen 2000).
-    With a flat prior this is weighted least squares. Counts, the noise (never below its own prior)
+    With a flat prior this is weighted least squares; a learned one fades from when it was last
+    chosen. Counts, the noise (never below its own prior)
     and the evidence fade as well. A feature that goes quiet is forgotten without bound: where that
     can happen use :class:`Stabilized`.
 

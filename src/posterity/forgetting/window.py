@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.refitted import RefittedPosterior
 from posterity.posteriors.window import WindowPosterior
 
 Array = NDArray[np.float64]
@@ -18,9 +19,11 @@ Array = NDArray[np.float64]
 class Window:
     """Use exactly the last rows, and none before them.
 
-    Rows that leave are rotated out; where that would lose digits, as after a row of enormous
-    leverage, and once a window's length anyway, the window is built anew from its rows, which it
-    keeps.
+    Gaussian rows that leave are rotated out; where that would lose digits, as after a row of
+    enormous leverage, and once a window's length anyway, the window is built anew from its rows,
+    which it keeps. Under any other likelihood, and with noise that depends on the features, the
+    rows in the window are fitted anew: for each row of ``predict_then_learn``, and once for every
+    other call.
 
     Parameters
     ----------
@@ -52,7 +55,9 @@ class Window:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
+        if posterior.rows_leave_no_trace:
+            return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
+        return RefittedPosterior.wrap(posterior, self)
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""

@@ -23,6 +23,7 @@ from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear import functions
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_weights
+from posterity.linear.rounding import warn_of_columns_lost
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
@@ -283,7 +284,8 @@ class Classifier(GeneralizedModel):
     ) -> Categorical | None:
         """Have ``model``, fresh or a copy, learn rows that were read, and take it over."""
         X, y, weights, elapsed = rows
-        if model._posterior_or_none is None:
+        first = model._posterior_or_none is None
+        if first:
             if model.basis is not None:
                 shares = (y == np.arange(len(met))).astype(np.float64)
                 model.basis_ = functions.fit_basis(model, model.basis, X, shares)
@@ -296,6 +298,8 @@ class Classifier(GeneralizedModel):
             check_rows(columns, y, weights)
             predictions = model._take(way, columns, y, weights, elapsed)
         model._now = now
+        if first:
+            warn_of_columns_lost(model, X)
         self._take_over(model)
         return predictions
 

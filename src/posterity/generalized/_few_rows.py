@@ -77,7 +77,7 @@ def are_few(rows: Rows, n_coefficients: int) -> bool:
 def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
     """The posterior of the rows under normal noise, less their outliers."""
     centre = rows.median(rows.y)
-    size = max(1.4826 * rows.median(np.abs(rows.y - centre)), rows.floor)
+    size = rows.estimate_size(rows.y - centre)
     y = np.clip(rows.y, centre - FAR * size, centre + FAR * size)
     nodes = _learn_rows(fresh, rows, y)
     for _ in range(ROUNDS):

@@ -29,6 +29,7 @@ from posterity.posteriors import (
 )
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.dispersed import DispersedPosterior
+from posterity.posteriors.refitted import RefittedPosterior
 from posterity.posteriors.softmax import SoftmaxPosterior
 
 Array = NDArray[np.float64]
@@ -91,6 +92,10 @@ def _widen_window(new: WindowPosterior, old: WindowPosterior) -> None:
     new.stored_rows.__dict__.update(
         replace(old.stored_rows, X=_pad(old.stored_rows.X, n_more)).__dict__
     )
+
+
+def _widen_refitted(new: RefittedPosterior, old: RefittedPosterior) -> None:
+    new.take_rows(old.state, lambda y: y, new.n_coefficients - old.n_coefficients)
 
 
 def _widen_averaged(new: AveragedPosterior, old: AveragedPosterior) -> None:
@@ -180,6 +185,7 @@ _WAYS: dict[type, Callable[[Any, Any], None]] = {
     LinearPosterior: _widen_linear,
     FadingPosterior: _widen_fading,
     WindowPosterior: _widen_window,
+    RefittedPosterior: _widen_refitted,
     AveragedPosterior: _widen_averaged,
     AdaptivePosterior: _widen_adaptive,
     EvidencePosterior: _widen_evidence,

@@ -65,6 +65,8 @@ class HeavyTailedPosterior(LinearPosterior):
     likelihood: WorkingNoise
     state: HeavyTailsState = field(repr=False)
 
+    rows_leave_no_trace: ClassVar[bool] = False
+
     @classmethod
     def wrap(
         cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
@@ -111,6 +113,10 @@ class HeavyTailedPosterior(LinearPosterior):
         state.kept = rows if state.clock < self._n_start else None
         ahead._set_due()
         self.copy_from(ahead)
+
+    def learn_together(self, *rows: Any) -> None:
+        """Learn all rows there are, at once."""
+        self.fit(*rows)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -189,6 +195,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
+        self.fresh.of_rows.check_mergeable()
         ahead = self.copy()
         both, its = ahead.state, other.state
         both.clock += its.clock
@@ -475,7 +482,8 @@ class HeavyTailedPosterior(LinearPosterior):
             # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self.n_coefficients
             share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
-            due = self.fresh.n_flat + beyond + max(1, beyond // share)
+            wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
+            due = self.fresh.n_flat + beyond + wait
             self.state.due = due if due < NEARLY * start else start
         else:
             self.state.due = n + min(n // 4, LONGEST_STRETCH)

@@ -58,7 +58,7 @@ class HeavyTailsState:
         tally = self.tally = self.tally.copy()
         self.inner, self.warm_start, self.spread = found.inner, found.warm_start, found.spread
         if found.mode is None:
-            tally.count, tally.spread = found.rows.total, 0.0
+            tally.leave_open(found.rows.total)
         else:
             scale = found.mode.scale if found.spread is None else found.spread.scale
             tally.set_mode(found.rows, found.mode, scale)

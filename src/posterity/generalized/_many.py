@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,8 +99,12 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
     """Convert the posterior of two classes to the one contrast of ``fresh``.
 
     The log odds of the second class (of the first, if ``flipped``) are sqrt(2) times the contrast,
-    or minus that. The features' means and squares are those of the site rows.
+    or minus that. The features' means and squares are those of the site rows. A window has the rows
+    themselves.
     """
+    if hasattr(posterior, "take_rows"):
+        cast(Any, fresh).take_rows(posterior.state, lambda y: 1.0 - y if flipped else y)
+        return fresh
     data, statistics = posterior.without_prior(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
     recast = data.transform_features(size * np.eye(fresh.n_coefficients))

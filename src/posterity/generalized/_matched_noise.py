@@ -238,7 +238,7 @@ class MatchedNoise(WorkingNoise):
 
     def _estimate_narrow_scale(self, rows: Rows, fit: Array) -> float:
         """Scale that the median error says."""
-        return max(1.4826 / self.core_ratio * rows.median(np.abs(rows.y - fit)), rows.floor)
+        return rows.estimate_size(rows.y - fit) / self.core_ratio
 
 
 def _compute_log_gross(off: Array, weights: Array, inliers: Mask) -> float:

@@ -55,9 +55,9 @@ class NoiseSums:
         """Scale of the noise; infinite before anything is known of it."""
         if self.known_scale is not None:
             return self.known_scale
-        if self.count <= self.n_flat:
-            return math.inf
         ratio = self.noise.core_ratio
+        if self.count <= self.n_flat or (ratio is None and self.spread <= 0.0):
+            return math.inf
         if ratio is None:
             return max(self.spread / self.residual_df, SMALLEST)
         return max(math.exp(self.beyond_core / self.count) * self.core / ratio, SMALLEST)
@@ -136,6 +136,12 @@ class NoiseSums:
         if self.noise.core_ratio is not None:
             self.beyond_core = self.count * math.log(scale * self.noise.core_ratio / self.core)
 
+    def leave_open(self, count: float) -> None:
+        """Know that there were so many rows, and nothing of the scale."""
+        for name in SUMS:
+            setattr(self, name, 0.0)
+        self.count = count
+
     def merge(self, other: NoiseSums) -> None:
         """Add another's sums."""
         for name in SUMS:
@@ -161,7 +167,8 @@ class NoiseSums:
             scale = np.exp(lift) * self._compute_cores(sums) / self.noise.core_ratio
         else:
             residual_df = count - self.n_flat
-            scale = spread / np.where(residual_df > 0.0, residual_df, 1.0)
+            known = (residual_df > 0.0) & (spread > 0.0)
+            scale = np.where(known, spread / np.where(known, residual_df, 1.0), math.inf)
         return np.where(count > self.n_flat, np.maximum(scale, SMALLEST), math.inf)
 
     def _compute_cores(self, sums: Array) -> Array:

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.generalized._few_rows import NormalNodes, are_few, estimate_spread, integrate
+from posterity.generalized._few_rows import (
+    LEAST_ROWS,
+    NormalNodes,
+    are_few,
+    estimate_spread,
+    integrate,
+)
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
@@ -21,6 +27,8 @@ TOLERANCE = 1e-7
 # Rounds and tolerance of a fit that others will follow soon.
 FEW_ROUNDS, ROUGH_TOLERANCE = 3, 1e-2
 SMALLEST_DAMPING = 1e-3
+# A scale of so many times the rounding of the targets is that of rows that were fitted exactly.
+EXACT = 10.0
 # Targets all smaller than this are refused: their squares, times a tolerance, would be lost.
 LEAST_TARGET = 1e-130
 
@@ -97,10 +105,8 @@ def most_probable(
     fade = np.append(np.cumprod(discounts[::-1])[::-1][1:], 1.0)
     weights = (fade * kept.weights)[some]
     rows = Rows(kept.X[some], kept.y[some], weights, fresh.intercept, fresh.n_flat)
-    if rows.total <= rows.n_flat and known_scale is None:
-        inner = fresh.with_noise(make_noise(math.inf))
-        inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
-        return ModeFit(inner, rows, None, 0.0)
+    if known_scale is None and _leave_noise_open(rows, fresh):
+        return _learn_as_they_are(fresh, kept, rows)
     nodes: NormalNodes | None = None
     precision: Array | None = None
     if known_scale is None and fresh.learns_prior and are_few(rows, fresh.n_coefficients):
@@ -142,11 +148,31 @@ def most_probable(
         inner.use_prior_precision(precision)
         spread = estimate_spread(nodes, inner.central(), rows, mode.scale)
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
+    if known_scale is None and mode.scale <= EXACT * rows.rounding and (last.rough or in_order):
+        return _learn_as_they_are(fresh, kept, rows)
     if warm_start is not None:
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
         return ModeFit(inner, rows, mode, _approximate_log_evidence(rows, noise, prior, mode))
     return ModeFit(inner, rows, mode, spread.log_evidence, spread)
+
+
+def _leave_noise_open(rows: Rows, fresh: LinearPosterior) -> bool:
+    """Return True for rows that a line may go through exactly, whatever the noise is.
+
+    A row that comes again, or weighs more, tells no more of the noise than it did.
+    """
+    told = rows.count_distinct(most=fresh.n_coefficients + LEAST_ROWS)
+    few = told < rows.n_flat + LEAST_ROWS
+    free = fresh.n_coefficients if fresh.learns_prior and few else rows.n_flat
+    return min(told, rows.total) <= free
+
+
+def _learn_as_they_are(fresh: LinearPosterior, kept: StoredRows, rows: Rows) -> ModeFit:
+    """Return the fit of rows that say nothing of the noise."""
+    inner = fresh.with_noise(make_noise(math.inf))
+    inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
+    return ModeFit(inner, rows, None, 0.0)
 
 
 def _check_size(y: Array) -> None:

@@ -41,10 +41,25 @@ class Rows:
         """Sum of the weights."""
         return float(np.sum(self.weights))
 
+    def count_distinct(self, most: int) -> int:
+        """Count the rows that differ from all before them, up to about ``most``."""
+        found: set[bytes] = set()
+        for x, y in zip(self.X, self.y, strict=True):
+            found.add(x.tobytes() + y.tobytes())
+            if len(found) >= most:
+                break
+        return len(found)
+
     @property
     def floor(self) -> float:
         """A scale that is rounding, in units of the target."""
         return 1e-12 * float(np.abs(self.y).max(initial=0.0)) + 1e-150
+
+    @property
+    def rounding(self) -> float:
+        """The same of most targets, however large a few are."""
+        off = np.abs(self.y[self.y != 0.0])
+        return 1e-12 * float(np.median(off)) + 1e-150 if len(off) else 1e-150
 
     def append_to(self, factor: Factor, target: Array, relative: Array) -> None:
         """Learn the rows with these targets and relative weights; they do not count."""
@@ -101,6 +116,17 @@ class Rows:
         order = np.argsort(values)
         below = np.cumsum(self.weights[order])
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+    def estimate_size(self, errors: Array) -> float:
+        """Standard deviation that the median of absolute errors says; half of them may be outliers.
+
+        Where half of them are 0, as where targets repeat, the mean says it.
+        """
+        off = np.abs(errors)
+        size = 1.4826 * self.median(off)
+        if size <= self.rounding:
+            size = float(self.weights @ off) / self.total
+        return max(size, self.floor)
 
 
 def solution(factor: Factor) -> Array:

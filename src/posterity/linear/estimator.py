@@ -26,6 +26,7 @@ from posterity.linear.inputs import (
     refuse_no_weight,
 )
 from posterity.linear.reader import LinearReader
+from posterity.linear.rounding import warn_of_columns_lost
 from posterity.linear.targets import (
     check_same_targets,
     check_targets_seen,
@@ -322,6 +323,7 @@ class LinearEstimator(LinearReader):
         predictive = model._predict_with(way, read)
         model._now = now
         if first:
+            warn_of_columns_lost(model, X)
             self._take_over(model)
         return predictive
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from posterity import evidence
 from posterity.evidence.bounded import RareFeatureScales
-from posterity.forgetting import Changepoint
+from posterity.forgetting import Changepoint, Window
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
     EvidencePosterior,
@@ -43,9 +43,9 @@ def noise_depends(model: Any) -> bool:
 def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearPosterior:
     """A posterior of mean and log variance, around that of the mean, which has seen nothing.
 
-    What only fades, fades in both. Where forgetting is learned, coefficients wander or rows leave,
-    it is the mean that changes, and the noise with it in size; how the noise depends on the
-    features stays. At a change point both begin anew.
+    What only fades, fades in both. Where forgetting is learned or coefficients wander, it is the
+    mean that changes, and the noise with it in size; how the noise depends on the features stays.
+    At a change point both begin anew, and of a window both know only the rows in it.
     """
     inner = EvidencePosterior.learned(
         evidence.Bounded(),
@@ -59,7 +59,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
     spread.inner.state.scales = RareFeatureScales.before_data(len(inner.mean))
-    if isinstance(forgetting, Changepoint):
+    if isinstance(forgetting, Changepoint | Window):
         return forgetting.begin(HeteroscedasticPosterior.wrap(fresh, spread))
     mean = fresh if forgetting is None else forgetting.begin(fresh)
     return HeteroscedasticPosterior.wrap(mean, spread)

@@ -95,7 +95,7 @@ class Contrasts:
     parts: tuple[LinearPosterior, ...]
     constant: float = 0.0
     log_predictive: float = 0.0
-    read: tuple[Array, Joined] | None = field(default=None, repr=False)
+    read: tuple[float, Array, Joined] | None = field(default=None, repr=False)
 
     @classmethod
     def before_data(cls, n_classes: int, n_columns: int, *, separate: bool = False) -> Self:
@@ -116,7 +116,7 @@ class Contrasts:
 
     def copy(self) -> Self:
         """An independent copy."""
-        read = None if self.read is None else (self.read[0], tuple(f.copy() for f in self.read[1]))
+        read = self.read and (*self.read[:2], tuple(f.copy() for f in self.read[2]))
         parts = tuple(part.copy() for part in self.parts)
         one = self.n_classes, self.n_columns, self.separate
         return type(self)(*one, parts, self.constant, self.log_predictive, read)
@@ -178,8 +178,7 @@ class Contrasts:
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` has learned."""
         for part, its in zip(self.parts, other.parts, strict=True):
-            if part.discounts(np.zeros(1)) is None:
-                part.merge(its)  # which says why it can't be
+            part.check_mergeable()
             part.factor.merge(its.factor)  # of no prior, which could have faded
         self.constant += other.constant
         self.log_predictive += other.log_predictive
@@ -358,9 +357,9 @@ class Contrasts:
 
         They are made from both each time, so that they depend on nothing else.
         """
-        if self.read is None or self.read[0] is not prior.root:
-            self.read = prior.root, self.join(prior)
-        return self.read[1]
+        if self.read is None or self.read[0] != prior.left or self.read[1] is not prior.root:
+            self.read = prior.left, prior.root, self.join(prior)
+        return self.read[2]
 
     def join(self, prior: ContrastPrior) -> Joined:
         """The factors of prior and data, one a part."""

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 # What is believed of an intercept before any row, where rows come online: nearly nothing, and
 # proper, so that one label can be learned from.
 VAGUE_PRECISION = 0.01
+LEAST_LEFT = 1e-100  # of a prior that fades
 MOST_MOVES = 12
 # Of the square of its mean: a variance below is the rounding of the mean.
 VARIED = 1e-26
@@ -38,6 +39,11 @@ class ContrastPrior:
         What multiplies the mean squares of the features; learned.
     count, center, squares
         Weight, mean (p,) and sum of squares about it (p,) of the rows seen.
+    flat
+        (m,) True where the prior of a feature is flat: while rows come online, its root is that of
+        nearly nothing.
+    left
+        What is left of the precision, where it fades with the rows.
     """
 
     root: Array
@@ -46,6 +52,8 @@ class ContrastPrior:
     count: float
     center: Array
     squares: Array
+    flat: NDArray[np.bool_]
+    left: float = 1.0
 
     @classmethod
     def of(cls, root: Array, *, intercept: bool) -> ContrastPrior:
@@ -56,7 +64,7 @@ class ContrastPrior:
         whole[offset:, offset:] = root
         if intercept:
             whole[0, 0] = np.sqrt(VAGUE_PRECISION)
-        return cls(whole, intercept, 1.0, 0.0, np.zeros(p), np.zeros(p))
+        return cls(whole, intercept, 1.0, 0.0, np.zeros(p), np.zeros(p), np.diagonal(root) == 0.0)
 
     def copy(self) -> ContrastPrior:
         """An independent copy."""
@@ -71,6 +79,26 @@ class ContrastPrior:
             twin.root = self.root.copy()
             twin.root[..., 0, :] = 0.0
         return twin
+
+    def with_flat_features_closed(self) -> ContrastPrior:
+        """A copy that believes nearly nothing, as of the intercept, where the prior is flat."""
+        if not self.flat.any():
+            return self
+        twin, places = self.copy(), int(self.intercept) + np.flatnonzero(self.flat)
+        twin.root = self.root.copy()
+        twin.root[..., places, places] = np.sqrt(VAGUE_PRECISION * self.mean_squares()[places])
+        return twin
+
+    def faded(self, share: float) -> ContrastPrior:
+        """A copy of which this share is left."""
+        twin = self.copy()
+        twin.left = max(share * self.left, LEAST_LEFT)
+        return twin
+
+    @property
+    def whole(self) -> ContrastPrior:
+        """The same of which nothing has faded."""
+        return self if self.left == 1.0 else self.faded(1.0 / self.left)
 
     def with_centered_intercept(self) -> ContrastPrior:
         """A copy whose prior of the intercept is at the centre of the rows so far."""
@@ -130,6 +158,7 @@ class ContrastPrior:
         if self.intercept:
             twin.root[:, 0, 0] = self.root[..., 0, 0].ravel()[0]
         twin.root = twin.root[0] if alike else twin.root
+        twin.left = 1.0
         return twin.with_centered_intercept()
 
     def change_from(self, other: ContrastPrior) -> float:
@@ -166,21 +195,29 @@ class ContrastPrior:
 
     def rows(self, places: range) -> Array:
         """Return the prior of the coefficients of some coordinates, as rows with targets 0."""
-        if self.root.ndim == 3:
-            return np.asarray(block_diag(*self.root[places]))
-        return np.asarray(np.kron(np.eye(len(places)), self.root), dtype=np.float64)
+        root = np.sqrt(self.left) * self.root
+        if root.ndim == 3:
+            return np.asarray(block_diag(*root[places]))
+        return np.asarray(np.kron(np.eye(len(places)), root), dtype=np.float64)
 
     def log_determinant_and_rank(self, places: range) -> tuple[float, int]:
         """Log determinant of the precision of some coordinates, and its rank."""
-        roots = self.root[places] if self.root.ndim == 3 else self.root[None]
+        roots = np.sqrt(self.left) * (self.root[places] if self.root.ndim == 3 else self.root[None])
         diagonal = np.abs(np.diagonal(np.linalg.qr(roots, mode="r"), axis1=1, axis2=2))
         proper, each = diagonal[diagonal > 0.0], len(places) // len(roots)
         return 2.0 * each * float(np.sum(np.log(proper))), each * len(proper)
 
+    @property
+    def given_root(self) -> Array:
+        """(m, m), or (R, m, m), root of the features' precision before any row: 0 where flat."""
+        inner, flat = slice(int(self.intercept), None), np.flatnonzero(self.flat)
+        root = self.root[..., inner, inner].copy()
+        root[..., flat, flat] = 0.0
+        return root
+
     def precision(self) -> Array:
         """(m, m) precision of the features, (m,) where it is diagonal, (R, m) of each contrast."""
-        inner = slice(int(self.intercept), None)
-        root = self.root[..., inner, inner]
+        root = self.given_root
         precision = root.swapaxes(-1, -2) @ root
         diagonal = np.diagonal(precision, axis1=-2, axis2=-1)
         if root.ndim == 3:

@@ -79,6 +79,8 @@ class SoftmaxReading:
     improper: ClassVar[None] = None
     fades_to_prior: ClassVar[bool] = False
 
+    rows_leave_no_trace: ClassVar[bool] = False
+
     # ---- what it is ----------------------------------------------------------------------------
 
     def never_varied(self) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 
 MOST_ROUNDS = 20
 TOLERANCE = 1e-4
+# Rows a coefficient below which rows are few.
+ROWS_A_COEFFICIENT = 4
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class DispersedPosterior(LinearPosterior):
 
     counts: Any
     spread: Dispersion
+
+    rows_leave_no_trace: ClassVar[bool] = False
 
     @classmethod
     def wrap(cls, counts: Any) -> Self:
@@ -86,6 +90,10 @@ class DispersedPosterior(LinearPosterior):
         """Learn the first rows together; a posterior that forgets learns them in order."""
         self._learn("fit", Rows(X, y, weights, elapsed, offsets))
 
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` for targets (n, 1) that are no counts."""
+        self.counts.check_targets(y)
+
     def append(
         self,
         X: Array,
@@ -96,6 +104,14 @@ class DispersedPosterior(LinearPosterior):
     ) -> None:
         """Learn rows together, what was known before being their prior."""
         self._learn("append", Rows(X, y, weights, elapsed, offsets))
+
+    def learn_together(self, *rows: Any) -> None:
+        """Learn all rows there are, as one batch.
+
+        In order where they are few: matched together prior and dispersion might run away.
+        """
+        few = len(rows[0]) < ROWS_A_COEFFICIENT * self.n_coefficients
+        (self.predict_then_learn if few else self.append)(*rows)
 
     def predict_then_learn(  # type: ignore[override]
         self,

@@ -347,7 +347,8 @@ class EvidencePosterior(LinearPosterior):
         """(m,) True where a feature has not varied yet: a precision of its own holds it."""
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
-        return np.asarray(self.prior_precision >= PINNED_SHARE * PINNING_PRECISION * sums)
+        relative = self.prior_precision * self.noise.prior_unit
+        return np.asarray(relative >= PINNED_SHARE * PINNING_PRECISION * sums)
 
     def unseen_effects(self, X: Array) -> Any:
         """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.

@@ -212,12 +212,16 @@ class FadingPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Merge where the prior does not fade; refuse otherwise."""
+        self.check_mergeable()
+        super().merge(other)
+
+    def check_mergeable(self) -> None:
+        """Refuse where the prior fades, or not all that is known fades alike."""
         if not (self.only_discounts and self.keeps_prior):
             raise ValueError(
                 f"can't merge models under {self._name}: their priors were discounted with "
                 "their rows; use Stabilized, which keeps the prior"
             )
-        super().merge(other)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and forget alike."""

@@ -154,6 +154,16 @@ class LinearPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
+    # True if a row that is rotated out leaves as if it had never come.
+    rows_leave_no_trace: ClassVar[bool] = True
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` for targets (n, 1) that can't be learned."""
+
+    def learn_together(self, *rows: Any) -> None:
+        """Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets."""
+        self.append(*rows)
+
     @property
     def reads_columns(self) -> bool:
         """True if rows that come together may be columns that each lie by themselves."""
@@ -298,6 +308,9 @@ class LinearPosterior:
         both.merge(other.factor)
         both.take_out(self.prior)
         self.factor.copy_from(both)
+
+    def check_mergeable(self) -> None:
+        """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior, so that they can be merged."""

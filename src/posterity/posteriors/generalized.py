@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,6 +94,8 @@ class GeneralizedPosterior(LinearPosterior):
     inner: LinearPosterior
     statistics: SiteStatistics = field(default_factory=SiteStatistics, repr=False)
     keeps_start: bool = False
+
+    rows_leave_no_trace: ClassVar[bool] = False
 
     @classmethod
     def wrap(
@@ -188,6 +190,10 @@ class GeneralizedPosterior(LinearPosterior):
         start = StartRows.of(rows, closed=False)
         if starts and 0 < len(start) < start.n_enough:
             self.statistics.start = start
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` for targets (n, 1) that the likelihood does not know."""
+        self.likelihood.check_targets(np.ascontiguousarray(y[:, 0]))
 
     def append(
         self,

@@ -64,6 +64,8 @@ class HeteroscedasticPosterior(LinearPosterior):
     has_fast_predict_one: ClassVar[bool] = False
     is_one_factor: ClassVar[bool] = False
 
+    rows_leave_no_trace: ClassVar[bool] = False
+
     @classmethod
     def wrap(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
         """Take over what two posteriors believe that have seen nothing."""

@@ -158,12 +158,13 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _reset(self) -> None:
         """Forget all rows; keep the number of classes."""
-        contrasts, offset = self.contrasts, int(self.intercept)
+        contrasts = self.contrasts
         self.contrasts = Contrasts.before_data(
             contrasts.n_classes, contrasts.n_columns, separate=contrasts.separate
         )
-        root = self.prior.root.reshape(-1, *self.prior.root.shape[-2:])[0]
-        self.prior = ContrastPrior.of(root[offset:, offset:], intercept=self.intercept)
+        root = self.prior.given_root
+        root = root.reshape(-1, *root.shape[-2:])[0]
+        self.prior = ContrastPrior.of(root, intercept=self.intercept)
         self.next_prior_update = 0.0
         self._clear_caches()
 
@@ -214,11 +215,36 @@ class SoftmaxPosterior(SoftmaxReading):
                 pass
         elif len(rows.X):
             later = np.append(np.cumprod(discounts[:0:-1])[::-1], 1.0)
-            after._pass_time(rows.X[:1], elapsed)
+            begins = int(np.argmax(rows.weights > 0.0)) + 1 if after.n_observations == 0.0 else 0
+            after._pass_time(rows.X[:1], elapsed[begins:])
             after._learn(Rows(rows.X, rows.labels, rows.weights * later), float(rows.weights.sum()))
         self.copy_from(after)
 
     absorb = append
+
+    def learn_together(
+        self,
+        X: Array,
+        y: Array,
+        weights: Array | None,
+        elapsed: Array,
+        offsets: Array | None = None,
+    ) -> None:
+        """Learn all rows there are, as one batch that no others will follow."""
+        rows, after = self._rows(X, y, weights), self.copy()
+        rows = rows.of(np.flatnonzero(rows.weights))
+        after._add_scales(rows)
+        after.prior = after.prior.with_flat_features_closed()
+        if len(rows.X) > 1:
+            after._begin(rows, after.contrasts, averaged=after._averages)
+        else:
+            after.contrasts.learn(rows, after.prior, averaged=after._averages)
+        after._count(float(np.sum(rows.weights)))
+        after._clear_caches()
+        self.copy_from(after)
+
+    def check_targets(self, y: Array) -> None:
+        """Accept all: places of classes were checked where labels were read."""
 
     def predict_then_learn(
         self,
@@ -239,7 +265,8 @@ class SoftmaxPosterior(SoftmaxReading):
                 log_probabilities[i] = path.log_probabilities(X[i])
                 if path.learn(X[i], y[i, 0], one.weights[0]):
                     continue
-            after._pass_time(one.X, elapsed[i : i + 1])
+            if after.n_observations > 0.0:
+                after._pass_time(one.X, elapsed[i : i + 1])
             if path is None:
                 log_probabilities[i] = after.log_probabilities_of(one.X)
             after._learn(one, float(one.weights[0]))
@@ -263,15 +290,17 @@ class SoftmaxPosterior(SoftmaxReading):
         """Learn row after row, each right after it was handed out."""
         for i in range(len(rows.X)):
             one = rows.of(slice(i, i + 1))
-            self._pass_time(one.X, elapsed[i : i + 1])
+            if self.n_observations > 0.0:
+                self._pass_time(one.X, elapsed[i : i + 1])
             yield one.X
             self._learn(one, float(one.weights[0]))
 
     def _learn(self, rows: Rows, weight: float) -> None:
         """Learn rows that came at one time, of so much weight before it faded.
 
-        They are kept for a while, and learned again together with those that come after them. With
-        a flat prior they are not: a few rows then have no mode. Nor where they do not fade alike.
+        They are kept for a while, and learned again together with those that come after them, but
+        not where they do not fade alike. A flat prior is one that believes nearly nothing: a few
+        rows have no mode without it.
         """
         rows = rows.of(np.flatnonzero(rows.weights))
         if len(rows.X) == 0:
@@ -279,20 +308,26 @@ class SoftmaxPosterior(SoftmaxReading):
         seen, averaged = self.n_observations, self._averages
         first = seen == 0.0
         self._add_scales(rows)
+        if first:
+            self.prior = self.prior.with_flat_features_closed()
         log_predictive, before = self.contrasts.log_predictive, 0.0
         if self.forgets and len(rows.X) == 1:
             log_predictive += float(
                 rows.weights[0] * self.log_probabilities_of(rows.X)[0, rows.labels[0]]
             )
         elif self.forgets:
-            before = self.contrasts.log_density(self.prior)
+            before = self.contrasts.log_density(self.prior.whole)
         recent, again = self.recent, False
         if self.prior.proper and self.contrasts.parts[0].discounts(np.zeros(1)) is not None:
             if recent is None:
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
             recent = recent.with_rows(rows, averaged=averaged)
+            if recent.due:
+                self.prior = self.prior.with_flat_features_closed()
             again = recent.due and self._relearn_recent_rows(recent)
             recent = recent.learn_recent_rows() if again else recent
+        elif self.prior.proper:
+            self.prior = self.prior.with_flat_features_closed()
         if first and len(rows.X) > 1 and not again:
             self._begin(rows, self.contrasts, averaged=averaged)
         elif not again:
@@ -303,7 +338,7 @@ class SoftmaxPosterior(SoftmaxReading):
         if self.forgets and len(rows.X) > 1:
             # Each label in full, whatever has faded since the first of them.
             faded = float(np.sum(rows.weights)) / weight
-            log_predictive += (self.contrasts.log_density(self.prior) - before) / faded
+            log_predictive += (self.contrasts.log_density(self.prior.whole) - before) / faded
         self.contrasts.log_predictive = log_predictive
         self._count(seen + weight)
         self._clear_caches()
@@ -389,9 +424,11 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
         """Let time pass before a row ``x`` (1, p); before the first there is nothing to forget."""
-        passed = float(np.sum(elapsed))
-        if self.forgets and passed > 0.0 and self.n_observations > 0.0:
+        passed, part = float(np.sum(elapsed)), self.contrasts.parts[0]
+        if self.forgets and passed > 0.0:
             self.contrasts.pass_time(x, passed)
+            if not part.keeps_prior:
+                self.prior = self.prior.faded(float(part.discounts_of_sums(np.array([passed]))[0]))
             if self.recent is not None:
                 self.recent = self.recent.faded(x, passed)
             self._clear_caches()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,17 +184,15 @@ class WindowPosterior(LinearPosterior):
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Refuse: rows leave a window by themselves."""
-        raise ValueError(
-            "can't unlearn rows under Window: old rows leave it automatically; fit the rows you "
-            "want"
-        )
+        refuse_unlearning()
 
     def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
-        raise ValueError(
-            "can't merge models under Window: it is unknown which rows are the latest; fit all "
-            "rows in one model"
-        )
+        self.check_mergeable()
+
+    def check_mergeable(self) -> None:
+        """Refuse: two windows over different rows are no window."""
+        refuse_merging()
 
     def for_targets(self, count: int) -> Self:
         """Return a posterior before data of ``count`` targets, each with this one's prior."""
@@ -233,3 +231,18 @@ class WindowPosterior(LinearPosterior):
         kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
         kept.removed = 0
         return before
+
+
+def refuse_unlearning() -> NoReturn:
+    """Raise ``ValueError``: rows leave a window by themselves."""
+    raise ValueError(
+        "can't unlearn rows under Window: old rows leave it automatically; fit the rows you want"
+    )
+
+
+def refuse_merging() -> NoReturn:
+    """Raise ``ValueError``: two windows over different rows are no window."""
+    raise ValueError(
+        "can't merge models under Window: it is unknown which rows are the latest; fit all rows "
+        "in one model"
+    )
