@@ -265,6 +265,7 @@ LATER: dict[str, dict[str, object]] = {
     },
     "ForecastForm": {"rows": None},
     "SeriesCalendar": {"business_days": False},
+    "SeriesPanel": {"left_out": None},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "start": None},

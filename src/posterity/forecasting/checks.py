@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.borrowing import Loan
 from posterity.forecasting.calendar import format_time
-from posterity.forecasting.forms import Form
+from posterity.forecasting.forms import FEWEST_SERIES, Form
 from posterity.forecasting.panel import Panel
 
 # Fewest observed values of a series.
@@ -60,9 +61,9 @@ def check_horizon(h: int) -> None:
 
 
 def check_enough(panel: Panel) -> None:
-    """Raise ``ValueError``, naming the first, where series have too few values."""
+    """Raise ``ValueError``, naming the first, where all series have too few values."""
     few = np.flatnonzero(panel.observed < FEWEST_VALUES)
-    if len(few):
+    if len(few) == len(panel):
         more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
         n = panel.observed[few[0]]
         raise ValueError(
@@ -73,33 +74,56 @@ def check_enough(panel: Panel) -> None:
 
 
 def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
-    """Raise ``ValueError``, naming the first, where no form can learn a series."""
-    values = panel.values
-    lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
-    lengths = np.array([form.length for form in forms])[:, None]
-    long = panel.lengths - lengths < FEWEST_ROWS
-    unlogged = np.array([form.log for form in forms])[:, None] & (lowest <= 0.0)
-    for which, why, advice in (
+    """Raise ``ValueError``, naming the first, where no form can learn any series."""
+    long, unlogged = _find_lost(panel, forms)
+    if not (long | unlogged).all(axis=0).all():
+        return
+    name, rows = panel.describe_series(panel.ids[0]), panel.lengths[0]
+    if long[:, 0].all():
+        raise ValueError(
+            f"{name}, of {rows} rows, is shorter than the lags of every form: give forms with "
+            "fewer lags, or more rows"
+        )
+    raise ValueError(
+        f"{name}, of {rows} rows, has values that are not positive, and the forms that could "
+        "learn it are in logarithms: give a form without log, as Form()"
+    )
+
+
+def find_unlearned(panel: Panel, forms: Sequence[Form]) -> NDArray[np.intp]:
+    """Find the numbers of the series that no form can learn."""
+    long, unlogged = _find_lost(panel, forms)
+    return np.flatnonzero((panel.observed < FEWEST_VALUES) | (long | unlogged).all(axis=0))
+
+
+def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:
+    """Warn of series that no form can learn, and which of these have no forecast."""
+    for which, what in (
         (
-            long,
-            "is shorter than the lags of every form",
-            "give forms with fewer lags, or more rows",
+            [loan.series for loan in loans if len(loan.lenders)],
+            "forecasts are those of the other series, brought to the level of its values",
         ),
         (
-            long | unlogged,
-            "has values that are not positive, and the forms that could learn it are in logarithms",
-            "give a form without log, as Form()",
+            [loan.series for loan in loans if not len(loan.lenders)],
+            f"forecasts are NaN; give at least {FEWEST_VALUES} values, or one value and "
+            f"{FEWEST_SERIES} other series with values at that step",
         ),
     ):
-        lost = np.flatnonzero(which.all(axis=0))
-        if len(lost):
-            name, rows = panel.describe_series(panel.ids[lost[0]]), panel.lengths[lost[0]]
-            raise ValueError(f"{name}, of {rows} rows, {why}: {advice}")
+        if which:
+            warnings.warn(
+                f"{_list_names(panel, np.isin(np.arange(len(panel)), which))} too short for every "
+                f"form, or not positive as forms in logarithms need: {what}",
+                ForecastWarning,
+                stacklevel=4,
+            )
 
 
 def warn_of_constant(panel: Panel) -> None:
     """Warn of series that never changed."""
-    constant = np.nanmax(panel.values, axis=1) == np.nanmin(panel.values, axis=1)
+    known, values = np.isfinite(panel.values), panel.values
+    highest = np.where(known, values, -np.inf).max(axis=1)
+    constant = highest == np.where(known, values, np.inf).min(axis=1)
+    constant &= panel.observed >= FEWEST_VALUES
     if constant.any():
         warnings.warn(
             f"{_list_names(panel, constant)} constant: the variation of the next values is "
@@ -129,7 +153,7 @@ def warn_of_outliers(panel: Panel, used: Panel) -> None:
 def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
     """Warn of series that are shorter than two of their shortest season."""
     season = min(periods, default=0)
-    short = panel.observed < 2 * season
+    short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
     if short.any():
         warnings.warn(
             f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
@@ -137,6 +161,14 @@ def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
             ForecastWarning,
             stacklevel=4,
         )
+
+
+def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(F, S) whether a series is too short for a form, and has values without a logarithm."""
+    lowest = np.where(np.isfinite(panel.values), panel.values, np.inf).min(axis=1)
+    lengths = np.array([form.length for form in forms])[:, None]
+    logs = np.array([form.log for form in forms])[:, None]
+    return panel.lengths - lengths < FEWEST_ROWS, logs & (lowest <= 0.0)
 
 
 def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:

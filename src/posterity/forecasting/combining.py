@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
+from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import LowerBounds
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
@@ -30,11 +31,12 @@ def make_forecast(
     size: int,
     common: CommonScores | None = None,
     bounds: LowerBounds | None = None,
+    loans: Sequence[Loan] = (),
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by their scores before.
 
     ``common`` is what all series say, where these are some of them; ``bounds`` (S,)
-    are their lower bounds.
+    are their lower bounds. Series with ``loans`` borrow their forecasts from others.
     """
     found: dict[int, Paths] = {}
 
@@ -48,22 +50,24 @@ def make_forecast(
         [learner.has_enough_rows for learner in learners],
         ([found[number]] for number in range(len(learners))),
     )
-    common = common or CommonScores.of(scores, usable)
+    common = common or CommonScores.of(scores, usable, panel.typical)
     shares = compute_weights(scores, usable, common.usual)
-    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    counted = find_counted(shares)
     # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
+    correlation = find_correlation(learners, levels, shares, panel)
+    paths, lent = lend(paths, shares[:, counted], loans)
     times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
         times[0] if panel.single else times,
         [learners[number].form for number in counted],
         paths,
-        shares[:, counted],
+        lent,
         single=panel.single,
         bounds=bounds,
-        shocks=find_correlation(learners, levels, shares, panel.ends),
+        shocks=correlation,
     )
 
 
@@ -73,12 +77,18 @@ def compute_common_scores(
     scores: TrialScores,
     future: Array,
     size: int,
+    typical: NDArray[np.bool_],
 ) -> CommonScores:
-    """Compute the scores that all series share, from their paths, some at a time."""
+    """Compute the scores that series share, the typical ones, from paths, some at a time."""
     each = [learner.paths(levels[learner.form], future, size) for learner in learners]
-    return CommonScores.of(
-        scores, find_usable([learner.has_enough_rows for learner in learners], each)
-    )
+    known = [learner.has_enough_rows for learner in learners]
+    return CommonScores.of(scores, find_usable(known, each), typical)
+
+
+def find_counted(shares: Array) -> NDArray[np.intp]:
+    """Return which forms have a weight in ``shares`` (S, F); the first where none has."""
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    return counted if len(counted) else np.zeros(1, dtype=np.intp)
 
 
 def find_usable(

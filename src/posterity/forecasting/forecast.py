@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -239,6 +239,21 @@ class Forecast(StepsAhead):
     def horizon(self) -> int:
         """h, how many steps are forecast."""
         return self.paths[0].mean.shape[2]
+
+    def select(self, series: Sequence[Any]) -> Forecast:
+        """The forecast of some of the series, by their names, in the order that they have here."""
+        names = [series] if isinstance(series, str) else series
+        which = np.array([number for number, name in enumerate(self.ids) if name in names])
+        if len(which) == len(self.ids):
+            return self
+        return replace(
+            self,
+            ids=tuple(self.ids[number] for number in which),
+            marginals=self.marginals.select(which),
+            times=self.times[which],
+            paths=tuple(path.part(which) for path in self.paths),
+            shocks=self.shocks.select(which),
+        )
 
     def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, S, h), (size, h) of a single series: series and steps are joint."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, format_time
+from posterity.forecasting.typical import find_typical
 
 Array = NDArray[np.float64]
 
@@ -29,6 +31,8 @@ class Panel:
         (S, T, m) exogenous columns; ``names`` are theirs.
     single
         Whether users gave one series, without a name.
+    left_out
+        (S, T) which values were observed, and are NaN here because forecasts ignore them.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class Panel:
     columns: Array
     names: tuple[str, ...] = ()
     single: bool = False
+    left_out: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
@@ -83,6 +88,9 @@ class Panel:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in self.__dict__.items() if name != "typical"}
+
     @property
     def length(self) -> int:
         """T, the length of the longest series."""
@@ -99,6 +107,15 @@ class Panel:
         known = np.isfinite(self.values) | np.isfinite(self.columns).any(axis=2)
         return np.where(known.any(axis=1), self.length - known.argmax(axis=1), 0)
 
+    @cached_property
+    def typical(self) -> NDArray[np.bool_]:
+        """(S,) which series are like most: what all share is learned from these."""
+        return find_typical(self.values, self.left_out)
+
+    def select_typical(self) -> Panel:
+        """Select the series that are like most."""
+        return self if self.typical.all() else self.part(np.flatnonzero(self.typical))
+
     def before(self, rows: int) -> Panel:
         """The same without the last ``rows`` rows of each series."""
         if rows == 0:
@@ -109,6 +126,7 @@ class Panel:
             values=self.values[:, :keep],
             columns=self.columns[:, :keep],
             ends=self.ends - rows,
+            left_out=None if self.left_out is None else self.left_out[:, :keep],
         )
 
     def part(self, which: Index) -> Panel:
@@ -119,6 +137,7 @@ class Panel:
             values=self.values[which],
             ends=self.ends[which],
             columns=self.columns[which],
+            left_out=None if self.left_out is None else self.left_out[which],
         )
 
     def pad_to_length(self, length: int) -> Panel:

@@ -63,7 +63,7 @@ class Paths:
         mean = scale_spread(self.steps, factor).mean
         return replace(self, mean=mean, noise=factor * self.noise)
 
-    def part(self, which: slice) -> Paths:
+    def part(self, which: slice | NDArray[np.intp]) -> Paths:
         """Return some of the series."""
         early = None if self.early is None else self.early[which]
         return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
