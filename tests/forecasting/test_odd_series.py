@@ -17,6 +17,7 @@ from posterity.forecasting.typical import find_typical
 Array = NDArray[np.float64]
 
 SEASONS = {"seasonality": (12,)}
+FORMS = [Form(), Form(1, (1, 2, 3)), Form(1, (1, 2, 3), shared=True), Form(1, (1, 2), log=True)]
 
 
 def make_plain(kind: str, count: int, n: int, seed: int) -> dict[str, Array]:
@@ -83,10 +84,10 @@ def assert_the_others_stay(plain: dict[str, Array], odd: Array, **keywords: Any)
     n=st.integers(24, 60),
     seed=st.integers(0, 200),
 )
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_an_odd_series_changes_no_other(kind: str, odd: str, count: int, n: int, seed: int) -> None:
     plain = make_plain(kind, count, n, seed)
-    assert_the_others_stay(plain, make_odd(odd, n, seed + 1000), **SEASONS)
+    assert_the_others_stay(plain, make_odd(odd, n, seed + 1000), forms=FORMS)
 
 
 @pytest.mark.slow
@@ -97,7 +98,7 @@ def test_an_odd_series_changes_no_other(kind: str, odd: str, count: int, n: int,
     n=st.integers(24, 200),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_odd_series_of_all_kinds_change_no_other(
     kind: str, odd: str, count: int, n: int, seed: int
 ) -> None:
@@ -107,7 +108,7 @@ def test_odd_series_of_all_kinds_change_no_other(
 
 def test_odd_series_are_not_typical_and_plain_ones_are() -> None:
     missed = 0
-    for seed in range(40):
+    for seed in range(10):
         for kind in ("counts", "noise", "walk", "season"):
             plain = make_plain(kind, 12, 36, seed)
             for odd in ODD:
@@ -117,7 +118,7 @@ def test_odd_series_are_not_typical_and_plain_ones_are() -> None:
                 found = find_typical(values)
                 assert not found[-1], (kind, odd)
                 missed += np.count_nonzero(~found[:-1])
-    assert missed < 0.001 * 40 * 4 * 13 * 12
+    assert missed < 0.001 * 10 * 4 * 13 * 12
 
 
 def test_where_nothing_moves_all_series_are_typical() -> None:
@@ -240,5 +241,5 @@ def test_a_signal_that_was_hardly_seen_stops_no_vector() -> None:
     assert beside.ids == ("a", "b", "new")
     np.testing.assert_allclose(beside.median()[:2], alone.median(), rtol=0.01, atol=0.01)
     assert np.isnan(beside.median()[2]).all()
-    with pytest.raises(ValueError, match="series 'none' was never observed|too short"):
+    with pytest.raises(ValueError, match="series 'none' has 0 values"):
         VectorAutoregression(lags=2).fit({"none": np.full(80, np.nan)})

@@ -118,16 +118,32 @@ def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:
             )
 
 
-def warn_of_constant(panel: Panel) -> None:
-    """Warn of series that never changed."""
+def find_constant(panel: Panel) -> NDArray[np.bool_]:
+    """(S,) which series never changed."""
     known, values = np.isfinite(panel.values), panel.values
     highest = np.where(known, values, -np.inf).max(axis=1)
-    constant = highest == np.where(known, values, np.inf).min(axis=1)
-    constant &= panel.observed >= FEWEST_VALUES
+    return np.asarray(highest == np.where(known, values, np.inf).min(axis=1))
+
+
+def warn_of_constant(panel: Panel) -> None:
+    """Warn of series that never changed."""
+    constant = find_constant(panel) & (panel.observed >= FEWEST_VALUES)
     if constant.any():
         warnings.warn(
             f"{_list_names(panel, constant)} constant: the variation of the next values is "
             "unknown, and their intervals have width 0",
+            ForecastWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_few(panel: Panel) -> None:
+    """Warn of series with too few values, which are left out."""
+    few = panel.observed < FEWEST_VALUES
+    if few.any():
+        warnings.warn(
+            f"{_list_names(panel, few)} too short to be learned: forecasts are NaN; give at least "
+            f"{FEWEST_VALUES} values",
             ForecastWarning,
             stacklevel=3,
         )
