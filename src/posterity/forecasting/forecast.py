@@ -17,6 +17,7 @@ from posterity.forecasting.bounds import LowerBounds
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
+from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths
 
 Array = NDArray[np.float64]
@@ -151,7 +152,7 @@ class StepsAhead(StepDistribution):
         """
         h = np.shape(self.times)[-1]
         columns: dict[str, NDArray[Any]] = {
-            "unique_id": np.repeat(np.array(self.ids), h),
+            "unique_id": np.repeat(make_names_array(self.ids), h),
             "ds": np.asarray(self.times).reshape(-1),
             "Forecaster": self.median().reshape(-1),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -47,7 +48,7 @@ class Panel:
     ends: Index
     calendar: Calendar
     columns: Array
-    names: tuple[str, ...] = ()
+    names: tuple[Any, ...] = ()
     single: bool = False
     left_out: NDArray[np.bool_] | None = None
 
@@ -74,7 +75,7 @@ class Panel:
         index: Index,
         rows: Array,
         calendar: Calendar,
-        names: tuple[str, ...],
+        names: tuple[Any, ...],
     ) -> Panel:
         """Return a panel of rows [y, columns] (n, 1 + m), of series ``which``, steps ``index``."""
         ends = np.full(len(ids), np.iinfo(np.int64).min)
@@ -156,9 +157,7 @@ class Panel:
         Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.
         """
         check_same_columns(self, other)
-        ids = tuple(dict.fromkeys([*self.ids, *other.ids]))
-        if _make_sortable(ids):
-            ids = tuple(sorted(ids))
+        ids = sort_names(dict.fromkeys([*self.ids, *other.ids]))
         place = {name: number for number, name in enumerate(ids)}
         old = np.array([place[name] for name in self.ids], dtype=np.int64)
         new = np.array([place[name] for name in other.ids], dtype=np.int64)
@@ -196,17 +195,33 @@ class Panel:
         return "the series" if self.single else f"series {name!r}"
 
 
-def convert_to_values(values: Any, name: str) -> Array:
-    """A series or a column (n,), by its name in words, as numbers; NaN was not observed."""
+def convert_to_values(
+    values: Any, name: str, advice: str = "correct it, or leave it missing"
+) -> Array:
+    """A series or a column (n,), by its name in words, as numbers; NaN was not observed.
+
+    ``advice`` says what to do with a value that is no number.
+    """
     refuse_times(values, name)
     try:
         values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} has a value that is not a number: {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        where = _find_no_number(values)
+        raise ValueError(f"{name} has a value that is not a number{where}: {advice}") from error
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: it must be (n,)")
     check_finite(values, name)
     return np.asarray(values)
+
+
+def _find_no_number(values: Any) -> str:
+    """Say which value can't be converted, where one alone can't."""
+    for row, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            return f", {value!r} at row {row} (from 0)"
+    return ""
 
 
 def refuse_times(values: Any, name: str) -> None:
@@ -236,5 +251,19 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
         )
 
 
-def _make_sortable(ids: tuple[Any, ...]) -> bool:
-    return len({type(name) for name in ids}) == 1
+def sort_names(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Names in order; as they are, where they are of types that have none."""
+    names = tuple(names)
+    try:
+        return tuple(sorted(names))
+    except TypeError:
+        return names
+
+
+def make_names_array(names: tuple[Any, ...]) -> NDArray[Any]:
+    """Names (S,) as an array, of objects unless all are text or all are whole numbers."""
+    if {type(name) for name in names} in ({str}, {int}):
+        return np.array(names)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

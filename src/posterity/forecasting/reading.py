@@ -11,12 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
-from posterity.forecasting.panel import Panel, check_finite, convert_to_values, refuse_times
+from posterity.forecasting.panel import (
+    Panel,
+    check_finite,
+    convert_to_values,
+    refuse_times,
+    sort_names,
+)
 
 Array = NDArray[np.float64]
 
 # Names of columns in long frames, as in Nixtla's libraries.
 ID, TIME, TARGET = "unique_id", "ds", "y"
+# What to do with a column of text.
+CATEGORY_ADVICE = (
+    "leave the column out, or give a column of 0 and 1 for each of its values, as "
+    "pandas.get_dummies does"
+)
 # Most gaps that a warning names.
 NAMED = 3
 # An unnamed index that spans this many times the rows may be left over from a selection.
@@ -60,12 +71,15 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     return _read_wide(data, names, calendar)
 
 
-def columns_of(data: Any) -> list[str] | None:
-    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else."""
+def columns_of(data: Any) -> list[Any] | None:
+    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else.
+
+    They are as they are in the frame: text, whole numbers, or tuples where there are two levels.
+    """
     names = getattr(data, "column_names", None)  # Arrow
     if names is None and not isinstance(data, Mapping):
         names = getattr(data, "columns", None)
-    return None if names is None else [str(name) for name in names]
+    return None if names is None else list(names)
 
 
 def has_times(data: Any, calendar: Calendar | None = None) -> bool:
@@ -146,7 +160,7 @@ def _read_values(data: Any) -> Panel:
     return panel
 
 
-def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+def _read_long(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel:
     y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
     rows = np.column_stack([y, *(_read_exogenous(frame, name) for name in exogenous)])
@@ -164,13 +178,24 @@ def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel
             raise ValueError(
                 f"{ID} is missing at row {unnamed[0]} (from 0): name each row's series"
             )
-    distinct, which = np.unique(ids, return_inverse=True)
-    panel = _place_on_grid(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
+    distinct, which = _number_series(ids)
+    panel = _place_on_grid(distinct, which, times, rows, exogenous, calendar)
     return panel if ID in names else _mark_single(panel)
 
 
-def _read_wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+def _number_series(ids: NDArray[Any]) -> tuple[tuple[Any, ...], Index]:
+    """Distinct names, sorted where they can be, and the number of each row's."""
+    given = ids.tolist()
+    distinct = sort_names(dict.fromkeys(given))
+    place = {name: number for number, name in enumerate(distinct)}
+    return distinct, np.array([place[name] for name in given], dtype=np.int64)
+
+
+def _read_wide(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel:
     series = [name for name in names if name != TIME]
+    if len(set(series)) < len(series):
+        twice = next(name for name in series if series.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}: name each series differently")
     times = _read_times(frame, names, calendar)
     values = [convert_to_values(_read_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
@@ -185,7 +210,7 @@ def _place_on_grid(
     which: Index,
     times: NDArray[Any],
     rows: Array,
-    names: tuple[str, ...],
+    names: tuple[Any, ...],
     calendar: Calendar | None,
 ) -> Panel:
     """Rows sorted by series and time, and put on the grid of their calendar."""
@@ -248,7 +273,7 @@ def _add_columns(panel: Panel, X: Any) -> Panel:
     return replace(panel, columns=table[None], names=names)
 
 
-def _read_columns(X: Any, n: int) -> tuple[Array, tuple[str, ...]]:
+def _read_columns(X: Any, n: int) -> tuple[Array, tuple[Any, ...]]:
     """Exogenous columns (n, m) of a single series, and their names."""
     if X is None:
         return np.zeros((n, 0)), ()
@@ -265,7 +290,7 @@ def _read_columns(X: Any, n: int) -> tuple[Array, tuple[str, ...]]:
     return table, tuple(names)
 
 
-def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
+def _read_future_frame(frame: Any, names: list[Any], panel: Panel, h: int) -> Array:
     lost = [name for name in panel.names if name not in names]
     if lost:
         raise ValueError(
@@ -292,20 +317,20 @@ def _mark_single(panel: Panel) -> Panel:
     return replace(panel, single=True)
 
 
-def _get_column(frame: Any, name: str) -> Any:
+def _get_column(frame: Any, name: Any) -> Any:
     column = frame[name]
     # Polars and pandas keep the time zone; arrays lose it, or are slow.
     zoned = getattr(getattr(column, "dt", None), "tz", None) is not None
     return column.array if zoned else column
 
 
-def _read_column(frame: Any, name: str) -> NDArray[Any]:
+def _read_column(frame: Any, name: Any) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _read_exogenous(frame: Any, name: str, where: str = "") -> Array:
+def _read_exogenous(frame: Any, name: Any, where: str = "") -> Array:
     column = f"exogenous column {name!r}{where}"
-    values = convert_to_values(_read_column(frame, name), column)
+    values = convert_to_values(_read_column(frame, name), column, CATEGORY_ADVICE)
     missing = np.flatnonzero(np.isnan(values))
     if len(missing):
         raise ValueError(f"{column} is missing at row {missing[0]} (from 0): only y may be")
@@ -324,7 +349,7 @@ def _read_table(rows: Any, name: str) -> Array:
         raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
 
 
-def _read_times(frame: Any, names: list[str], calendar: Calendar | None) -> NDArray[Any] | None:
+def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDArray[Any] | None:
     """Times of a frame's rows, where it has some."""
     if TIME in names:
         return as_times(_get_column(frame, TIME), calendar)
