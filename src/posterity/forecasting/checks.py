@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.borrowing import Loan
-from posterity.forecasting.calendar import format_time
-from posterity.forecasting.forms import FEWEST_SERIES, Form
+from posterity.forecasting.forms import Form
 from posterity.forecasting.panel import Panel
 
 # Fewest observed values of a series.
 FEWEST_VALUES = 4
 # Fewest rows that a form needs of a series for its forecasts to count.
 FEWEST_ROWS = 3
-# Most series that a warning names.
-MOST_NAMED = 3
-
-
-class ForecastWarning(UserWarning):
-    """A forecast is less certain than it may seem: short, constant or incomplete series."""
+# Most steps of a horizon for each learned row, and steps that are never too many.
+STEPS_A_ROW, FEW_STEPS = 100, 10_000
 
 
 def check_parameters(
@@ -54,10 +47,15 @@ def check_forgetting(forgetting: Any) -> None:
         )
 
 
-def check_horizon(h: int) -> None:
-    """Raise ``ValueError`` unless ``h`` is a horizon."""
+def check_horizon(h: int, rows: int | None = None) -> None:
+    """Raise ``ValueError`` unless ``h`` is a horizon, not too far for so many learned rows."""
     if not (isinstance(h, int | np.integer) and h >= 1):
         raise ValueError(f"h is {h!r}: the horizon must be a whole number of steps, at least 1")
+    if rows is not None and h > (most := max(STEPS_A_ROW * rows, FEW_STEPS)):
+        raise ValueError(
+            f"h is {h:,}, and {rows:,} rows were learned, which say nothing so far ahead: forecast "
+            f"at most {most:,} steps"
+        )
 
 
 def check_enough(panel: Panel) -> None:
@@ -96,87 +94,11 @@ def find_unlearned(panel: Panel, forms: Sequence[Form]) -> NDArray[np.intp]:
     return np.flatnonzero((panel.observed < FEWEST_VALUES) | (long | unlogged).all(axis=0))
 
 
-def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:
-    """Warn of series that no form can learn, and which of these have no forecast."""
-    for which, what in (
-        (
-            [loan.series for loan in loans if len(loan.lenders)],
-            "forecasts are those of the other series, brought to the level of its values",
-        ),
-        (
-            [loan.series for loan in loans if not len(loan.lenders)],
-            f"forecasts are NaN; give at least {FEWEST_VALUES} values, or one value and "
-            f"{FEWEST_SERIES} other series with values at that step",
-        ),
-    ):
-        if which:
-            warnings.warn(
-                f"{_list_names(panel, np.isin(np.arange(len(panel)), which))} too short for every "
-                f"form, or not positive as forms in logarithms need: {what}",
-                ForecastWarning,
-                stacklevel=4,
-            )
-
-
 def find_constant(panel: Panel) -> NDArray[np.bool_]:
     """(S,) which series never changed."""
     known, values = np.isfinite(panel.values), panel.values
     highest = np.where(known, values, -np.inf).max(axis=1)
     return np.asarray(highest == np.where(known, values, np.inf).min(axis=1))
-
-
-def warn_of_constant(panel: Panel) -> None:
-    """Warn of series that never changed."""
-    constant = find_constant(panel) & (panel.observed >= FEWEST_VALUES)
-    if constant.any():
-        warnings.warn(
-            f"{_list_names(panel, constant)} constant: the variation of the next values is "
-            "unknown, and their intervals have width 0",
-            ForecastWarning,
-            stacklevel=3,
-        )
-
-
-def warn_of_few(panel: Panel) -> None:
-    """Warn of series with too few values, which are left out."""
-    few = panel.observed < FEWEST_VALUES
-    if few.any():
-        warnings.warn(
-            f"{_list_names(panel, few)} too short to be learned: forecasts are NaN; give at least "
-            f"{FEWEST_VALUES} values",
-            ForecastWarning,
-            stacklevel=3,
-        )
-
-
-def warn_of_outliers(panel: Panel, used: Panel) -> None:
-    """Warn of values of a panel that are left out of the one in use."""
-    series, column = np.nonzero(np.isfinite(panel.values) & np.isnan(used.values))
-    if len(series):
-        row = panel.ends[series[0]] + column[0] - panel.length + 1
-        where = f"{panel.describe_series(panel.ids[series[0]])} at "
-        where += format_time(panel.calendar.times(row))
-        more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
-        warnings.warn(
-            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "
-            "before it: forecasts ignore it (outliers_ marks such values); outliers='learn' learns "
-            "it",
-            ForecastWarning,
-            stacklevel=4,
-        )
-
-
-def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
-    """Warn of series that are shorter than two of their shortest season."""
-    season = min(periods, default=0)
-    short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
-    if short.any():
-        warnings.warn(
-            f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
-            "from forms with fewer lags",
-            ForecastWarning,
-            stacklevel=4,
-        )
 
 
 def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -185,11 +107,3 @@ def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], 
     lengths = np.array([form.length for form in forms])[:, None]
     logs = np.array([form.log for form in forms])[:, None]
     return panel.lengths - lengths < FEWEST_ROWS, logs & (lowest <= 0.0)
-
-
-def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:
-    names = [panel.describe_series(panel.ids[number]) for number in np.flatnonzero(which)]
-    listed = ", ".join(names[:MOST_NAMED])
-    if len(names) > MOST_NAMED:
-        listed += f" and {len(names) - MOST_NAMED} more"
-    return f"{listed} {'is' if len(names) == 1 else 'are'}"

@@ -19,11 +19,14 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 
 # Values in the covariances that are computed at once.
 BLOCK = 4_000_000
+# Matrices of all pairs of steps that are held at once for a sum.
+COVARIANCES = 4
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
@@ -414,8 +417,10 @@ def _sum_steps(path: Paths, steps: slice) -> Component:
             squares += np.square(np.einsum("skhb,h->skb", path.early, weights)).sum(axis=2)
         sd = path.noise * np.sqrt(squares)
         return Component((path.mean @ weights)[:, :, None], sd[:, :, None], log=False)
+    size = path.noise.shape[1] * path.mean.shape[2] ** 2
+    check_memory(8.0 * COVARIANCES * size, f"the sum of {path.mean.shape[2]:,} steps")
     mean, sd = np.empty(path.noise.shape), np.empty(path.noise.shape)
-    share = max(1, BLOCK // (path.noise.shape[1] * path.mean.shape[2] ** 2))
+    share = max(1, BLOCK // size)
     for start in range(0, len(mean), share):
         which = slice(start, start + share)
         some = path.part(which)

@@ -23,10 +23,6 @@ from posterity.forecasting.checks import (
     check_horizon,
     check_parameters,
     find_unlearned,
-    warn_of_constant,
-    warn_of_outliers,
-    warn_of_short,
-    warn_of_unlearned,
 )
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
@@ -36,6 +32,12 @@ from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
+from posterity.forecasting.remarks import (
+    warn_of_outliers,
+    warn_of_short,
+    warn_of_still,
+    warn_of_unlearned,
+)
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
@@ -283,7 +285,7 @@ class Forecaster(BaseEstimator):
             from those of eight other series or more, brought to the level of the few values; NaN
             where there are fewer, or no value at all.
         """
-        check_horizon(h)
+        check_horizon(h, self._learned.length)
         h, size = int(h), self.n_draws
         if self._recent is None and series is None:
             panel, common = self._used, None
@@ -300,7 +302,9 @@ class Forecaster(BaseEstimator):
         forecast = make_forecast(
             panel, learners, levels, scores, future, h, size, common, bounds, loans
         )
-        return forecast if series is None else forecast.select(series)
+        forecast = forecast if series is None else forecast.select(series)
+        warn_of_still(forecast)
+        return forecast
 
     def predict(
         self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
@@ -347,7 +351,7 @@ class Forecaster(BaseEstimator):
     def _compute_progress(
         self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None
     ) -> Progress:
-        check_horizon(h)
+        check_horizon(h, None if self._panel is None else self._panel.length)
         if self._panel is None:
             self._check_parameters()
             whole = reading.read(y, X)
@@ -532,7 +536,6 @@ class Forecaster(BaseEstimator):
         if h not in answers:
             panel, forms = self._used, self.forms_
             warn_of_outliers(self._learned, panel)
-            warn_of_constant(panel)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)

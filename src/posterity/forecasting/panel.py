@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +13,14 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, format_time
 from posterity.forecasting.typical import find_typical
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
+
+# Most steps for each row, and steps that are never too many.
+STEPS_A_ROW, MOST_STEPS = 100, 10_000
+# Copies of a grid of steps that learning takes, at least.
+GRIDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +89,7 @@ class Panel:
         np.maximum.at(ends, which, index)
         back = ends[which] - index
         length = int(back.max(initial=-1)) + 1
+        check_grid((len(ids), length, rows.shape[1]), len(rows), calendar)
         both = np.full((len(ids), length, rows.shape[1]), np.nan)
         both[which, length - 1 - back] = rows
         return cls(ids, np.ascontiguousarray(both[:, :, 0]), ends, calendar, both[:, :, 1:], names)
@@ -173,10 +181,15 @@ class Panel:
                 f"{format_time(self.calendar.times(ends[new[first]]))} were learned already: "
                 "new rows must be later, each time once"
             )
+        known = ends[new] > np.iinfo(np.int64).min
+        n_rows = int(self.lengths.sum() + other.lengths.sum())
+        check_gaps(self.calendar, np.where(known, ends[new], begun), begun, n_rows)
         ends[new] = other.ends
         later = [(self, old), (other, new)]
         length = max(int((ends[to] - p.ends).max(initial=0)) + p.length for p, to in later)
-        both = np.full((len(ids), length, 1 + len(self.names)), np.nan)
+        shape = len(ids), length, 1 + len(self.names)
+        check_grid(shape, n_rows, self.calendar)
+        both = np.full(shape, np.nan)
         for panel, to in later:
             rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)
             for source, target, behind in zip(rows, to, ends[to] - panel.ends, strict=True):
@@ -193,6 +206,34 @@ class Panel:
     def describe_series(self, name: Any) -> str:
         """A series in words, for messages."""
         return "the series" if self.single else f"series {name!r}"
+
+
+def check_gaps(calendar: Calendar, ends: Index, begins: Index, rows: int) -> None:
+    """Raise ``ValueError`` where a gap from a row to the next is too long for so many ``rows``."""
+    gaps = begins - ends
+    worst = int(gaps.argmax()) if gaps.size else 0
+    if gaps.size and gaps[worst] > max(MOST_STEPS, STEPS_A_ROW * rows):
+        after, until = calendar.times(ends[worst]), calendar.times(begins[worst])
+        raise ValueError(
+            f"the gap after {format_time(after)} is {gaps[worst] - 1:,} steps of "
+            f"{calendar.distance}, up to {format_time(until)}: is the time right? If it is, give "
+            "times that are further apart"
+        )
+
+
+def check_grid(shape: tuple[int, int, int], rows: int, calendar: Calendar) -> None:
+    """Raise ``ValueError`` where a grid (S, T, 1 + m) is too large, or too large for its rows."""
+    n_series, length, _ = shape
+    if length > max(MOST_STEPS, STEPS_A_ROW * rows):
+        raise ValueError(
+            f"there are {rows:,} rows, and {length:,} steps of {calendar.distance} from "
+            "first to last: give times on a regular grid, which are further apart"
+        )
+    check_memory(
+        8.0 * GRIDS * math.prod(shape),
+        f"a grid of {n_series:,} series and {length:,} steps",
+        "give times that are further apart, or fewer series at once",
+    )
 
 
 def convert_to_values(

@@ -157,12 +157,14 @@ def _get_known_levels(last: Array, lags: NDArray[np.intp], h: int) -> Array:
 def _continue_levels(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
     """(S, K, h) levels of the steps, by the recursion of what is ``added`` (S, K, h) at each."""
     h = added.shape[2]
-    near = np.zeros((*recursion.shape[:2], h))
-    near[:, :, h - lags[lags < h]] = recursion[:, :, lags < h]
+    longest = int(lags[lags < h].max(initial=0))
+    near = np.zeros((*recursion.shape[:2], longest))
+    near[:, :, longest - lags[lags < h]] = recursion[:, :, lags < h]
     levels = added.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(1, h):
-            before = levels[:, :, :step], near[:, :, h - step :]
+            back = min(step, longest)
+            before = levels[:, :, step - back : step], near[:, :, longest - back :]
             levels[:, :, step] += np.einsum("skl,skl->sk", *before)
     return levels
 

@@ -14,6 +14,7 @@ from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times
 from posterity.forecasting.panel import (
     Panel,
     check_finite,
+    check_gaps,
     convert_to_values,
     refuse_times,
     sort_names,
@@ -230,8 +231,10 @@ def _place_on_grid(
     if calendar is None:
         calendar = _find_calendar(times, same)
     index = calendar.index(times)
+    check_gaps(calendar, index[:-1][same], index[1:][same], len(index))
+    panel = Panel.of_rows(ids, which, index, rows, calendar, names)
     _warn_of_gaps(ids, which, index, same, calendar)
-    return Panel.of_rows(ids, which, index, rows, calendar, names)
+    return panel
 
 
 def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:

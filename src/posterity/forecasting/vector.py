@@ -11,15 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import minnesota, reading
-from posterity.forecasting.checks import (
-    check_horizon,
-    warn_of_constant,
-    warn_of_few,
-    warn_of_outliers,
-)
+from posterity.forecasting.checks import check_horizon
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import read_following_rows
+from posterity.forecasting.remarks import warn_of_constant, warn_of_few, warn_of_outliers
 from posterity.forecasting.signals import Signals
 from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
 from posterity.forecasting.vector_gaps import complete_levels, compute_responses, continue_levels
@@ -268,7 +264,7 @@ class VectorAutoregression(BaseEstimator):
 
     def _check_horizon(self, h: int) -> None:
         """Raise ``ValueError`` for a horizon that is none, or takes too much memory."""
-        check_horizon(h)
+        check_horizon(h, self._fitted_panel.length)
         q = len(self.ids_)
         numbers = float(NUMBERS * self.n_draws * q * q) * h
         check_memory(8.0 * numbers, f"a forecast of {q:,} signals {h:,} steps ahead")
