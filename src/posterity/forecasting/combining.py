@@ -58,7 +58,7 @@ def make_forecast(
     found.clear()
     correlation = find_correlation(learners, levels, shares, panel)
     paths, lent = lend(paths, shares[:, counted], loans)
-    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
+    times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
         times[0] if panel.single else times,
@@ -68,6 +68,7 @@ def make_forecast(
         single=panel.single,
         bounds=bounds,
         shocks=correlation,
+        calendar=panel.calendar,
     )
 
 

@@ -14,6 +14,7 @@ from posterity.distributions._limits import check_single_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
@@ -31,6 +32,8 @@ COVARIANCES = 4
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
 SMALLEST_DENSITY = 1e-300
+# The calendar of forecasts without times.
+NUMBERS = Calendar("numbers", 1, 0)
 # Steps in the repr of a forecast.
 SHOWN = 3
 # Our names for those of pandas, statsmodels and others.
@@ -146,17 +149,19 @@ class StepsAhead(StepDistribution):
     """The same of steps that have times, (S, h), or (h,) of a single series."""
 
     times: NDArray[Any]
+    calendar: Calendar
 
     def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
         """Columns of a long table, a row each series and step, for any library of data frames.
 
-        Named as Nixtla's: ``unique_id``, ``ds``, ``Forecaster`` (the median), and
+        Named as Nixtla's: ``unique_id``, ``ds`` (times as those of the learned rows are written, so
+        that the two join), ``Forecaster`` (the median), and
         ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
         """
         h = np.shape(self.times)[-1]
         columns: dict[str, NDArray[Any]] = {
             "unique_id": np.repeat(make_names_array(self.ids), h),
-            "ds": np.asarray(self.times).reshape(-1),
+            "ds": self.calendar.write(np.asarray(self.times).reshape(-1)),
             "Forecaster": self.median().reshape(-1),
         }
         for level in levels:
@@ -172,7 +177,8 @@ class StepsAhead(StepDistribution):
         ImportError
             If pandas is not installed.
         """
-        return require_pandas("to_frame", "to_columns()").DataFrame(self.to_columns(levels))
+        pandas = require_pandas("to_frame", "to_columns()")
+        return pandas.DataFrame(as_lists(self.to_columns(levels)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,6 +231,7 @@ class Forecast(StepsAhead):
         single: bool,
         bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
+        calendar: Calendar = NUMBERS,
     ) -> Forecast:
         """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
 
@@ -232,7 +239,7 @@ class Forecast(StepsAhead):
         """
         marginals = Marginals([some.steps for some in paths], weights).above(bounds)
         shocks = shocks or ShockCorrelation.none(len(weights))
-        return cls(ids, marginals, single, times, tuple(forms), tuple(paths), shocks)
+        return cls(ids, marginals, single, times, calendar, tuple(forms), tuple(paths), shocks)
 
     @property
     def weights(self) -> Array:
@@ -360,6 +367,11 @@ class Forecast(StepsAhead):
         drawn = mean + np.sqrt(1.0 - SMOOTHING**2) * (drawn - mean)
         weights = np.hstack([np.where(reached[:, None], 0.0, sums.weights), reached[:, None]])
         return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
+
+
+def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The same with lists in place of arrays of objects: frames find out what these are."""
+    return {name: one.tolist() if one.dtype == object else one for name, one in columns.items()}
 
 
 def choose_steps(steps: slice | int | None, horizon: int) -> slice:

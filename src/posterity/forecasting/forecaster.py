@@ -415,7 +415,7 @@ class Forecaster(BaseEstimator):
     def times_(self) -> NDArray[Any]:
         """(S, n) times of ``values_``."""
         posterior = self._fitted_panel
-        return posterior.calendar.times(
+        return posterior.calendar.stamps(
             posterior.ends[:, None] + np.arange(1 - posterior.length, 1)
         )
 

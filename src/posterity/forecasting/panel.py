@@ -177,8 +177,8 @@ class Panel:
             first = early[0]
             raise ValueError(
                 f"{self.describe_series(other.ids[first])} has a row at "
-                f"{format_time(self.calendar.times(begun[first]))}, but its rows up to "
-                f"{format_time(self.calendar.times(ends[new[first]]))} were learned already: "
+                f"{format_time(self.calendar.stamps(begun[first]))}, but its rows up to "
+                f"{format_time(self.calendar.stamps(ends[new[first]]))} were learned already: "
                 "new rows must be later, each time once"
             )
         known = ends[new] > np.iinfo(np.int64).min
@@ -213,7 +213,7 @@ def check_gaps(calendar: Calendar, ends: Index, begins: Index, rows: int) -> Non
     gaps = begins - ends
     worst = int(gaps.argmax()) if gaps.size else 0
     if gaps.size and gaps[worst] > max(MOST_STEPS, STEPS_A_ROW * rows):
-        after, until = calendar.times(ends[worst]), calendar.times(begins[worst])
+        after, until = calendar.stamps(ends[worst]), calendar.stamps(begins[worst])
         raise ValueError(
             f"the gap after {format_time(after)} is {gaps[worst] - 1:,} steps of "
             f"{calendar.distance}, up to {format_time(until)}: is the time right? If it is, give "

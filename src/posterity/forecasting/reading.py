@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from posterity.forecasting.panel import (
     refuse_times,
     sort_names,
 )
+from posterity.forecasting.writing import Writing
 
 Array = NDArray[np.float64]
 
@@ -31,6 +33,8 @@ CATEGORY_ADVICE = (
 )
 # Most gaps that a warning names.
 NAMED = 3
+# Hour before which clocks are set back.
+LATEST_CHANGE = 4.0
 # An unnamed index that spans this many times the rows may be left over from a selection.
 SPARSE = 2
 
@@ -59,17 +63,11 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     ValueError
         Times double or between steps, values infinite or no numbers, shapes that disagree.
     """
-    names = columns_of(data)
-    if names is None:
-        times = _read_index_times(data, calendar)
-        if times is not None:
-            return _read_series(data, times, X, calendar)
-        return _add_columns(_read_values(data), X)
-    if X is not None:
-        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
-    if TARGET in names:
-        return _read_long(data, names, calendar)
-    return _read_wide(data, names, calendar)
+    panel = _read_panel(data, X, calendar)
+    times = _get_times(data) if calendar is None else None
+    if times is None:
+        return panel
+    return replace(panel, calendar=panel.calendar.as_written(Writing.of(times)))
 
 
 def columns_of(data: Any) -> list[Any] | None:
@@ -125,6 +123,28 @@ def future(data: Any, panel: Panel, h: int) -> Array:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _read_panel(data: Any, X: Any, calendar: Calendar | None) -> Panel:
+    names = columns_of(data)
+    if names is None:
+        times = _read_index_times(data, calendar)
+        if times is not None:
+            return _read_series(data, times, X, calendar)
+        return _add_columns(_read_values(data), X)
+    if X is not None:
+        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
+    if TARGET in names:
+        return _read_long(data, names, calendar)
+    return _read_wide(data, names, calendar)
+
+
+def _get_times(data: Any) -> Any:
+    """Times as users give them: the column of a frame, or a pandas index; None without any."""
+    if TIME in (columns_of(data) or ()):
+        return _get_column(data, TIME)
+    index = getattr(data, "index", None)
+    return index if hasattr(index, "dtype") else None
 
 
 def _read_series(data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None) -> Panel:
@@ -225,8 +245,7 @@ def _place_on_grid(
         raise ValueError(
             f"{_describe_series(ids, which[double[0]])} has the time "
             f"{format_time(times[double[0]])} twice: "
-            "each time may come once; add the rows up, or choose one"
-            + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
+            + _advise_on_double(times[double[0]], single=len(ids) == 1)
         )
     if calendar is None:
         calendar = _find_calendar(times, same)
@@ -235,6 +254,20 @@ def _place_on_grid(
     panel = Panel.of_rows(ids, which, index, rows, calendar, names)
     _warn_of_gaps(ids, which, index, same, calendar)
     return panel
+
+
+def _advise_on_double(time: Any, *, single: bool) -> str:
+    """Say what to do with a time that comes twice; clocks are set back in the night to Sunday."""
+    if getattr(time, "dtype", np.dtype(int)).kind == "M":
+        hours = float((time - time.astype("datetime64[D]")) / np.timedelta64(1, "h"))
+        sunday = not np.is_busday(time.astype("datetime64[D]"), weekmask="1111110")
+        if sunday and 0.0 < hours < LATEST_CHANGE:
+            return (
+                "clocks were set back then, as it seems; give times with their zone, as "
+                "frame['ds'].dt.tz_localize('Europe/Paris', ambiguous='infer') does, or in UTC"
+            )
+    advice = "each time may come once; add the rows up, or choose one"
+    return advice + (", or name the series of each row (unique_id)" if single else "")
 
 
 def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
@@ -254,7 +287,7 @@ def _warn_of_gaps(
     if not len(gaps):
         return
     listed = ", ".join(
-        f"after {format_time(calendar.times(index[gap]))} of {_describe_series(ids, which[gap])} "
+        f"after {format_time(calendar.stamps(index[gap]))} of {_describe_series(ids, which[gap])} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
@@ -322,9 +355,10 @@ def _mark_single(panel: Panel) -> Panel:
 
 def _get_column(frame: Any, name: Any) -> Any:
     column = frame[name]
-    # Polars and pandas keep the time zone; arrays lose it, or are slow.
-    zoned = getattr(getattr(column, "dt", None), "tz", None) is not None
-    return column.array if zoned else column
+    # Those of pandas with a zone, and periods, as an index has them.
+    own = column.dtype if hasattr(column, "dtype") else None
+    special = getattr(own, "tz", None) is not None or getattr(own, "freq", None) is not None
+    return import_module("pandas").Index(column) if special else column
 
 
 def _read_column(frame: Any, name: Any) -> NDArray[Any]:

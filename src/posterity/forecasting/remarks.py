@@ -93,7 +93,7 @@ def warn_of_outliers(panel: Panel, used: Panel) -> None:
     if len(series):
         row = panel.ends[series[0]] + column[0] - panel.length + 1
         where = f"{panel.describe_series(panel.ids[series[0]])} at "
-        where += format_time(panel.calendar.times(row))
+        where += format_time(panel.calendar.stamps(row))
         more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
         warnings.warn(
             f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "

@@ -142,8 +142,9 @@ class VectorAutoregression(BaseEstimator):
         levels = continue_levels(last, weights, h)
         responses = signals.responses(compute_responses(weights, roots, lags, h))
         panel = self._fitted_panel
-        times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
-        return VectorForecast.of(panel.ids, times, signals.as_given(levels[:, lags:]), responses)
+        times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
+        paths = signals.as_given(levels[:, lags:])
+        return VectorForecast.of(panel.ids, times, paths, responses, panel.calendar)
 
     def predict(self, h: int) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (q, h)."""
@@ -256,7 +257,7 @@ class VectorAutoregression(BaseEstimator):
                 f"{panel.names}: leave them out"
             )
         if len(set(panel.ends.tolist())) > 1:
-            last = panel.calendar.times(panel.ends)
+            last = panel.calendar.stamps(panel.ends)
             pairs = ", ".join(f"{i!r} at {t}" for i, t in zip(panel.ids, last, strict=True))
             raise ValueError(
                 f"the signals end at different times ({pairs}): give all up to the same time"
