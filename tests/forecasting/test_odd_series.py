@@ -121,6 +121,12 @@ def test_odd_series_are_not_typical_and_plain_ones_are() -> None:
     assert missed < 0.001 * 10 * 4 * 13 * 12
 
 
+def test_a_series_that_was_constant_lately_says_so() -> None:
+    with pytest.warns(ForecastWarning, match="the series is constant, at least lately"):
+        low, high = Forecaster().fit([1.1] + 19 * [1.0]).forecast(3).interval(0.95)
+    np.testing.assert_array_equal([low, high], 1.0)
+
+
 def test_where_nothing_moves_all_series_are_typical() -> None:
     assert find_typical(np.ones((3, 10))).all()
     assert find_typical(np.ones((3, 1))).all()
@@ -132,7 +138,8 @@ def test_a_discontinued_series_stops_no_panel() -> None:
     begin = np.round(330 + 25 * np.random.default_rng(0).normal(size=12))
     gone = np.concatenate([begin, np.zeros(144)])
     assert_the_others_stay(plain, gone, **SEASONS)
-    forecast = Forecaster(**SEASONS).fit(plain | {"gone": gone}).forecast(12)
+    with pytest.warns(ForecastWarning, match="series 'gone' is constant, at least lately"):
+        forecast = Forecaster(**SEASONS).fit(plain | {"gone": gone}).forecast(12)
     low, high = forecast.interval(0.95)
     assert np.isfinite([low, high]).all()
     assert abs(forecast.median()[forecast.ids.index("gone")]).max() < 1.0
@@ -142,7 +149,8 @@ def test_panels_of_odd_series_alone_have_forecasts() -> None:
     rng = np.random.default_rng(0)
     begin = np.round(330 + 25 * rng.normal(size=(12, 12)))
     gone = np.hstack([begin, np.zeros((12, 144))])
-    forecast = Forecaster(**SEASONS).fit(gone.T).forecast(3)
+    with pytest.warns(ForecastWarning, match="are constant, at least lately"):
+        forecast = Forecaster(**SEASONS).fit(gone.T).forecast(3)
     assert np.isfinite(forecast.interval(0.95)).all()
 
 

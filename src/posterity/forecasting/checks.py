@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.forms import Form
+from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
 
 # Fewest observed values of a series.
@@ -47,11 +48,16 @@ def check_forgetting(forgetting: Any) -> None:
         )
 
 
-def check_horizon(h: int, rows: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``h`` is a horizon, not too far for so many learned rows."""
+def check_horizon(h: int) -> None:
+    """Raise ``ValueError`` unless ``h`` is a horizon."""
     if not (isinstance(h, int | np.integer) and h >= 1):
         raise ValueError(f"h is {h!r}: the horizon must be a whole number of steps, at least 1")
-    if rows is not None and h > (most := max(STEPS_A_ROW * rows, FEW_STEPS)):
+
+
+def check_far(h: int, rows: int) -> None:
+    """Raise ``ValueError`` for a horizon that is too far for so many learned rows."""
+    most = max(STEPS_A_ROW * rows, FEW_STEPS)
+    if h > most:
         raise ValueError(
             f"h is {h:,}, and {rows:,} rows were learned, which say nothing so far ahead: forecast "
             f"at most {most:,} steps"
@@ -86,6 +92,12 @@ def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
         f"{name}, of {rows} rows, has values that are not positive, and the forms that could "
         "learn it are in logarithms: give a form without log, as Form()"
     )
+
+
+def find_unchanged(panel: Panel) -> NDArray[np.bool_]:
+    """(S,) of which series the last two values are the same."""
+    filled = carry_forward(panel.values)
+    return np.asarray((filled[:, -2:] == filled[:, -1:]).all(axis=1))
 
 
 def find_unlearned(panel: Panel, forms: Sequence[Form]) -> NDArray[np.intp]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.clock import count_steps
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forecast import Forecast
@@ -57,6 +58,8 @@ def make_forecast(
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
     correlation = find_correlation(learners, levels, shares, panel)
+    steps = count_steps(panel, h)
+    paths = [path.at_steps(steps) for path in paths]
     paths, lent = lend(paths, shares[:, counted], loans)
     times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(

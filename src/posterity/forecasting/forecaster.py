@@ -18,12 +18,15 @@ from posterity.forecasting.bounds import check_lower_bound, find_lower_bounds
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
+    check_far,
     check_forgetting,
     check_forms,
     check_horizon,
     check_parameters,
+    find_unchanged,
     find_unlearned,
 )
+from posterity.forecasting.clock import count_steps, follow_clock, place_by_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
@@ -285,14 +288,14 @@ class Forecaster(BaseEstimator):
             from those of eight other series or more, brought to the level of the few values; NaN
             where there are fewer, or no value at all.
         """
-        check_horizon(h, self._learned.length)
+        check_horizon(h)
         h, size = int(h), self.n_draws
+        self._check_size(1, h)
         if self._recent is None and series is None:
             panel, common = self._used, None
             future = self._read_future(X_future, panel, h)
             learners, levels, scores, loans = self._run_trials(h)
         else:
-            self._check_size(1, h)
             forms, priors, common, used = self._get_common_scores(h)
             panel, loans = self._select(series, forms)
             future = self._read_future(X_future, panel, h)
@@ -302,9 +305,8 @@ class Forecaster(BaseEstimator):
         forecast = make_forecast(
             panel, learners, levels, scores, future, h, size, common, bounds, loans
         )
-        forecast = forecast if series is None else forecast.select(series)
-        warn_of_still(forecast)
-        return forecast
+        warn_of_still(forecast, find_unchanged(panel))
+        return forecast if series is None else forecast.select(series)
 
     def predict(
         self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
@@ -351,7 +353,7 @@ class Forecaster(BaseEstimator):
     def _compute_progress(
         self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None
     ) -> Progress:
-        check_horizon(h, None if self._panel is None else self._panel.length)
+        check_horizon(h)
         if self._panel is None:
             self._check_parameters()
             whole = reading.read(y, X)
@@ -370,6 +372,7 @@ class Forecaster(BaseEstimator):
                     "starting right after its last row, and no more of a new series; use "
                     "partial_fit for others"
                 )
+        check_far(h, whole.length)
         used = leave_out_outliers(whole, self.outliers)
         forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(
@@ -456,8 +459,12 @@ class Forecaster(BaseEstimator):
 
     @property
     def _used(self) -> Panel:
-        """The same without the values that forecasts ignore."""
-        return leave_out_outliers(self._learned, self.outliers)
+        """The same as forms learn it."""
+        return self._use(self._learned)
+
+    def _use(self, panel: Panel) -> Panel:
+        """Rows by the clock, where times have a zone, without the values that are ignored."""
+        return follow_clock(leave_out_outliers(panel, self.outliers))
 
     @property
     def _fitted_panel(self) -> Panel:
@@ -467,30 +474,29 @@ class Forecaster(BaseEstimator):
 
     def _read_future(self, X_future: Any, panel: Panel, h: int) -> Array:
         self._check_size(len(panel), h)
-        return reading.future(X_future, panel, h)
+        return place_by_clock(reading.future(X_future, panel, h), count_steps(panel, h))
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
         numbers = NUMBERS * len(self.forms_) * n_series * self.n_draws * h
         check_memory(8.0 * numbers, f"a forecast of {n_series:,} series at once")
+        check_far(h, self._learned.length)
 
     def _select(
         self, series: Sequence[Any] | None, forms: Sequence[Form]
     ) -> tuple[Panel, list[Loan]]:
         """Select series, all by default, with those that they borrow from; and what they borrow."""
         if series is None:
-            panel = leave_out_outliers(self._fitted_panel, self.outliers)
+            panel = self._use(self._fitted_panel)
             return panel, find_loans(panel, find_unlearned(panel, forms))
-        panel = select_series(self._learned, self._recent, series)
-        panel = leave_out_outliers(panel, self.outliers)
+        panel = self._use(select_series(self._learned, self._recent, series))
         short = [panel.ids[number] for number in find_unlearned(panel, forms)]
         if not short:
             return panel, []
-        whole = leave_out_outliers(self._fitted_panel, self.outliers)
+        whole = self._use(self._fitted_panel)
         loans = find_loans(whole, [whole.ids.index(name) for name in short])
         lenders = dict.fromkeys(whole.ids[one] for loan in loans for one in loan.lenders)
-        panel = select_series(self._learned, self._recent, [*panel.ids, *lenders])
-        panel = leave_out_outliers(panel, self.outliers)
+        panel = self._use(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
         return panel, [loan.move(whole.ids, panel.ids) for loan in loans]
 
     def _find_periods(self, panel: Panel) -> tuple[int, ...]:
@@ -535,7 +541,7 @@ class Forecaster(BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._used, self.forms_
-            warn_of_outliers(self._learned, panel)
+            warn_of_outliers(leave_out_outliers(self._learned, self.outliers), self._learned)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)

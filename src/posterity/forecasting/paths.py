@@ -81,6 +81,15 @@ class Paths:
         mean = np.take_along_axis(self.mean, steps[:, None, :], axis=2)
         return replace(self, mean=mean, responses=self.responses[:, :, :h], early=early)
 
+    def at_steps(self, steps: NDArray[np.int64]) -> Paths:
+        """The same with the means of other ``steps`` (S, h), counted from 1, in order of time."""
+        h = steps.shape[1]
+        if h == self.mean.shape[2] and (steps == np.arange(1, h + 1)).all():
+            return self
+        mean = np.take_along_axis(self.mean, steps[:, None, :] - 1, axis=2)
+        early = None if self.early is None else self.early[:, :, :h]
+        return replace(self, mean=mean, responses=self.responses[:, :, :h], early=early)
+
     def covariance(self) -> Array:
         """(S, K, h, h) between steps: sigma^2 sum_j psi_j psi_{j+k}."""
         root = self.root()

@@ -59,17 +59,18 @@ def warn_of_constant(panel: Panel) -> None:
         )
 
 
-def warn_of_still(forecast: Forecast) -> None:
-    """Warn of series whose forecast has no noise."""
+def warn_of_still(forecast: Forecast, unchanged: NDArray[np.bool_]) -> None:
+    """Warn of series, ``unchanged`` (S,) lately, whose forecast has no noise."""
     noiseless = [
         (path.noise == 0.0).mean(axis=1) * np.isfinite(path.mean).all(axis=(1, 2))
         for path in forecast.paths
     ]
     still = np.einsum("sf,fs->s", forecast.marginals.weights, np.array(noiseless)) > NOISELESS
+    still &= unchanged
     if still.any():
         warnings.warn(
-            f"{_list_names(forecast, still)} constant, at least lately, or repeats exactly: the "
-            "variation of the next values is unknown, and their intervals have width 0",
+            f"{_list_names(forecast, still)} constant, at least lately: the variation of "
+            "the next values is unknown, and their intervals have width 0",
             ForecastWarning,
             stacklevel=3,
         )
@@ -87,10 +88,10 @@ def warn_of_few(panel: Panel) -> None:
         )
 
 
-def warn_of_outliers(panel: Panel, used: Panel) -> None:
+def warn_of_outliers(used: Panel, panel: Panel) -> None:
     """Warn of values of a panel that are left out of the one in use."""
-    series, column = np.nonzero(np.isfinite(panel.values) & np.isnan(used.values))
-    if len(series):
+    if used.left_out is not None and used.left_out.any():
+        series, column = np.nonzero(used.left_out)
         row = panel.ends[series[0]] + column[0] - panel.length + 1
         where = f"{panel.describe_series(panel.ids[series[0]])} at "
         where += format_time(panel.calendar.stamps(row))

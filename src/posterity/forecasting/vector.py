@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import minnesota, reading
-from posterity.forecasting.checks import check_horizon
+from posterity.forecasting.checks import check_far, check_horizon
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import read_following_rows
@@ -133,7 +133,7 @@ class VectorAutoregression(BaseEstimator):
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
         self._check_horizon(h)
-        warn_of_outliers(self._fitted_panel, self._used)
+        warn_of_outliers(self._used, self._fitted_panel)
         warn_of_constant(self._used)
         warn_of_few(self._used)
         weights, roots = self._draw(h)
@@ -265,10 +265,11 @@ class VectorAutoregression(BaseEstimator):
 
     def _check_horizon(self, h: int) -> None:
         """Raise ``ValueError`` for a horizon that is none, or takes too much memory."""
-        check_horizon(h, self._fitted_panel.length)
+        check_horizon(h)
         q = len(self.ids_)
         numbers = float(NUMBERS * self.n_draws * q * q) * h
         check_memory(8.0 * numbers, f"a forecast of {q:,} signals {h:,} steps ahead")
+        check_far(h, self._fitted_panel.length)
 
     def _get_nodes(self) -> minnesota.Nodes:
         if self.tightness is None:
