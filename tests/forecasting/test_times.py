@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from posterity import Forecaster, dumps, loads
+from posterity import Forecaster
 from posterity.adapters.nixtla import NixtlaForecaster
+from posterity.files import dumps, loads
 from posterity.forecasting import Form, VectorAutoregression
 from posterity.forecasting.writing import Writing, read_text
 
@@ -50,7 +51,7 @@ WRITTEN: dict[str, Any] = {
         pd.date_range("2024-01-01", periods=60, freq="s"), "%Y-%m-%dT%H:%M:%S"
     ),
     "text of years": [str(year) for year in range(1920, 1980)],
-    "text of quarters": [f"{year}Q{quarter}" for year in range(1920, 1935) for quarter in range(1, 5)],
+    "text of quarters": [f"{year}Q{part}" for year in range(1920, 1935) for part in range(1, 5)],
     "months of years 1 to 5": [f"{year}-{month}" for year in range(1, 6) for month in range(1, 13)],
     "years as whole numbers": list(range(1920, 1980)),
     "years 3 to 62": list(range(3, 63)),
