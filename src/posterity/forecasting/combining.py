@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import LowerBounds
-from posterity.forecasting.clock import count_steps
+from posterity.forecasting.clock import count_steps, place_by_clock
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
+from posterity.forecasting.plans import Plan
 from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, compute_weights
 
@@ -27,7 +28,7 @@ def make_forecast(
     learners: list[Learner],
     levels: FormLevels,
     scores: TrialScores,
-    future: Array,
+    plan: Plan,
     h: int,
     size: int,
     common: CommonScores | None = None,
@@ -40,6 +41,8 @@ def make_forecast(
     are their lower bounds. Series with ``loans`` borrow their forecasts from others.
     """
     found: dict[int, Paths] = {}
+    steps = count_steps(panel, h)
+    future = place_by_clock(plan.values, steps)
 
     def draw(number: int) -> None:
         learner = learners[number]
@@ -58,8 +61,10 @@ def make_forecast(
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
     correlation = find_correlation(learners, levels, shares, panel)
-    steps = count_steps(panel, h)
-    paths = [path.at_steps(steps) for path in paths]
+    paths = [
+        plan.widen(path.at_steps(steps), levels[learners[number].form].effects)
+        for path, number in zip(paths, counted, strict=True)
+    ]
     paths, lent = lend(paths, shares[:, counted], loans)
     times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(

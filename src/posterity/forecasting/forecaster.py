@@ -26,13 +26,14 @@ from posterity.forecasting.checks import (
     find_unchanged,
     find_unlearned,
 )
-from posterity.forecasting.clock import count_steps, follow_clock, place_by_clock
+from posterity.forecasting.clock import follow_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form, add_memories, choose_forms
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
+from posterity.forecasting.plans import Plan
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
 from posterity.forecasting.remarks import (
@@ -293,18 +294,19 @@ class Forecaster(BaseEstimator):
         self._check_size(1, h)
         if self._recent is None and series is None:
             panel, common = self._used, None
-            future = self._read_future(X_future, panel, h)
+            plan = self._read_plan(X_future, panel, h)
             learners, levels, scores, loans = self._run_trials(h)
         else:
             forms, priors, common, used = self._get_common_scores(h)
             panel, loans = self._select(series, forms)
-            future = self._read_future(X_future, panel, h)
+            plan = self._read_plan(X_future, panel, h)
             learners, levels = begin_learners(forms, panel, priors)
             scores = run_trials(learners, levels, panel, h, size, used)
         bounds = find_lower_bounds(panel.values, self.lower_bound).before(-1)
         forecast = make_forecast(
-            panel, learners, levels, scores, future, h, size, common, bounds, loans
+            panel, learners, levels, scores, plan, h, size, common, bounds, loans
         )
+        plan.warn(stacklevel=2)
         warn_of_still(forecast, find_unchanged(panel))
         return forecast if series is None else forecast.select(series)
 
@@ -472,9 +474,9 @@ class Forecaster(BaseEstimator):
         learned = self._learned
         return learned if self._recent is None else learned.append(self._recent)
 
-    def _read_future(self, X_future: Any, panel: Panel, h: int) -> Array:
+    def _read_plan(self, X_future: Any, panel: Panel, h: int) -> Plan:
         self._check_size(len(panel), h)
-        return place_by_clock(reading.future(X_future, panel, h), count_steps(panel, h))
+        return Plan.of(panel, reading.future(X_future, panel, h))
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
