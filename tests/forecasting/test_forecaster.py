@@ -476,7 +476,11 @@ def test_a_series_without_a_name_has_none_in_messages(monthly: Array) -> None:
 def test_forms_that_can_learn_nothing_say_why(monthly: Array) -> None:
     series = {"a": monthly, "b": monthly - 150.0}
     logs = Forecaster(forms=[Form(log=True)]).fit(series)
-    refused(lambda: logs.forecast(2), "series 'b', of 144 rows, has values that are not positive")
+    with pytest.warns(ForecastWarning, match="series 'b' is too short for every form, or not"):
+        found = logs.forecast(2).median()
+    np.testing.assert_array_equal(np.isnan(found), [[False, False], [True, True]])
+    alone = Forecaster(forms=[Form(log=True)]).fit(monthly - 150.0)
+    refused(lambda: alone.forecast(2), "the series, of 144 rows, has values that are not positive")
     long = Forecaster(forms=[Form(1, (150,))]).fit(monthly)
     refused(lambda: long.forecast(2), "the series, of 144 rows, is shorter than the lags of every")
     some = Forecaster(forms=[Form(1, (150,)), Form()]).fit(monthly)  # the simpler one is left
@@ -505,8 +509,8 @@ def test_what_is_refused_of_times(monthly: Array) -> None:
     np.testing.assert_array_equal(model.predict(3), before)
     uneven = pandas.DataFrame(
         {
-            "unique_id": ["a", "a", "b"],
-            "ds": [*(times[-1] + pandas.DateOffset(months=k) for k in (1, 2)), times[0]],
+            "unique_id": ["a", "a", "b", "b", "b"],
+            "ds": [*(times[-1] + pandas.DateOffset(months=k) for k in (1, 2)), *times[:3]],
             "y": 1.0,
         }
     )
@@ -712,10 +716,13 @@ def test_a_new_series_needs_values_and_leaves_the_others_as_they_were() -> None:
     frame = pandas.DataFrame({"unique_id": "a", "ds": days, "y": y})
     model = Forecaster(forms=[Form()]).fit(frame)
     before = model.predict(2)
-    new = frame.iloc[:1].assign(unique_id="z")
-    with pytest.raises(ValueError, match="series 'z' has 1 value: a forecast needs at least 4"):
-        model.partial_fit(new)
+    again = frame.iloc[:1]
+    with pytest.raises(ValueError, match="were learned already"):
+        model.partial_fit(again)
     np.testing.assert_array_equal(model.predict(2), before)
+    more = Forecaster(forms=[Form()]).fit(frame).partial_fit(again.assign(unique_id="z"))
+    with pytest.warns(ForecastWarning, match="series 'z' is too short for every form"):
+        np.testing.assert_allclose(more.predict(2)[0], before[0])
     model.seasonality = ()
     both = model.partial_fit(frame.iloc[:4].assign(unique_id="z"))
     np.testing.assert_array_equal(both.predict(2, series=["a"]), both.predict(2)[:1])

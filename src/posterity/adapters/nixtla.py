@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting import Forecast, Forecaster
+from posterity.forecasting.forecast import as_lists
 from posterity.forecasting.reading import TARGET, columns_of
 
 __all__ = ["NixtlaForecaster"]
@@ -94,17 +95,19 @@ class NixtlaForecaster:
         for window in range(n_windows - 1, -1, -1):
             behind = h + window * (h if step_size is None else step_size)
             then = forecaster.before(behind)
-            columns = _columns(then.forecast(h, future), level)
+            forecast = then.forecast(h, future)
+            columns = _columns(forecast, level)
             last = then.times_[:, -1]
             came = forecaster.values_[:, forecaster.values_.shape[1] - behind :][:, :h]
-            columns["cutoff"], columns[TARGET] = np.repeat(last, h), came.reshape(-1)
+            columns["cutoff"] = np.repeat(forecast.calendar.write(last), h)
+            columns[TARGET] = came.reshape(-1)
             each.append(columns)
         return self._make_frame(
             {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         )
 
     def _make_frame(self, columns: Columns) -> Any:
-        return import_module(self._module).DataFrame(columns)
+        return import_module(self._module).DataFrame(as_lists(columns))
 
 
 def _columns(forecast: Forecast, level: Sequence[float] | None) -> Columns:

@@ -18,6 +18,7 @@ from posterity.cli.predict import open_writer
 from posterity.cli.series import Columns, as_typed, without_hours
 from posterity.cli.tables import name_input, table_path
 from posterity.forecasting import Forecast, Forecaster
+from posterity.forecasting.reading import ID, TIME
 from posterity.report import About, forecast_report
 
 
@@ -75,11 +76,10 @@ def run(settings: Settings) -> None:
 
 def _make_batch(settings: Settings, forecast: Forecast, time_type: Any) -> pa.RecordBatch:
     """A row for each series and step; times are of the type they were read as, or text."""
-    h = forecast.horizon
     columns: dict[str, Any] = {}
     if settings.series is not None:
-        columns[settings.series] = np.repeat(np.array(forecast.ids), h)
-    times = np.asarray(forecast.times).reshape(-1)
+        columns[settings.series] = forecast.to_columns(())[ID]
+    times = forecast.to_columns(())[TIME]
     text = settings.output is None or settings.output.lower().endswith(".csv")
     columns[settings.time or "row"] = without_hours(times) if text else as_typed(times, time_type)
     low, high = forecast.interval(settings.level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import reduce
 from importlib import import_module
@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.forecasting.writing import Writing, add_zone, read_text
 
 Index = NDArray[np.int64]
 Kind = Literal["numbers", "seconds", "months", "business days"]
@@ -32,8 +34,8 @@ MOST_DISTANCES = 100_000
 class Calendar:
     """Times are ``step`` apart, in units of ``kind``; ``phase`` is the number of any one of them.
 
-    Of months the times are on a ``day`` or at the ``month_end``, and where they are ``business``
-    on the first or the last working day.
+    Users write them as ``writing`` says. Of months the times are on a ``day`` or at the
+    ``month_end``, and where they are ``business`` on the first or the last working day.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Calendar:
     day: int = 0
     dtype: str = "int64"
     business_days: bool = False
+    writing: Writing | None = None
 
     @classmethod
     def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
@@ -96,7 +99,7 @@ class Calendar:
         return np.asarray(index)
 
     def times(self, index: Index) -> NDArray[Any]:
-        """Times of steps, as the user wrote them."""
+        """Times of steps, as numbers or datetime64: in UTC where they have a zone and no days."""
         numbers = index * self.step + self.phase
         if self.kind == "numbers":
             return np.asarray(numbers)
@@ -113,6 +116,28 @@ class Calendar:
         if self.business_days:
             days = np.busday_offset(days, 0, roll="backward" if self.month_end else "forward")
         return np.asarray(days.astype(self.dtype))
+
+    def as_written(self, writing: Writing) -> Calendar:
+        """The same of times that users write so."""
+        unit = writing.unit
+        dtype = f"datetime64[{unit}]" if unit and self.kind != "numbers" else self.dtype
+        return replace(self, writing=writing, dtype=dtype)
+
+    def stamps(self, index: Index) -> NDArray[Any]:
+        """Times of steps as moments: datetime64, or with a zone, where users gave one."""
+        times = self.times(index)
+        if self.writing is None or not self.writing.zone:
+            return times
+        return add_zone(times, self.writing.zone, local=self.has_whole_days)
+
+    def write(self, stamps: NDArray[Any]) -> NDArray[Any]:
+        """Moments (n,) as users write them: text, dates, periods."""
+        return stamps if self.writing is None else self.writing.write(stamps)
+
+    @property
+    def has_whole_days(self) -> bool:
+        """Whether a step is some days."""
+        return self.kind != "numbers" and (self.kind != "seconds" or self.step % DAY == 0)
 
     @property
     def distance(self) -> str:
@@ -166,7 +191,8 @@ def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
         times = universal
     if times.dtype.kind in "OUST":
         try:
-            times = times.astype("datetime64[s]")
+            text = all(isinstance(one, str) for one in times)
+            times = read_text(times) if text else times.astype("datetime64[s]")
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f"times such as {times.flat[0]!r} can't be read: give datetime64, ISO dates "
@@ -206,6 +232,9 @@ def format_time(time: Any) -> str:
 
 def _read_zoned(values: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Times (n,) as clocks show them at their place, and in UTC where they have a zone."""
+    periods = getattr(getattr(values, "dtype", None), "freq", None) is not None
+    if periods and hasattr(values, "to_timestamp"):  # they stand for their first moments
+        return values.to_timestamp().to_numpy(), None
     if getattr(values, "tz", None) is not None:  # a pandas index
         return values.tz_localize(None).to_numpy(), values.tz_convert("UTC").tz_localize(
             None
@@ -228,7 +257,7 @@ def _has_whole_days(local: NDArray[Any], calendar: Calendar | None) -> bool:
     if calendar is None:
         clock = local - local.astype("datetime64[D]")
         return len(local) > 1 and bool((clock == clock[0]).all())
-    return calendar.kind != "numbers" and (calendar.kind != "seconds" or calendar.step % DAY == 0)
+    return calendar.has_whole_days
 
 
 def _find_step(distances: Index | None) -> int:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forms import Form
+from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
 
 # Fewest observed values of a series.
 FEWEST_VALUES = 4
 # Fewest rows that a form needs of a series for its forecasts to count.
 FEWEST_ROWS = 3
-# Most series that a warning names.
-MOST_NAMED = 3
-
-
-class ForecastWarning(UserWarning):
-    """A forecast is less certain than it may seem: short, constant or incomplete series."""
+# Most steps of a horizon for each learned row, and steps that are never too many.
+STEPS_A_ROW, FEW_STEPS = 100, 10_000
 
 
 def check_parameters(
@@ -59,10 +54,20 @@ def check_horizon(h: int) -> None:
         raise ValueError(f"h is {h!r}: the horizon must be a whole number of steps, at least 1")
 
 
+def check_far(h: int, rows: int) -> None:
+    """Raise ``ValueError`` for a horizon that is too far for so many learned rows."""
+    most = max(STEPS_A_ROW * rows, FEW_STEPS)
+    if h > most:
+        raise ValueError(
+            f"h is {h:,}, and {rows:,} rows were learned, which say nothing so far ahead: forecast "
+            f"at most {most:,} steps"
+        )
+
+
 def check_enough(panel: Panel) -> None:
-    """Raise ``ValueError``, naming the first, where series have too few values."""
+    """Raise ``ValueError``, naming the first, where all series have too few values."""
     few = np.flatnonzero(panel.observed < FEWEST_VALUES)
-    if len(few):
+    if len(few) == len(panel):
         more = f" (and {len(few) - 1} more)" if len(few) > 1 else ""
         n = panel.observed[few[0]]
         raise ValueError(
@@ -73,75 +78,44 @@ def check_enough(panel: Panel) -> None:
 
 
 def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
-    """Raise ``ValueError``, naming the first, where no form can learn a series."""
-    values = panel.values
-    lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
+    """Raise ``ValueError``, naming the first, where no form can learn any series."""
+    long, unlogged = _find_lost(panel, forms)
+    if not (long | unlogged).all(axis=0).all():
+        return
+    name, rows = panel.describe_series(panel.ids[0]), panel.lengths[0]
+    if long[:, 0].all():
+        raise ValueError(
+            f"{name}, of {rows} rows, is shorter than the lags of every form: give forms with "
+            "fewer lags, or more rows"
+        )
+    raise ValueError(
+        f"{name}, of {rows} rows, has values that are not positive, and the forms that could "
+        "learn it are in logarithms: give a form without log, as Form()"
+    )
+
+
+def find_unchanged(panel: Panel) -> NDArray[np.bool_]:
+    """(S,) of which series the last two values are the same."""
+    filled = carry_forward(panel.values)
+    return np.asarray((filled[:, -2:] == filled[:, -1:]).all(axis=1))
+
+
+def find_unlearned(panel: Panel, forms: Sequence[Form]) -> NDArray[np.intp]:
+    """Find the numbers of the series that no form can learn."""
+    long, unlogged = _find_lost(panel, forms)
+    return np.flatnonzero((panel.observed < FEWEST_VALUES) | (long | unlogged).all(axis=0))
+
+
+def find_constant(panel: Panel) -> NDArray[np.bool_]:
+    """(S,) which series never changed."""
+    known, values = np.isfinite(panel.values), panel.values
+    highest = np.where(known, values, -np.inf).max(axis=1)
+    return np.asarray(highest == np.where(known, values, np.inf).min(axis=1))
+
+
+def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(F, S) whether a series is too short for a form, and has values without a logarithm."""
+    lowest = np.where(np.isfinite(panel.values), panel.values, np.inf).min(axis=1)
     lengths = np.array([form.length for form in forms])[:, None]
-    long = panel.lengths - lengths < FEWEST_ROWS
-    unlogged = np.array([form.log for form in forms])[:, None] & (lowest <= 0.0)
-    for which, why, advice in (
-        (
-            long,
-            "is shorter than the lags of every form",
-            "give forms with fewer lags, or more rows",
-        ),
-        (
-            long | unlogged,
-            "has values that are not positive, and the forms that could learn it are in logarithms",
-            "give a form without log, as Form()",
-        ),
-    ):
-        lost = np.flatnonzero(which.all(axis=0))
-        if len(lost):
-            name, rows = panel.describe_series(panel.ids[lost[0]]), panel.lengths[lost[0]]
-            raise ValueError(f"{name}, of {rows} rows, {why}: {advice}")
-
-
-def warn_of_constant(panel: Panel) -> None:
-    """Warn of series that never changed."""
-    constant = np.nanmax(panel.values, axis=1) == np.nanmin(panel.values, axis=1)
-    if constant.any():
-        warnings.warn(
-            f"{_list_names(panel, constant)} constant: the variation of the next values is "
-            "unknown, and their intervals have width 0",
-            ForecastWarning,
-            stacklevel=3,
-        )
-
-
-def warn_of_outliers(panel: Panel, used: Panel) -> None:
-    """Warn of values of a panel that are left out of the one in use."""
-    series, column = np.nonzero(np.isfinite(panel.values) & np.isnan(used.values))
-    if len(series):
-        row = panel.ends[series[0]] + column[0] - panel.length + 1
-        where = f"{panel.describe_series(panel.ids[series[0]])} at "
-        where += format_time(panel.calendar.times(row))
-        more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
-        warnings.warn(
-            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "
-            "before it: forecasts ignore it (outliers_ marks such values); outliers='learn' learns "
-            "it",
-            ForecastWarning,
-            stacklevel=4,
-        )
-
-
-def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
-    """Warn of series that are shorter than two of their shortest season."""
-    season = min(periods, default=0)
-    short = panel.observed < 2 * season
-    if short.any():
-        warnings.warn(
-            f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
-            "from forms with fewer lags",
-            ForecastWarning,
-            stacklevel=4,
-        )
-
-
-def _list_names(panel: Panel, which: NDArray[np.bool_]) -> str:
-    names = [panel.describe_series(panel.ids[number]) for number in np.flatnonzero(which)]
-    listed = ", ".join(names[:MOST_NAMED])
-    if len(names) > MOST_NAMED:
-        listed += f" and {len(names) - MOST_NAMED} more"
-    return f"{listed} {'is' if len(names) == 1 else 'are'}"
+    logs = np.array([form.log for form in forms])[:, None]
+    return panel.lengths - lengths < FEWEST_ROWS, logs & (lowest <= 0.0)

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
+from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.clock import count_steps, place_by_clock
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
+from posterity.forecasting.plans import Plan
 from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, compute_weights
 
@@ -25,18 +28,21 @@ def make_forecast(
     learners: list[Learner],
     levels: FormLevels,
     scores: TrialScores,
-    future: Array,
+    plan: Plan,
     h: int,
     size: int,
     common: CommonScores | None = None,
     bounds: LowerBounds | None = None,
+    loans: Sequence[Loan] = (),
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by their scores before.
 
     ``common`` is what all series say, where these are some of them; ``bounds`` (S,)
-    are their lower bounds.
+    are their lower bounds. Series with ``loans`` borrow their forecasts from others.
     """
     found: dict[int, Paths] = {}
+    steps = count_steps(panel, h)
+    future = place_by_clock(plan.values, steps)
 
     def draw(number: int) -> None:
         learner = learners[number]
@@ -48,22 +54,29 @@ def make_forecast(
         [learner.has_enough_rows for learner in learners],
         ([found[number]] for number in range(len(learners))),
     )
-    common = common or CommonScores.of(scores, usable)
+    common = common or CommonScores.of(scores, usable, panel.typical)
     shares = compute_weights(scores, usable, common.usual)
-    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    counted = find_counted(shares)
     # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]
     found.clear()
-    times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
+    correlation = find_correlation(learners, levels, shares, panel)
+    paths = [
+        plan.widen(path.at_steps(steps), levels[learners[number].form].effects)
+        for path, number in zip(paths, counted, strict=True)
+    ]
+    paths, lent = lend(paths, shares[:, counted], loans)
+    times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
     return Forecast.of(
         panel.ids,
         times[0] if panel.single else times,
         [learners[number].form for number in counted],
         paths,
-        shares[:, counted],
+        lent,
         single=panel.single,
         bounds=bounds,
-        shocks=find_correlation(learners, levels, shares, panel.ends),
+        shocks=correlation,
+        calendar=panel.calendar,
     )
 
 
@@ -73,12 +86,18 @@ def compute_common_scores(
     scores: TrialScores,
     future: Array,
     size: int,
+    typical: NDArray[np.bool_],
 ) -> CommonScores:
-    """Compute the scores that all series share, from their paths, some at a time."""
+    """Compute the scores that series share, the typical ones, from paths, some at a time."""
     each = [learner.paths(levels[learner.form], future, size) for learner in learners]
-    return CommonScores.of(
-        scores, find_usable([learner.has_enough_rows for learner in learners], each)
-    )
+    known = [learner.has_enough_rows for learner in learners]
+    return CommonScores.of(scores, find_usable(known, each), typical)
+
+
+def find_counted(shares: Array) -> NDArray[np.intp]:
+    """Return which forms have a weight in ``shares`` (S, F); the first where none has."""
+    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
+    return counted if len(counted) else np.zeros(1, dtype=np.intp)
 
 
 def find_usable(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.ensemble import FormLevels, Learner
+from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import compute_residuals
 
 Array = NDArray[np.float64]
@@ -36,11 +37,17 @@ class ShockCorrelation:
         return cls(np.zeros((count, 0)), np.zeros(count, dtype=np.int64))
 
     @classmethod
-    def of(cls, residuals: Array, ends: NDArray[np.int64]) -> ShockCorrelation:
+    def of(
+        cls,
+        residuals: Array,
+        ends: NDArray[np.int64],
+        typical: NDArray[np.bool_] | slice = slice(None),
+    ) -> ShockCorrelation:
         """Return correlations of residuals (S, n) at the same times; NaN where there is none.
 
         Sample correlations are shrunk towards 0 by as much as their own errors ask for (Schafer and
-        Strimmer 2005). A pair that shares few times is shrunk by that alone.
+        Strimmer 2005), which is found from ``typical`` (S,) series. A pair that shares few times is
+        shrunk by that alone.
         """
         known = np.isfinite(residuals)
         residuals = residuals[:, known.sum(axis=0) > 1]
@@ -54,7 +61,11 @@ class ShockCorrelation:
         if n < FEWEST_TIMES or len(unit) < 2:
             return cls.none(len(unit))
         root = np.asarray(np.linalg.qr(unit.T, mode="r")).T
-        return cls(np.sqrt(1.0 - _choose_shrinkage(unit)) * root, np.asarray(ends))
+        return cls(np.sqrt(1.0 - _choose_shrinkage(unit[typical])) * root, np.asarray(ends))
+
+    def select(self, which: NDArray[np.intp]) -> ShockCorrelation:
+        """The same of some of the series."""
+        return ShockCorrelation(self.loadings[which], self.ends[which])
 
     def correlation(self) -> Array:
         """(S, S) correlations."""
@@ -78,21 +89,20 @@ class ShockCorrelation:
 
 
 def find_correlation(
-    learners: Sequence[Learner], levels: FormLevels, shares: Array, ends: NDArray[np.int64]
+    learners: Sequence[Learner], levels: FormLevels, shares: Array, panel: Panel
 ) -> ShockCorrelation:
     """Return correlations of series by the residuals of the best form in ``shares`` (S, F)."""
     if len(shares) < 2:
         return ShockCorrelation.none(len(shares))
     best = shares.argmax(axis=1)
-    length = next(iter(levels.values())).observed.shape[1]
-    first = max(length - MOST_RESIDUALS, 0)
-    residuals = np.full((len(shares), length - first), np.nan)
+    first = max(panel.length - MOST_RESIDUALS, 0)
+    residuals = np.full((len(shares), panel.length - first), np.nan)
     for number in np.unique(best):
         learner, which = learners[number], np.flatnonzero(best == number)
         own, form = levels[learner.form], learner.form
         coefficients = learner.coefficients(own, which)
         residuals[which] = compute_residuals(own, form, coefficients, which, first)
-    return ShockCorrelation.of(residuals, ends)
+    return ShockCorrelation.of(residuals, panel.ends, panel.typical)
 
 
 # ---- inner ---------------------------------------------------------------------------------------

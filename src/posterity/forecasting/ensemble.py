@@ -34,11 +34,13 @@ Priors = Mapping[Form, Mapping[int, Prior | None]]
 class Learner:
     """One form: the triangles of all series' rows, up to some column of the panel.
 
-    ``priors`` are those that series share, by trial: learned when a forecast first needs one.
+    ``priors`` are those that series share, by trial: learned when a forecast first needs one, from
+    the series that are ``typical`` (S,).
     """
 
     form: Form
     bank: GroupBank
+    typical: NDArray[np.bool_]
     learned: int = 0
     priors: dict[int, Prior | None] = field(default_factory=dict)
 
@@ -90,7 +92,8 @@ class Learner:
         """Return the prior that series share, learned when it is first needed."""
         if self.form.shared and trial not in self.priors:
             triangles, _ = start.in_units(self.form.window.shape[1])
-            self.priors[trial] = shared.learn_prior(triangles, start.count)
+            which = np.tile(self.typical, len(triangles) // len(self.typical))
+            self.priors[trial] = shared.learn_prior(triangles[which], start.count[which])
         return self.priors.get(trial)
 
     def paths(
@@ -187,7 +190,12 @@ def begin_learners(
     """A learner for each form, and the levels it learns; ``priors`` that were learned elsewhere."""
     levels = make_levels(forms, panel)
     learners = [
-        Learner(form, make_bank(form, levels[form]), 0, dict((priors or {}).get(form, {})))
+        Learner(
+            form,
+            make_bank(form, levels[form]),
+            panel.typical,
+            priors=dict((priors or {}).get(form, {})),
+        )
         for form in forms
     ]
     return learners, levels
@@ -220,10 +228,11 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
 
 def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
     """(S, m) posterior means of the exogenous columns' effects, from the rows before a column."""
-    learner = Learner(form, make_bank(form, levels))
+    series = np.arange(len(levels.observed))
+    learner = Learner(form, make_bank(form, levels), np.ones(len(series), dtype=bool))
     learner.learn_until(levels, column)
     first, m = form.window.shape[1], levels.columns.shape[2]
-    return learner.coefficients(levels, np.arange(len(levels.observed)))[:, first : first + m]
+    return learner.coefficients(levels, series)[:, first : first + m]
 
 
 def join_paths(parts: Iterator[Paths]) -> Paths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +14,26 @@ from posterity.distributions._limits import check_single_level
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
+from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 
 # Values in the covariances that are computed at once.
 BLOCK = 4_000_000
+# Matrices of all pairs of steps that are held at once for a sum.
+COVARIANCES = 4
 # Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
 SMALLEST_DENSITY = 1e-300
+# The calendar of forecasts without times.
+NUMBERS = Calendar("numbers", 1, 0)
 # Steps in the repr of a forecast.
 SHOWN = 3
 # Our names for those of pandas, statsmodels and others.
@@ -142,17 +149,19 @@ class StepsAhead(StepDistribution):
     """The same of steps that have times, (S, h), or (h,) of a single series."""
 
     times: NDArray[Any]
+    calendar: Calendar
 
     def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
         """Columns of a long table, a row each series and step, for any library of data frames.
 
-        Named as Nixtla's: ``unique_id``, ``ds``, ``Forecaster`` (the median), and
+        Named as Nixtla's: ``unique_id``, ``ds`` (times as those of the learned rows are written, so
+        that the two join), ``Forecaster`` (the median), and
         ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
         """
         h = np.shape(self.times)[-1]
         columns: dict[str, NDArray[Any]] = {
-            "unique_id": np.repeat(np.array(self.ids), h),
-            "ds": np.asarray(self.times).reshape(-1),
+            "unique_id": np.repeat(make_names_array(self.ids), h),
+            "ds": self.calendar.write(np.asarray(self.times).reshape(-1)),
             "Forecaster": self.median().reshape(-1),
         }
         for level in levels:
@@ -168,7 +177,8 @@ class StepsAhead(StepDistribution):
         ImportError
             If pandas is not installed.
         """
-        return require_pandas("to_frame", "to_columns()").DataFrame(self.to_columns(levels))
+        pandas = require_pandas("to_frame", "to_columns()")
+        return pandas.DataFrame(as_lists(self.to_columns(levels)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,6 +231,7 @@ class Forecast(StepsAhead):
         single: bool,
         bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
+        calendar: Calendar = NUMBERS,
     ) -> Forecast:
         """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
 
@@ -228,7 +239,7 @@ class Forecast(StepsAhead):
         """
         marginals = Marginals([some.steps for some in paths], weights).above(bounds)
         shocks = shocks or ShockCorrelation.none(len(weights))
-        return cls(ids, marginals, single, times, tuple(forms), tuple(paths), shocks)
+        return cls(ids, marginals, single, times, calendar, tuple(forms), tuple(paths), shocks)
 
     @property
     def weights(self) -> Array:
@@ -239,6 +250,21 @@ class Forecast(StepsAhead):
     def horizon(self) -> int:
         """h, how many steps are forecast."""
         return self.paths[0].mean.shape[2]
+
+    def select(self, series: Sequence[Any]) -> Forecast:
+        """The forecast of some of the series, by their names, in the order that they have here."""
+        names = [series] if isinstance(series, str) else series
+        which = np.array([number for number, name in enumerate(self.ids) if name in names])
+        if len(which) == len(self.ids):
+            return self
+        return replace(
+            self,
+            ids=tuple(self.ids[number] for number in which),
+            marginals=self.marginals.select(which),
+            times=self.times[which],
+            paths=tuple(path.part(which) for path in self.paths),
+            shocks=self.shocks.select(which),
+        )
 
     def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, S, h), (size, h) of a single series: series and steps are joint."""
@@ -343,6 +369,11 @@ class Forecast(StepsAhead):
         return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
 
 
+def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """The same with lists in place of arrays of objects: frames find out what these are."""
+    return {name: one.tolist() if one.dtype == object else one for name, one in columns.items()}
+
+
 def choose_steps(steps: slice | int | None, horizon: int) -> slice:
     """The steps of a horizon that are asked for; raises ``ValueError`` where there are none."""
     if steps is None or isinstance(steps, slice):
@@ -398,8 +429,10 @@ def _sum_steps(path: Paths, steps: slice) -> Component:
             squares += np.square(np.einsum("skhb,h->skb", path.early, weights)).sum(axis=2)
         sd = path.noise * np.sqrt(squares)
         return Component((path.mean @ weights)[:, :, None], sd[:, :, None], log=False)
+    size = path.noise.shape[1] * path.mean.shape[2] ** 2
+    check_memory(8.0 * COVARIANCES * size, f"the sum of {path.mean.shape[2]:,} steps")
     mean, sd = np.empty(path.noise.shape), np.empty(path.noise.shape)
-    share = max(1, BLOCK // (path.noise.shape[1] * path.mean.shape[2] ** 2))
+    share = max(1, BLOCK // size)
     for start in range(0, len(mean), share):
         which = slice(start, start + share)
         some = path.part(which)

@@ -13,26 +13,35 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
+from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import check_lower_bound, find_lower_bounds
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
+    check_far,
     check_forgetting,
     check_forms,
     check_horizon,
     check_parameters,
-    warn_of_constant,
-    warn_of_outliers,
-    warn_of_short,
+    find_unchanged,
+    find_unlearned,
 )
+from posterity.forecasting.clock import follow_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form, add_memories, choose_forms
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
+from posterity.forecasting.plans import Plan
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
+from posterity.forecasting.remarks import (
+    warn_of_outliers,
+    warn_of_short,
+    warn_of_still,
+    warn_of_unlearned,
+)
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
@@ -166,15 +175,18 @@ class Forecaster(BaseEstimator):
         Raises
         ------
         ValueError
-            If a time comes twice or lies between steps, a value is infinite or no number, or a
-            series has fewer than four values; the message names series and time.
+            If a time comes twice or lies between steps, a value is infinite or no number, or all
+            series have fewer than four values; the message names series and time.
 
         Warns
         -----
         GapWarning
             If times are missing.
-        ForecastWarning
-            If a series is constant, or so short that only the simplest forms can learn it.
+
+        Notes
+        -----
+        A series with fewer than four values is forecast from the others, at the level of its
+        values: see :meth:`forecast`.
         """
         self._check_parameters()
         panel = reading.read(y, X)
@@ -268,25 +280,35 @@ class Forecaster(BaseEstimator):
         ValueError
             If ``h`` is not positive, an exogenous column is missing, a series is not known, or the
             machine's memory is too small for so many series, draws and steps at once.
+
+        Warns
+        -----
+        ForecastWarning
+            If a series is constant, or so short that only the simplest forms can learn it; if a
+            value is left out; or if a series has fewer than four values. Its forecast is then made
+            from those of eight other series or more, brought to the level of the few values; NaN
+            where there are fewer, or no value at all.
         """
         check_horizon(h)
-        h, size, whole = int(h), self.n_draws, self._recent is None and series is None
-        panel = (
-            self._fitted_panel
-            if series is None
-            else select_series(self._learned, self._recent, series)
-        )
-        panel = leave_out_outliers(panel, self.outliers)
-        future = reading.future(X_future, panel, h)
+        h, size = int(h), self.n_draws
+        self._check_size(1, h)
+        if self._recent is None and series is None:
+            panel, common = self._used, None
+            plan = self._read_plan(X_future, panel, h)
+            learners, levels, scores, loans = self._run_trials(h)
+        else:
+            forms, priors, common, used = self._get_common_scores(h)
+            panel, loans = self._select(series, forms)
+            plan = self._read_plan(X_future, panel, h)
+            learners, levels = begin_learners(forms, panel, priors)
+            scores = run_trials(learners, levels, panel, h, size, used)
         bounds = find_lower_bounds(panel.values, self.lower_bound).before(-1)
-        numbers = NUMBERS * len(self.forms_) * len(panel) * size * h
-        check_memory(8.0 * numbers, f"a forecast of {len(panel):,} series at once")
-        if whole:
-            return make_forecast(panel, *self._run_trials(h), future, h, size, bounds=bounds)
-        forms, priors, common = self._get_common_scores(h)
-        learners, levels = begin_learners(forms, panel, priors)
-        scores = run_trials(learners, levels, panel, h, size, len(self.ids_))
-        return make_forecast(panel, learners, levels, scores, future, h, size, common, bounds)
+        forecast = make_forecast(
+            panel, learners, levels, scores, plan, h, size, common, bounds, loans
+        )
+        plan.warn(stacklevel=2)
+        warn_of_still(forecast, find_unchanged(panel))
+        return forecast if series is None else forecast.select(series)
 
     def predict(
         self, h: int, X_future: Any = None, *, series: Sequence[Any] | None = None
@@ -310,8 +332,9 @@ class Forecaster(BaseEstimator):
         Parameters
         ----------
         y, X
-            New rows, as in :meth:`partial_fit`, as many of each series. A forecaster that has
-            learned nothing yet learns the first quarter without forecasting it.
+            New rows, as in :meth:`partial_fit`, as many of each series that is known, and no more
+            of new ones. A forecaster that has learned nothing yet learns the first quarter without
+            forecasting it.
         h : int
             The horizon.
         level : float
@@ -342,12 +365,16 @@ class Forecaster(BaseEstimator):
             fitted = self._fitted_panel
             whole = fitted.append(read_following_rows(fitted, y, X))
             first = fitted.length
-            advanced = set((whole.ends - _find_ends(fitted, whole)).tolist())
-            if advanced != {whole.length - first}:
+            rows = whole.length - first
+            new = np.array([name not in fitted.ids for name in whole.ids])
+            begins = np.where(new, whole.lengths <= rows, _count_new(fitted, whole) == rows)
+            if not begins.all():
                 raise ValueError(
                     "forecast_then_learn needs the same number of new rows for each series, "
-                    "starting right after its last row; use partial_fit for others"
+                    "starting right after its last row, and no more of a new series; use "
+                    "partial_fit for others"
                 )
+        check_far(h, whole.length)
         used = leave_out_outliers(whole, self.outliers)
         forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(
@@ -393,7 +420,7 @@ class Forecaster(BaseEstimator):
     def times_(self) -> NDArray[Any]:
         """(S, n) times of ``values_``."""
         posterior = self._fitted_panel
-        return posterior.calendar.times(
+        return posterior.calendar.stamps(
             posterior.ends[:, None] + np.arange(1 - posterior.length, 1)
         )
 
@@ -416,7 +443,7 @@ class Forecaster(BaseEstimator):
     @property
     def periods_(self) -> tuple[int, ...]:
         """Seasonal periods in use."""
-        return self._find_periods(self._used)
+        return self._find_periods(self._used.select_typical())
 
     @property
     def forms_(self) -> tuple[Form, ...]:
@@ -434,14 +461,45 @@ class Forecaster(BaseEstimator):
 
     @property
     def _used(self) -> Panel:
-        """The same without the values that forecasts ignore."""
-        return leave_out_outliers(self._learned, self.outliers)
+        """The same as forms learn it."""
+        return self._use(self._learned)
+
+    def _use(self, panel: Panel) -> Panel:
+        """Rows by the clock, where times have a zone, without the values that are ignored."""
+        return follow_clock(leave_out_outliers(panel, self.outliers))
 
     @property
     def _fitted_panel(self) -> Panel:
         """The panel that was learned."""
         learned = self._learned
         return learned if self._recent is None else learned.append(self._recent)
+
+    def _read_plan(self, X_future: Any, panel: Panel, h: int) -> Plan:
+        self._check_size(len(panel), h)
+        return Plan.of(panel, reading.future(X_future, panel, h))
+
+    def _check_size(self, n_series: int, h: int) -> None:
+        """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
+        numbers = NUMBERS * len(self.forms_) * n_series * self.n_draws * h
+        check_memory(8.0 * numbers, f"a forecast of {n_series:,} series at once")
+        check_far(h, self._learned.length)
+
+    def _select(
+        self, series: Sequence[Any] | None, forms: Sequence[Form]
+    ) -> tuple[Panel, list[Loan]]:
+        """Select series, all by default, with those that they borrow from; and what they borrow."""
+        if series is None:
+            panel = self._use(self._fitted_panel)
+            return panel, find_loans(panel, find_unlearned(panel, forms))
+        panel = self._use(select_series(self._learned, self._recent, series))
+        short = [panel.ids[number] for number in find_unlearned(panel, forms)]
+        if not short:
+            return panel, []
+        whole = self._use(self._fitted_panel)
+        loans = find_loans(whole, [whole.ids.index(name) for name in short])
+        lenders = dict.fromkeys(whole.ids[one] for loan in loans for one in loan.lenders)
+        panel = self._use(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
+        return panel, [loan.move(whole.ids, panel.ids) for loan in loans]
 
     def _find_periods(self, panel: Panel) -> tuple[int, ...]:
         if self.seasonality is not None:
@@ -455,9 +513,10 @@ class Forecaster(BaseEstimator):
     def _choose_forms(self, panel: Panel) -> tuple[Form, ...]:
         if self.forms is not None:
             return tuple(self.forms)
-        positive = bool((np.nanmin(panel.values, axis=1) > 0.0).any())
-        n = int(np.median(panel.observed))
-        return choose_forms(n, self._find_periods(panel), positive=positive, n_series=len(panel))
+        some = panel.select_typical()
+        positive = bool((np.nanmin(some.values, axis=1) > 0.0).any())
+        n = int(np.median(some.observed))
+        return choose_forms(n, self._find_periods(some), positive=positive, n_series=len(some))
 
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
@@ -476,31 +535,41 @@ class Forecaster(BaseEstimator):
         self.__dict__.pop("_together", None)
         return self
 
-    def _run_trials(self, h: int) -> tuple[list[Learner], FormLevels, TrialScores]:
-        """Learners of all rows, and how they did at this horizon: kept until rows come."""
+    def _run_trials(self, h: int) -> tuple[list[Learner], FormLevels, TrialScores, list[Loan]]:
+        """Learners of all rows, how they did at this horizon, and what series borrow.
+
+        Kept until rows come.
+        """
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._used, self.forms_
-            warn_of_outliers(self._learned, panel)
-            warn_of_constant(panel)
+            warn_of_outliers(leave_out_outliers(self._learned, self.outliers), self._learned)
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)
+            loans = find_loans(panel, find_unlearned(panel, forms))
+            warn_of_unlearned(panel, loans)
             learners, levels = begin_learners(forms, panel)
             scores = run_trials(learners, levels, panel, h, self.n_draws)
             answers.clear()
-            answers[h] = learners, levels, scores
+            answers[h] = learners, levels, scores, loans
         return answers[h]
 
-    def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores]:
-        """Return the scores that all series share at this horizon; cached until more is learned."""
+    def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores, Panel]:
+        """Return what all series share at this horizon, and the panel that they are.
+
+        Cached until more is learned.
+        """
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
-            learners, levels, scores = self._run_trials(h)
+            learners, levels, scores, _ = self._run_trials(h)
+            used = self._used
             future = np.zeros((len(self._learned), h, len(self._learned.names)))
-            common = compute_common_scores(learners, levels, scores, future, self.n_draws)
+            common = compute_common_scores(
+                learners, levels, scores, future, self.n_draws, used.typical
+            )
             priors = {learner.form: learner.priors for learner in learners}
-            kept[h] = [learner.form for learner in learners], priors, common
+            kept[h] = [learner.form for learner in learners], priors, common, used
         return kept[h]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -511,10 +580,11 @@ class Forecaster(BaseEstimator):
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _find_ends(panel: Panel, whole: Panel) -> NDArray[np.int64]:
-    """(S,) where series ended before, in the order of ``whole``; far back those that are new."""
+def _count_new(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+    """(S,) steps from the ends of series in a panel to those in ``whole``; 0 of new series."""
     end_of = dict(zip(panel.ids, panel.ends, strict=True))
-    return np.array([end_of.get(name, -(2**62)) for name in whole.ids])
+    ends = zip(whole.ids, whole.ends, strict=True)
+    return np.array([end - end_of.get(name, end) for name, end in ends])
 
 
 def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:

@@ -133,7 +133,8 @@ def reconcile(
     marginals = Marginals([normals], np.ones((len(mean), 1)))
     last = np.asarray(forecast.times)
     times = np.vstack([last, *([_get_times(sums[name], last) for name in added])])
-    return CoherentForecast((*known, *added), marginals, False, times, forecast, maps)
+    ids = (*known, *added)
+    return CoherentForecast(ids, marginals, False, times, forecast.calendar, forecast, maps)
 
 
 # ---- inner ---------------------------------------------------------------------------------------

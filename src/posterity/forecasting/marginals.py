@@ -41,7 +41,7 @@ class Component:
     sd: Array
     log: bool
 
-    def part(self, which: slice) -> Component:
+    def part(self, which: slice | NDArray[np.intp]) -> Component:
         """Return some of the series."""
         return Component(self.mean[which], self.sd[which], self.log)
 
@@ -195,9 +195,10 @@ class Marginals:
         if len(self.weights) <= share:
             return of(self, slice(None))
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
-        return np.concatenate([of(self._select(which), which) for which in parts])
+        return np.concatenate([of(self.select(which), which) for which in parts])
 
-    def _select(self, which: slice) -> Marginals:
+    def select(self, which: slice | NDArray[np.intp]) -> Marginals:
+        """Return the mixtures of some of the series."""
         bound = None if self.bound is None else self.bound[which]
         return Marginals([part.part(which) for part in self.components], self.weights[which], bound)
 
@@ -222,6 +223,8 @@ class Marginals:
                 weights = np.concatenate([share for _, share in some], axis=1)
                 means = np.concatenate([part.mean for part, _ in some], axis=1)
                 sds = np.concatenate([part.sd for part, _ in some], axis=1)
+                # What is not known is no number, and not left out.
+                weights[np.isnan(means) & (weights > 0.0)] = np.nan
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
                 precisions = 1.0 / np.maximum(sds, 1.0 / POINT_MASS_PRECISION)

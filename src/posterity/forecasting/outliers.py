@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.rows import carry_forward
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,7 +43,7 @@ def leave_out_outliers(panel: Panel, outliers: str) -> Panel:
     found = find_outliers(panel.values, panel.columns)
     if not found.any():
         return panel
-    return replace(panel, values=np.where(found, np.nan, panel.values))
+    return replace(panel, values=np.where(found, np.nan, panel.values), left_out=found)
 
 
 def find_outliers(values: Array, columns: Array | None = None) -> Mask:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, format_time
+from posterity.forecasting.typical import find_typical
+from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
+
+# Most steps for each row, and steps that are never too many.
+STEPS_A_ROW, MOST_STEPS = 100, 10_000
+# Copies of a grid of steps that learning takes, at least.
+GRIDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +39,8 @@ class Panel:
         (S, T, m) exogenous columns; ``names`` are theirs.
     single
         Whether users gave one series, without a name.
+    left_out
+        (S, T) which values were observed, and are NaN here because forecasts ignore them.
 
     Examples
     --------
@@ -43,8 +55,9 @@ class Panel:
     ends: Index
     calendar: Calendar
     columns: Array
-    names: tuple[str, ...] = ()
+    names: tuple[Any, ...] = ()
     single: bool = False
+    left_out: NDArray[np.bool_] | None = None
 
     @classmethod
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
@@ -69,19 +82,23 @@ class Panel:
         index: Index,
         rows: Array,
         calendar: Calendar,
-        names: tuple[str, ...],
+        names: tuple[Any, ...],
     ) -> Panel:
         """Return a panel of rows [y, columns] (n, 1 + m), of series ``which``, steps ``index``."""
         ends = np.full(len(ids), np.iinfo(np.int64).min)
         np.maximum.at(ends, which, index)
         back = ends[which] - index
         length = int(back.max(initial=-1)) + 1
+        check_grid((len(ids), length, rows.shape[1]), len(rows), calendar)
         both = np.full((len(ids), length, rows.shape[1]), np.nan)
         both[which, length - 1 - back] = rows
         return cls(ids, np.ascontiguousarray(both[:, :, 0]), ends, calendar, both[:, :, 1:], names)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in self.__dict__.items() if name != "typical"}
 
     @property
     def length(self) -> int:
@@ -99,6 +116,15 @@ class Panel:
         known = np.isfinite(self.values) | np.isfinite(self.columns).any(axis=2)
         return np.where(known.any(axis=1), self.length - known.argmax(axis=1), 0)
 
+    @cached_property
+    def typical(self) -> NDArray[np.bool_]:
+        """(S,) which series are like most: what all share is learned from these."""
+        return find_typical(self.values, self.left_out)
+
+    def select_typical(self) -> Panel:
+        """Select the series that are like most."""
+        return self if self.typical.all() else self.part(np.flatnonzero(self.typical))
+
     def before(self, rows: int) -> Panel:
         """The same without the last ``rows`` rows of each series."""
         if rows == 0:
@@ -109,6 +135,7 @@ class Panel:
             values=self.values[:, :keep],
             columns=self.columns[:, :keep],
             ends=self.ends - rows,
+            left_out=None if self.left_out is None else self.left_out[:, :keep],
         )
 
     def part(self, which: Index) -> Panel:
@@ -119,6 +146,7 @@ class Panel:
             values=self.values[which],
             ends=self.ends[which],
             columns=self.columns[which],
+            left_out=None if self.left_out is None else self.left_out[which],
         )
 
     def pad_to_length(self, length: int) -> Panel:
@@ -137,9 +165,7 @@ class Panel:
         Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.
         """
         check_same_columns(self, other)
-        ids = tuple(dict.fromkeys([*self.ids, *other.ids]))
-        if _make_sortable(ids):
-            ids = tuple(sorted(ids))
+        ids = sort_names(dict.fromkeys([*self.ids, *other.ids]))
         place = {name: number for number, name in enumerate(ids)}
         old = np.array([place[name] for name in self.ids], dtype=np.int64)
         new = np.array([place[name] for name in other.ids], dtype=np.int64)
@@ -151,14 +177,19 @@ class Panel:
             first = early[0]
             raise ValueError(
                 f"{self.describe_series(other.ids[first])} has a row at "
-                f"{format_time(self.calendar.times(begun[first]))}, but its rows up to "
-                f"{format_time(self.calendar.times(ends[new[first]]))} were learned already: "
+                f"{format_time(self.calendar.stamps(begun[first]))}, but its rows up to "
+                f"{format_time(self.calendar.stamps(ends[new[first]]))} were learned already: "
                 "new rows must be later, each time once"
             )
+        known = ends[new] > np.iinfo(np.int64).min
+        n_rows = int(self.lengths.sum() + other.lengths.sum())
+        check_gaps(self.calendar, np.where(known, ends[new], begun), begun, n_rows)
         ends[new] = other.ends
         later = [(self, old), (other, new)]
         length = max(int((ends[to] - p.ends).max(initial=0)) + p.length for p, to in later)
-        both = np.full((len(ids), length, 1 + len(self.names)), np.nan)
+        shape = len(ids), length, 1 + len(self.names)
+        check_grid(shape, n_rows, self.calendar)
+        both = np.full(shape, np.nan)
         for panel, to in later:
             rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)
             for source, target, behind in zip(rows, to, ends[to] - panel.ends, strict=True):
@@ -177,17 +208,61 @@ class Panel:
         return "the series" if self.single else f"series {name!r}"
 
 
-def convert_to_values(values: Any, name: str) -> Array:
-    """A series or a column (n,), by its name in words, as numbers; NaN was not observed."""
+def check_gaps(calendar: Calendar, ends: Index, begins: Index, rows: int) -> None:
+    """Raise ``ValueError`` where a gap from a row to the next is too long for so many ``rows``."""
+    gaps = begins - ends
+    worst = int(gaps.argmax()) if gaps.size else 0
+    if gaps.size and gaps[worst] > max(MOST_STEPS, STEPS_A_ROW * rows):
+        after, until = calendar.stamps(ends[worst]), calendar.stamps(begins[worst])
+        raise ValueError(
+            f"the gap after {format_time(after)} is {gaps[worst] - 1:,} steps of "
+            f"{calendar.distance}, up to {format_time(until)}: is the time right? If it is, give "
+            "times that are further apart"
+        )
+
+
+def check_grid(shape: tuple[int, int, int], rows: int, calendar: Calendar) -> None:
+    """Raise ``ValueError`` where a grid (S, T, 1 + m) is too large, or too large for its rows."""
+    n_series, length, _ = shape
+    if length > max(MOST_STEPS, STEPS_A_ROW * rows):
+        raise ValueError(
+            f"there are {rows:,} rows, and {length:,} steps of {calendar.distance} from "
+            "first to last: give times on a regular grid, which are further apart"
+        )
+    check_memory(
+        8.0 * GRIDS * math.prod(shape),
+        f"a grid of {n_series:,} series and {length:,} steps",
+        "give times that are further apart, or fewer series at once",
+    )
+
+
+def convert_to_values(
+    values: Any, name: str, advice: str = "correct it, or leave it missing"
+) -> Array:
+    """A series or a column (n,), by its name in words, as numbers; NaN was not observed.
+
+    ``advice`` says what to do with a value that is no number.
+    """
     refuse_times(values, name)
     try:
         values = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} has a value that is not a number: {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        where = _find_no_number(values)
+        raise ValueError(f"{name} has a value that is not a number{where}: {advice}") from error
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: it must be (n,)")
     check_finite(values, name)
     return np.asarray(values)
+
+
+def _find_no_number(values: Any) -> str:
+    """Say which value can't be converted, where one alone can't."""
+    for row, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            return f", {value!r} at row {row} (from 0)"
+    return ""
 
 
 def refuse_times(values: Any, name: str) -> None:
@@ -217,5 +292,19 @@ def check_same_columns(panel: Panel, other: Panel) -> None:
         )
 
 
-def _make_sortable(ids: tuple[Any, ...]) -> bool:
-    return len({type(name) for name in ids}) == 1
+def sort_names(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Names in order; as they are, where they are of types that have none."""
+    names = tuple(names)
+    try:
+        return tuple(sorted(names))
+    except TypeError:
+        return names
+
+
+def make_names_array(names: tuple[Any, ...]) -> NDArray[Any]:
+    """Names (S,) as an array, of objects unless all are text or all are whole numbers."""
+    if {type(name) for name in names} in ({str}, {int}):
+        return np.array(names)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

@@ -63,7 +63,7 @@ class Paths:
         mean = scale_spread(self.steps, factor).mean
         return replace(self, mean=mean, noise=factor * self.noise)
 
-    def part(self, which: slice) -> Paths:
+    def part(self, which: slice | NDArray[np.intp]) -> Paths:
         """Return some of the series."""
         early = None if self.early is None else self.early[which]
         return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
@@ -79,6 +79,15 @@ class Paths:
         if early.shape[3] > h:  # as few shocks with the same covariance
             early = np.swapaxes(np.linalg.qr(np.swapaxes(early, 2, 3), mode="r"), 2, 3)
         mean = np.take_along_axis(self.mean, steps[:, None, :], axis=2)
+        return replace(self, mean=mean, responses=self.responses[:, :, :h], early=early)
+
+    def at_steps(self, steps: NDArray[np.int64]) -> Paths:
+        """The same with the means of other ``steps`` (S, h), counted from 1, in order of time."""
+        h = steps.shape[1]
+        if h == self.mean.shape[2] and (steps == np.arange(1, h + 1)).all():
+            return self
+        mean = np.take_along_axis(self.mean, steps[:, None, :] - 1, axis=2)
+        early = None if self.early is None else self.early[:, :, :h]
         return replace(self, mean=mean, responses=self.responses[:, :, :h], early=early)
 
     def covariance(self) -> Array:
@@ -157,12 +166,14 @@ def _get_known_levels(last: Array, lags: NDArray[np.intp], h: int) -> Array:
 def _continue_levels(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
     """(S, K, h) levels of the steps, by the recursion of what is ``added`` (S, K, h) at each."""
     h = added.shape[2]
-    near = np.zeros((*recursion.shape[:2], h))
-    near[:, :, h - lags[lags < h]] = recursion[:, :, lags < h]
+    longest = int(lags[lags < h].max(initial=0))
+    near = np.zeros((*recursion.shape[:2], longest))
+    near[:, :, longest - lags[lags < h]] = recursion[:, :, lags < h]
     levels = added.copy()
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(1, h):
-            before = levels[:, :, :step], near[:, :, h - step :]
+            back = min(step, longest)
+            before = levels[:, :, step - back : step], near[:, :, longest - back :]
             levels[:, :, step] += np.einsum("skl,skl->sk", *before)
     return levels
 

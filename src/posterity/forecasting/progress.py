@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.borrowing import find_loan, lend
 from posterity.forecasting.bounds import find_lower_bounds
-from posterity.forecasting.combining import find_usable
+from posterity.forecasting.combining import find_counted, find_usable
 from posterity.forecasting.ensemble import (
     ForecastOrigin,
     FormLevels,
@@ -160,10 +161,12 @@ def _forecast_stretches(
     trials = Trials.of(learners, h)
     while first < whole.length:
         now = whole.before(whole.length - first)
-        origins, steps = choose_windows(first, h, len(whole))
+        typical = now.select_typical()
+        back, steps = choose_windows(int(typical.lengths.max()), h, len(typical))
+        origins = [first - one for one in back]
         missing = [origin for origin in origins if origin not in trials.of_columns]
         if missing:
-            draws = choose_draws(size, len(whole))
+            draws = choose_draws(size, len(typical))
             trials.run(*begin_learners(forms, now), whole, missing, draws)
         tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
@@ -203,13 +206,22 @@ def _forecast_columns(
         paths.append(join_paths(learner.draw_paths_from(start, size)))
         trials.add(number, columns, start.has_enough_rows, paths[-1], whole)
     usable = find_usable(knows, [[path] for path in paths])
-    shares, factors = _weigh(tried, usable.reshape(len(learners), len(columns), -1))
-    counted = np.flatnonzero(shares.max(axis=0) > 0.0)
-    parts = [scale_spread(paths[number].steps, factors) for number in counted]
-    return Marginals(parts, shares[:, counted])
+    usable = usable.reshape(len(learners), len(columns), -1)
+    shares, factors = _weigh(tried, usable, learners[0].typical)
+    counted = find_counted(shares)
+    loans = [
+        find_loan(whole.values[:, : columns[row]], series, learners[0].typical).later(
+            row * len(whole)
+        )
+        for row, series in np.argwhere(~usable.any(axis=0))
+    ]
+    lent, shares = lend([paths[number] for number in counted], shares[:, counted], loans)
+    return Marginals([scale_spread(path.steps, factors) for path in lent], shares)
 
 
-def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _weigh(
+    scores: TrialScores, usable: NDArray[np.bool_], typical: NDArray[np.bool_]
+) -> tuple[Array, Array]:
     """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
     shares: list[Array] = []
     factors: list[Array] = []
@@ -219,7 +231,7 @@ def _weigh(scores: TrialScores, usable: NDArray[np.bool_]) -> tuple[Array, Array
             shares.append(shares[-1])
             factors.append(factors[-1])
             continue
-        common = CommonScores.of(scores, now)
+        common = CommonScores.of(scores, now, typical)
         shares.append(compute_weights(scores, now, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)

@@ -5,20 +5,36 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
-from posterity.forecasting.panel import Panel, check_finite, convert_to_values, refuse_times
+from posterity.forecasting.panel import (
+    Panel,
+    check_finite,
+    check_gaps,
+    convert_to_values,
+    refuse_times,
+    sort_names,
+)
+from posterity.forecasting.writing import Writing
 
 Array = NDArray[np.float64]
 
 # Names of columns in long frames, as in Nixtla's libraries.
 ID, TIME, TARGET = "unique_id", "ds", "y"
+# What to do with a column of text.
+CATEGORY_ADVICE = (
+    "leave the column out, or give a column of 0 and 1 for each of its values, as "
+    "pandas.get_dummies does"
+)
 # Most gaps that a warning names.
 NAMED = 3
+# Hour before which clocks are set back.
+LATEST_CHANGE = 4.0
 # An unnamed index that spans this many times the rows may be left over from a selection.
 SPARSE = 2
 
@@ -47,25 +63,22 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
     ValueError
         Times double or between steps, values infinite or no numbers, shapes that disagree.
     """
-    names = columns_of(data)
-    if names is None:
-        times = _read_index_times(data, calendar)
-        if times is not None:
-            return _read_series(data, times, X, calendar)
-        return _add_columns(_read_values(data), X)
-    if X is not None:
-        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
-    if TARGET in names:
-        return _read_long(data, names, calendar)
-    return _read_wide(data, names, calendar)
+    panel = _read_panel(data, X, calendar)
+    times = _get_times(data) if calendar is None else None
+    if times is None:
+        return panel
+    return replace(panel, calendar=panel.calendar.as_written(Writing.of(times)))
 
 
-def columns_of(data: Any) -> list[str] | None:
-    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else."""
+def columns_of(data: Any) -> list[Any] | None:
+    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else.
+
+    They are as they are in the frame: text, whole numbers, or tuples where there are two levels.
+    """
     names = getattr(data, "column_names", None)  # Arrow
     if names is None and not isinstance(data, Mapping):
         names = getattr(data, "columns", None)
-    return None if names is None else [str(name) for name in names]
+    return None if names is None else list(names)
 
 
 def has_times(data: Any, calendar: Calendar | None = None) -> bool:
@@ -112,6 +125,28 @@ def future(data: Any, panel: Panel, h: int) -> Array:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
+def _read_panel(data: Any, X: Any, calendar: Calendar | None) -> Panel:
+    names = columns_of(data)
+    if names is None:
+        times = _read_index_times(data, calendar)
+        if times is not None:
+            return _read_series(data, times, X, calendar)
+        return _add_columns(_read_values(data), X)
+    if X is not None:
+        raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
+    if TARGET in names:
+        return _read_long(data, names, calendar)
+    return _read_wide(data, names, calendar)
+
+
+def _get_times(data: Any) -> Any:
+    """Times as users give them: the column of a frame, or a pandas index; None without any."""
+    if TIME in (columns_of(data) or ()):
+        return _get_column(data, TIME)
+    index = getattr(data, "index", None)
+    return index if hasattr(index, "dtype") else None
+
+
 def _read_series(data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None) -> Panel:
     """A series with an index of times."""
     y = convert_to_values(data, "the series")
@@ -146,7 +181,7 @@ def _read_values(data: Any) -> Panel:
     return panel
 
 
-def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+def _read_long(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel:
     y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
     exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
     rows = np.column_stack([y, *(_read_exogenous(frame, name) for name in exogenous)])
@@ -164,13 +199,24 @@ def _read_long(frame: Any, names: list[str], calendar: Calendar | None) -> Panel
             raise ValueError(
                 f"{ID} is missing at row {unnamed[0]} (from 0): name each row's series"
             )
-    distinct, which = np.unique(ids, return_inverse=True)
-    panel = _place_on_grid(tuple(distinct.tolist()), which, times, rows, exogenous, calendar)
+    distinct, which = _number_series(ids)
+    panel = _place_on_grid(distinct, which, times, rows, exogenous, calendar)
     return panel if ID in names else _mark_single(panel)
 
 
-def _read_wide(frame: Any, names: list[str], calendar: Calendar | None) -> Panel:
+def _number_series(ids: NDArray[Any]) -> tuple[tuple[Any, ...], Index]:
+    """Distinct names, sorted where they can be, and the number of each row's."""
+    given = ids.tolist()
+    distinct = sort_names(dict.fromkeys(given))
+    place = {name: number for number, name in enumerate(distinct)}
+    return distinct, np.array([place[name] for name in given], dtype=np.int64)
+
+
+def _read_wide(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel:
     series = [name for name in names if name != TIME]
+    if len(set(series)) < len(series):
+        twice = next(name for name in series if series.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}: name each series differently")
     times = _read_times(frame, names, calendar)
     values = [convert_to_values(_read_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
@@ -185,7 +231,7 @@ def _place_on_grid(
     which: Index,
     times: NDArray[Any],
     rows: Array,
-    names: tuple[str, ...],
+    names: tuple[Any, ...],
     calendar: Calendar | None,
 ) -> Panel:
     """Rows sorted by series and time, and put on the grid of their calendar."""
@@ -199,14 +245,29 @@ def _place_on_grid(
         raise ValueError(
             f"{_describe_series(ids, which[double[0]])} has the time "
             f"{format_time(times[double[0]])} twice: "
-            "each time may come once; add the rows up, or choose one"
-            + ("" if len(ids) > 1 else ", or name the series of each row (unique_id)")
+            + _advise_on_double(times[double[0]], single=len(ids) == 1)
         )
     if calendar is None:
         calendar = _find_calendar(times, same)
     index = calendar.index(times)
+    check_gaps(calendar, index[:-1][same], index[1:][same], len(index))
+    panel = Panel.of_rows(ids, which, index, rows, calendar, names)
     _warn_of_gaps(ids, which, index, same, calendar)
-    return Panel.of_rows(ids, which, index, rows, calendar, names)
+    return panel
+
+
+def _advise_on_double(time: Any, *, single: bool) -> str:
+    """Say what to do with a time that comes twice; clocks are set back in the night to Sunday."""
+    if getattr(time, "dtype", np.dtype(int)).kind == "M":
+        hours = float((time - time.astype("datetime64[D]")) / np.timedelta64(1, "h"))
+        sunday = not np.is_busday(time.astype("datetime64[D]"), weekmask="1111110")
+        if sunday and 0.0 < hours < LATEST_CHANGE:
+            return (
+                "clocks were set back then, as it seems; give times with their zone, as "
+                "frame['ds'].dt.tz_localize('Europe/Paris', ambiguous='infer') does, or in UTC"
+            )
+    advice = "each time may come once; add the rows up, or choose one"
+    return advice + (", or name the series of each row (unique_id)" if single else "")
 
 
 def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
@@ -226,7 +287,7 @@ def _warn_of_gaps(
     if not len(gaps):
         return
     listed = ", ".join(
-        f"after {format_time(calendar.times(index[gap]))} of {_describe_series(ids, which[gap])} "
+        f"after {format_time(calendar.stamps(index[gap]))} of {_describe_series(ids, which[gap])} "
         f"({index[gap + 1] - index[gap] - 1} missing)"
         for gap in gaps[:NAMED]
     )
@@ -248,7 +309,7 @@ def _add_columns(panel: Panel, X: Any) -> Panel:
     return replace(panel, columns=table[None], names=names)
 
 
-def _read_columns(X: Any, n: int) -> tuple[Array, tuple[str, ...]]:
+def _read_columns(X: Any, n: int) -> tuple[Array, tuple[Any, ...]]:
     """Exogenous columns (n, m) of a single series, and their names."""
     if X is None:
         return np.zeros((n, 0)), ()
@@ -265,7 +326,7 @@ def _read_columns(X: Any, n: int) -> tuple[Array, tuple[str, ...]]:
     return table, tuple(names)
 
 
-def _read_future_frame(frame: Any, names: list[str], panel: Panel, h: int) -> Array:
+def _read_future_frame(frame: Any, names: list[Any], panel: Panel, h: int) -> Array:
     lost = [name for name in panel.names if name not in names]
     if lost:
         raise ValueError(
@@ -292,20 +353,21 @@ def _mark_single(panel: Panel) -> Panel:
     return replace(panel, single=True)
 
 
-def _get_column(frame: Any, name: str) -> Any:
+def _get_column(frame: Any, name: Any) -> Any:
     column = frame[name]
-    # Polars and pandas keep the time zone; arrays lose it, or are slow.
-    zoned = getattr(getattr(column, "dt", None), "tz", None) is not None
-    return column.array if zoned else column
+    # Those of pandas with a zone, and periods, as an index has them.
+    own = column.dtype if hasattr(column, "dtype") else None
+    special = getattr(own, "tz", None) is not None or getattr(own, "freq", None) is not None
+    return import_module("pandas").Index(column) if special else column
 
 
-def _read_column(frame: Any, name: str) -> NDArray[Any]:
+def _read_column(frame: Any, name: Any) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _read_exogenous(frame: Any, name: str, where: str = "") -> Array:
+def _read_exogenous(frame: Any, name: Any, where: str = "") -> Array:
     column = f"exogenous column {name!r}{where}"
-    values = convert_to_values(_read_column(frame, name), column)
+    values = convert_to_values(_read_column(frame, name), column, CATEGORY_ADVICE)
     missing = np.flatnonzero(np.isnan(values))
     if len(missing):
         raise ValueError(f"{column} is missing at row {missing[0]} (from 0): only y may be")
@@ -324,7 +386,7 @@ def _read_table(rows: Any, name: str) -> Array:
         raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
 
 
-def _read_times(frame: Any, names: list[str], calendar: Calendar | None) -> NDArray[Any] | None:
+def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDArray[Any] | None:
     """Times of a frame's rows, where it has some."""
     if TIME in names:
         return as_times(_get_column(frame, TIME), calendar)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.forecasting.forms import Form
+from posterity.forecasting.gaps import bridge_gaps, carry_forward, find_nearest_lags
 from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
@@ -20,8 +21,6 @@ Array = NDArray[np.float64]
 BLOCK = 4_000_000
 # Most columns learned at once, and most multiply-adds for each.
 MOST_TOGETHER, TOGETHER = 16, 200_000
-# Fewest pairs of values a lag apart that give their typical distance.
-FEWEST_PAIRS = 3
 # Most steps since the last observed value whose noise is counted.
 MOST_BEHIND = 500
 
@@ -178,56 +177,6 @@ def make_bank(form: Form, levels: Levels) -> GroupBank:
     bank = GroupBank(n_columns(form, levels))
     bank.grow(len(levels.observed))
     return bank
-
-
-def carry_forward(values: Array) -> Array:
-    """(S, T) each NaN replaced by the last value before it.
-
-    Examples
-    --------
-    >>> carry_forward(np.array([[np.nan, 1.0, np.nan, 3.0]]))
-    array([[nan,  1.,  1.,  3.]])
-    """
-    known = np.isfinite(values)
-    if known.all():
-        return values
-    places = np.where(known, np.arange(values.shape[1]), 0)
-    return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
-
-
-def find_nearest_lags(values: Array, periods: Sequence[int]) -> NDArray[np.intp]:
-    """(S,) how far back the nearest of values (S, T) are, 1 or a period, where some are missing."""
-    best = np.ones(len(values), dtype=np.intp)
-    gaps = np.isnan(values[:, 1:]) & np.isfinite(carry_forward(values)[:, :-1])
-    some = np.flatnonzero(gaps.any(axis=1))
-    if not len(some) or not periods:
-        return best
-    lags = np.array([1, *periods])
-    off = np.full((len(lags), len(some)), np.inf)
-    for row, lag in zip(off, lags, strict=True):
-        apart = np.abs(values[some, lag:] - values[some, :-lag])
-        count = np.isfinite(apart).sum(axis=1)
-        total = np.nansum(apart, axis=1)
-        row[count >= FEWEST_PAIRS] = total[count >= FEWEST_PAIRS] / count[count >= FEWEST_PAIRS]
-    best[some] = lags[off.argmin(axis=0)]
-    return best
-
-
-def bridge_gaps(values: Array, back: NDArray[np.intp]) -> Array:
-    """(S, T) each NaN replaced by the value ``back`` (S,) steps before, or else the last one.
-
-    Examples
-    --------
-    >>> bridge_gaps(np.array([[5.0, 1.0, 5.0, np.nan, np.nan]]), np.array([2]))
-    array([[5., 1., 5., 1., 5.]])
-    """
-    filled = carry_forward(values)
-    for series in np.flatnonzero(back > 1):
-        row, lag = filled[series], back[series]
-        for column in np.flatnonzero(np.isnan(values[series])):
-            if column >= lag and np.isfinite(row[column - lag]):
-                row[column] = row[column - lag]
-    return filled
 
 
 # ---- inner ---------------------------------------------------------------------------------------

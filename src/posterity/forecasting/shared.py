@@ -28,10 +28,11 @@ START = 0.3
 def learn_prior(triangles: Array, count: Array) -> Prior | None:
     """The prior of series with triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
 
-    None where too few series have rows to tell. Of very many series some say it.
+    None where too few series have rows to tell. Of very many series some say it. A series whose
+    targets are all 0 has no scale, and says nothing.
     """
     p = triangles.shape[1] - 1
-    some = np.flatnonzero(count > p + 2.0)
+    some = np.flatnonzero((count > p + 2.0) & triangles[:, :, p].any(axis=1))
     if len(some) <= p or p == 0:
         return None
     some = some[:: -(-len(some) // MOST_SERIES)]
@@ -44,8 +45,7 @@ def learn_prior(triangles: Array, count: Array) -> Prior | None:
     sizes = np.einsum("sii->i", information) / count.sum()
     if not (sizes > 0.0).all():
         return None
-    total = np.maximum(np.square(target).sum(axis=1) + residual, 1e-300)
-    loud = count / total
+    loud = count / (np.square(target).sum(axis=1) + residual)
     mean = np.linalg.solve(
         np.einsum("s,sij->ij", loud, information) + 1e-6 * np.diag(sizes) * float(loud @ count),
         loud @ moments,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.forecasting import minnesota
+from posterity.forecasting.checks import FEWEST_VALUES, check_enough, find_constant
 from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
@@ -20,7 +21,7 @@ class Signals:
 
     ``unit`` (q,) are the sizes of their AR(1) errors, ``centre`` (q,) their means, and ``varies``
     (q,) whether they ever changed: those that did not are left out of regressions, and forecast at
-    their value.
+    their value. So are those with too few values, of which nothing is known: their mean is NaN.
     """
 
     values: Array
@@ -30,20 +31,23 @@ class Signals:
 
     @classmethod
     def of(cls, panel: Panel) -> Signals:
-        """The series of a panel; raises ``ValueError`` where one was never observed."""
-        values = panel.values.T
-        never = np.flatnonzero(np.isnan(values).all(axis=0))
-        if len(never):
-            raise ValueError(
-                f"{panel.describe_series(panel.ids[never[0]])} was never observed: leave it out"
-            )
-        scales = [_estimate_scale(one) for one in panel.values]
+        """The series of a panel; raises ``ValueError`` where all have too few values."""
+        check_enough(panel)
+        seen = panel.observed >= FEWEST_VALUES
+        scales = [
+            _estimate_scale(one) if enough else (1.0, np.nan)
+            for one, enough in zip(panel.values, seen, strict=True)
+        ]
         unit, centre = (np.array(one) for one in zip(*scales, strict=True))
-        return cls(values, unit, centre, np.nanmax(values, axis=0) > np.nanmin(values, axis=0))
+        return cls(panel.values.T, unit, centre, seen & ~find_constant(panel))
 
     def in_units(self, values: Array) -> Array:
         """(n, q') of values (n, q): those that vary."""
         return np.asarray(((values - self.centre) / self.unit)[:, self.varies])
+
+    def intercept(self, some: Array, effects: Array) -> Array:
+        """(q,) intercepts of values, from those (q',) in units and ``effects`` (q, q) on values."""
+        return self.as_given(some) - effects @ np.nan_to_num(self.centre)
 
     def as_given(self, some: Array) -> Array:
         """(..., q) values of those that vary, (..., q') in units; others stay at theirs."""

@@ -42,7 +42,7 @@ class TrialScores:
         """W."""
         return self.crps.shape[2]
 
-    def of_series(self, some: slice) -> TrialScores:
+    def of_series(self, some: slice | NDArray[np.bool_]) -> TrialScores:
         """Return the scores of some of the series."""
         return self._select(some, slice(None))
 
@@ -50,7 +50,9 @@ class TrialScores:
         """Return the scores of all windows but one."""
         return self._select(slice(None), np.arange(self.n_windows) != window)
 
-    def _select(self, series: slice, windows: slice | NDArray[np.bool_]) -> TrialScores:
+    def _select(
+        self, series: slice | NDArray[np.bool_], windows: slice | NDArray[np.bool_]
+    ) -> TrialScores:
         mean, sd, crps = (some[:, series, windows] for some in (self.mean, self.sd, self.crps))
         return TrialScores(mean, sd, crps, self.outcomes[series, windows], self.log)
 
@@ -61,16 +63,17 @@ def run_trials(
     panel: Panel,
     h: int,
     size: int,
-    n_series: int | None = None,
+    among: Panel | None = None,
 ) -> TrialScores:
     """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
 
-    Series may be some of ``n_series`` that are forecast.
+    Series may be some of those of a panel ``among`` which they are forecast.
     """
-    count = n_series or len(panel)
-    origins, h = choose_windows(panel.length, h, count)
+    typical = (among or panel).select_typical()
+    back, h = choose_windows(int(typical.lengths.max()), h, len(typical))
+    origins = [panel.length - steps for steps in back]
     trials = Trials.of(learners, h)
-    trials.run(learners, levels, panel, origins, choose_draws(size, count))
+    trials.run(learners, levels, panel, origins, choose_draws(size, len(typical)))
     for learner in learners:
         learner.learn_until(levels[learner.form], panel.length)
     return trials.scores(panel, origins, h)
@@ -172,7 +175,7 @@ def choose_draws(size: int, n_series: int) -> int:
 
 
 def choose_windows(length: int, h: int, n_series: int) -> tuple[list[int], int]:
-    """Columns right before which forms forecast, and how many steps, at most a quarter of all."""
+    """How far back forms forecast from, and how many steps, at most a quarter of all."""
     h = min(h, max(length // 4, 1))
     most = WINDOWS if n_series > FEW_SERIES else MOST_WINDOWS
-    return [length - h * k for k in range(most, 0, -1) if h * k <= length // 2], h
+    return [h * k for k in range(most, 0, -1) if h * k <= length // 2], h

@@ -11,18 +11,23 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.forecasting import minnesota, reading
-from posterity.forecasting.checks import check_horizon, warn_of_constant, warn_of_outliers
+from posterity.forecasting.checks import check_far, check_horizon
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.recent import read_following_rows
+from posterity.forecasting.remarks import warn_of_constant, warn_of_few, warn_of_outliers
 from posterity.forecasting.signals import Signals
 from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForecast
 from posterity.forecasting.vector_gaps import complete_levels, compute_responses, continue_levels
+from posterity.safety import check_memory
+from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 
 # "auto" takes at most this many lags, and needs this many rows for each lag of all signals.
 MOST_LAGS, ROWS_FOR_LAG = 8, 5
+# Values that a forecast stores for each draw, step and pair of signals.
+NUMBERS = 3
 # A draw whose largest root is beyond 1 + this / h explodes within the horizon.
 EXPLOSIVE = 2.0
 
@@ -120,6 +125,7 @@ class VectorAutoregression(BaseEstimator):
         """
         return self._copy_from(reading.read(y))
 
+    @hold_model_lock
     def partial_fit(self, y: Any) -> Self:
         """Learn later rows of all signals: what comes of it is what `fit` makes of all."""
         if self._panel is None:
@@ -128,17 +134,19 @@ class VectorAutoregression(BaseEstimator):
 
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
-        check_horizon(h)
-        warn_of_outliers(self._fitted_panel, self._used)
+        self._check_horizon(h)
+        warn_of_outliers(self._used, self._fitted_panel)
         warn_of_constant(self._used)
+        warn_of_few(self._used)
         weights, roots = self._draw(h)
         signals, lags = self._get_signals(), self.lags_
         last = complete_levels(signals.in_units(signals.values), weights, roots, lags)
         levels = continue_levels(last, weights, h)
         responses = signals.responses(compute_responses(weights, roots, lags, h))
         panel = self._fitted_panel
-        times = panel.calendar.times(panel.ends[:, None] + np.arange(1, h + 1))
-        return VectorForecast.of(panel.ids, times, signals.as_given(levels[:, lags:]), responses)
+        times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
+        paths = signals.as_given(levels[:, lags:])
+        return VectorForecast.of(panel.ids, times, paths, responses, panel.calendar)
 
     def predict(self, h: int) -> Array:
         """Point forecasts, the medians, of the next ``h`` steps (q, h)."""
@@ -146,7 +154,7 @@ class VectorAutoregression(BaseEstimator):
 
     def impulse_responses(self, h: int) -> ImpulseResponses:
         """Responses of all signals to each one's shock, up to ``h`` steps later."""
-        check_horizon(h)
+        self._check_horizon(h)
         weights, roots = self._draw(h)
         responses = compute_responses(weights, roots, self.lags_, h + 1)
         return ImpulseResponses(self.ids_, self._get_signals().responses(responses))
@@ -186,8 +194,8 @@ class VectorAutoregression(BaseEstimator):
         """Lags in use."""
         if self.lags != "auto":
             return int(self.lags)
-        q, n = self._fitted_panel.values.shape
-        return int(np.clip(n // (ROWS_FOR_LAG * q), 1, MOST_LAGS))
+        n, q = len(self._get_signals().values), np.count_nonzero(self._get_signals().varies)
+        return int(np.clip(n // (ROWS_FOR_LAG * max(q, 1)), 1, MOST_LAGS))
 
     @property
     def coef_(self) -> Array:
@@ -200,7 +208,7 @@ class VectorAutoregression(BaseEstimator):
     def intercept_(self) -> Array:
         """(q,) posterior means."""
         signals = self._get_signals()
-        return signals.as_given(self._get_means()[0]) - self.coef_.sum(axis=0) @ signals.centre
+        return signals.intercept(self._get_means()[0], self.coef_.sum(axis=0))
 
     @property
     def tightness_(self) -> tuple[float, float]:
@@ -256,11 +264,19 @@ class VectorAutoregression(BaseEstimator):
                 f"{panel.names}: leave them out"
             )
         if len(set(panel.ends.tolist())) > 1:
-            last = panel.calendar.times(panel.ends)
+            last = panel.calendar.stamps(panel.ends)
             pairs = ", ".join(f"{i!r} at {t}" for i, t in zip(panel.ids, last, strict=True))
             raise ValueError(
                 f"the signals end at different times ({pairs}): give all up to the same time"
             )
+
+    def _check_horizon(self, h: int) -> None:
+        """Raise ``ValueError`` for a horizon that is none, or takes too much memory."""
+        check_horizon(h)
+        q = len(self.ids_)
+        numbers = float(NUMBERS * self.n_draws * q * q) * h
+        check_memory(8.0 * numbers, f"a forecast of {q:,} signals {h:,} steps ahead")
+        check_far(h, self._fitted_panel.length)
 
     def _get_nodes(self) -> minnesota.Nodes:
         if self.tightness is None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.forecast import StepDistribution, StepsAhead, choose_steps
 from posterity.forecasting.marginals import Component, Marginals
 
@@ -36,12 +37,17 @@ class VectorForecast(StepsAhead):
 
     @classmethod
     def of(
-        cls, ids: tuple[Any, ...], times: NDArray[Any], paths: Array, responses: Array
+        cls,
+        ids: tuple[Any, ...],
+        times: NDArray[Any],
+        paths: Array,
+        responses: Array,
+        calendar: Calendar,
     ) -> VectorForecast:
         """Return the forecast of sample paths of the means and of impulse responses."""
         sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
         marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
-        return cls(ids, marginals, False, times, paths, responses)
+        return cls(ids, marginals, False, times, calendar, paths, responses)
 
     def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
         """Sample paths (size, q, h): signals and steps are jointly drawn."""

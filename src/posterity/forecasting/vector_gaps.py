@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.rows import carry_forward
+from posterity.forecasting.gaps import carry_forward
 
 Array = NDArray[np.float64]
 

@@ -35,8 +35,11 @@ class CommonScores:
     factor: float
 
     @classmethod
-    def of(cls, tried: TrialScores, usable: NDArray[np.bool_]) -> CommonScores:
-        """Return the scores of the forecasts of the windows."""
+    def of(
+        cls, tried: TrialScores, usable: NDArray[np.bool_], typical: NDArray[np.bool_]
+    ) -> CommonScores:
+        """Return the scores of the forecasts of the windows of ``typical`` (S,) series."""
+        tried, usable = tried.of_series(typical), usable[:, typical]
         return cls(
             _average_scores(_compute_scores(tried, usable)), compute_width_factor(tried, usable)
         )
@@ -49,16 +52,18 @@ def compute_weights(
 
     Proportional to CRPS^-3 over three windows, and to CRPS^-(3 sqrt(W / 3)) over W, if more. A form
     that could not be tried on a series is taken for as good, relative to the best, as it is
-    ``usual`` (F,): for the other series on average.
+    ``usual`` (F,): for the other series on average. Where none is usable, weights are 0.
     """
     score = _compute_scores(tried, usable)
     usual = _average_scores(score) if usual is None else usual
     score = np.where(np.isnan(score), usual[:, None], score)
     score = np.where(usable, score, np.inf)
-    score -= np.where(np.isfinite(score), score, np.inf).min(axis=0)
+    best = np.where(np.isfinite(score), score, np.inf).min(axis=0)
+    score -= np.where(np.isfinite(best), best, 0.0)
     power = POWER * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
     each = np.where(usable, np.exp(-power * score), 0.0)
-    return np.asarray((each / each.sum(axis=0)).T)
+    total = each.sum(axis=0)
+    return np.asarray((each / np.where(total > 0.0, total, 1.0)).T)
 
 
 def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_]) -> float:

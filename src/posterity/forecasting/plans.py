@@ -1,0 +1,117 @@
+"""Exogenous columns of the next steps: how far they are outside what was learned.
+
+The effect of a column is known in its learned range. It is extrapolated by as much as that range is
+wide, on either side, and no further. Beyond, its form is not known: the forecast stays where it is
+there, and has more variance, by a shock that all such steps share. With r the distance from the
+range over its width, E the effect of that width and s the size of the noise, its standard deviation
+is sqrt(E^2 + s^2) log r. A column that never varied has no known effect: any other value may change
+the level by as much as the level is large.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.calendar import format_time
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.paths import Paths
+from posterity.forecasting.remarks import ForecastWarning
+
+Array = NDArray[np.float64]
+
+# A column varies if its range is larger than this share of its values.
+SMALLEST_RANGE = 1e-12
+# The standard deviation of an effect that is not known at all, as a share of the level.
+UNKNOWN_EFFECT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Exogenous columns of the next steps of series, as they can be known.
+
+    ``values`` (S, h, m) are no further from the learned range, from ``low`` (S, m) to ``high``,
+    than that is wide, and ``given`` (S, h, m) are those of the user. ``ratio`` (S, h, m) are
+    distances from the range over its width, where these are above 1, e where a column never varied,
+    else 1.
+    """
+
+    panel: Panel
+    given: Array
+    values: Array
+    low: Array
+    high: Array
+    ratio: Array
+
+    @classmethod
+    def of(cls, panel: Panel, given: Array) -> Plan:
+        """Return the plan of a panel."""
+        known = np.isfinite(panel.columns)
+        low = np.where(known, panel.columns, np.inf).min(axis=1, initial=np.inf)
+        high = np.where(known, panel.columns, -np.inf).max(axis=1, initial=-np.inf)
+        low, high = (
+            np.where(known.any(axis=1), low, -np.inf),
+            np.where(known.any(axis=1), high, np.inf),
+        )
+        off = np.maximum(np.maximum(low[:, None] - given, given - high[:, None]), 0.0)
+        width = high - low
+        fixed = width <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high))
+        width = np.where(fixed, 0.0, width)
+        ratio = np.maximum(off / np.where(width > 0.0, width, np.inf)[:, None], 1.0)
+        ratio = np.where(fixed[:, None] & (off > width[:, None]), np.e, ratio)
+        values = np.clip(given, (low - width)[:, None], (high + width)[:, None])
+        return cls(panel, given, values, low, high, ratio)
+
+    @property
+    def far(self) -> NDArray[np.bool_]:
+        """(S, h, m) what is so far outside that its effect is not known."""
+        return np.asarray(self.ratio > 1.0)
+
+    def widen(self, path: Paths, effects: Array) -> Paths:
+        """Paths of one form with the variance of what is not known; ``effects`` are (S, m)."""
+        if not self.far.any():
+            return path
+        noise = path.noise.mean(axis=1)[:, None]
+        width = self.high - self.low
+        scale = np.sqrt(np.square(effects * np.where(np.isfinite(width), width, 0.0)) + noise**2)
+        fixed = width <= SMALLEST_RANGE * np.maximum(np.abs(self.low), np.abs(self.high))
+        scale = np.where(fixed, self._find_level_changes(path.log)[:, None], scale)
+        sd = scale[:, None] * np.log(self.ratio)
+        unit = np.where(path.noise > 0.0, path.noise, 1.0)
+        shocks = sd[:, None] / unit[:, :, None, None]
+        early = shocks if path.early is None else np.concatenate([path.early, shocks], axis=3)
+        return replace(path, early=early, noise=unit if (path.noise == 0.0).any() else path.noise)
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn of values that are far outside, naming the first of each column."""
+        for column, name in enumerate(self.panel.names):
+            where = np.argwhere(self.far[:, :, column])
+            if len(where):
+                series, step = where[0]
+                time = format_time(self.panel.calendar.stamps(self.panel.ends[series] + step + 1))
+                low, high = self.low[series, column], self.high[series, column]
+                learned = (
+                    f"from {low:,.10g} to {high:,.10g}" if high > low else f"always {low:,.10g}"
+                )
+                more = f" (and at {len(where) - 1} more)" if len(where) > 1 else ""
+                warnings.warn(
+                    f"X_future has {name!r} = {self.given[series, step, column]:,.10g} for "
+                    f"{self.panel.describe_series(self.panel.ids[series])} at {time}{more}, and in "
+                    f"the learned rows it was {learned}: its effect so far outside is not known, "
+                    "and intervals there are wide; correct the value if it is wrong",
+                    ForecastWarning,
+                    stacklevel=stacklevel + 1,
+                )
+
+    def _find_level_changes(self, log: bool) -> Array:
+        """(S,) the standard deviation of an effect of which nothing is known."""
+        values = np.where(np.isfinite(self.panel.values), self.panel.values, 0.0)
+        count = np.maximum(self.panel.observed, 1)
+        level = np.sqrt(np.square(values).sum(axis=1) / count)
+        return np.full(len(level), np.log1p(UNKNOWN_EFFECT)) if log else UNKNOWN_EFFECT * level
+
+
+__all__ = ["Plan"]

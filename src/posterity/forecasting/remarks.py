@@ -1,0 +1,129 @@
+"""Warnings: series whose forecasts are less certain than they seem, or are not their own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.borrowing import Loan
+from posterity.forecasting.calendar import format_time
+from posterity.forecasting.checks import FEWEST_VALUES, find_constant
+from posterity.forecasting.forecast import Forecast
+from posterity.forecasting.forms import FEWEST_SERIES
+from posterity.forecasting.panel import Panel
+
+# Most series that a warning names.
+MOST_NAMED = 3
+# Probability without noise from which the usual intervals have no width.
+NOISELESS = 0.9
+
+
+class ForecastWarning(UserWarning):
+    """A forecast is less certain than it may seem: short, constant or incomplete series."""
+
+
+def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:
+    """Warn of series that no form can learn, and which of these have no forecast."""
+    for which, what in (
+        (
+            [loan.series for loan in loans if len(loan.lenders)],
+            "forecasts are those of the other series, brought to the level of its values",
+        ),
+        (
+            [loan.series for loan in loans if not len(loan.lenders)],
+            f"forecasts are NaN; give at least {FEWEST_VALUES} values, or one value and "
+            f"{FEWEST_SERIES} other series with values at that step",
+        ),
+    ):
+        if which:
+            warnings.warn(
+                f"{_list_names(panel, np.isin(np.arange(len(panel)), which))} too short for every "
+                f"form, or not positive as forms in logarithms need: {what}",
+                ForecastWarning,
+                stacklevel=4,
+            )
+
+
+def warn_of_constant(panel: Panel) -> None:
+    """Warn of series that never changed."""
+    constant = find_constant(panel) & (panel.observed >= FEWEST_VALUES)
+    if constant.any():
+        warnings.warn(
+            f"{_list_names(panel, constant)} constant: the variation of the next values is "
+            "unknown, and their intervals have width 0",
+            ForecastWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_still(forecast: Forecast, unchanged: NDArray[np.bool_]) -> None:
+    """Warn of series, ``unchanged`` (S,) lately, whose forecast has no noise."""
+    noiseless = [
+        (path.noise == 0.0).mean(axis=1) * np.isfinite(path.mean).all(axis=(1, 2))
+        for path in forecast.paths
+    ]
+    still = np.einsum("sf,fs->s", forecast.marginals.weights, np.array(noiseless)) > NOISELESS
+    still &= unchanged
+    if still.any():
+        warnings.warn(
+            f"{_list_names(forecast, still)} constant, at least lately: the variation of "
+            "the next values is unknown, and their intervals have width 0",
+            ForecastWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_few(panel: Panel) -> None:
+    """Warn of series with too few values, which are left out."""
+    few = panel.observed < FEWEST_VALUES
+    if few.any():
+        warnings.warn(
+            f"{_list_names(panel, few)} too short to be learned: forecasts are NaN; give at least "
+            f"{FEWEST_VALUES} values",
+            ForecastWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_outliers(used: Panel, panel: Panel) -> None:
+    """Warn of values of a panel that are left out of the one in use."""
+    if used.left_out is not None and used.left_out.any():
+        series, column = np.nonzero(used.left_out)
+        row = panel.ends[series[0]] + column[0] - panel.length + 1
+        where = f"{panel.describe_series(panel.ids[series[0]])} at "
+        where += format_time(panel.calendar.stamps(row))
+        more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
+        warnings.warn(
+            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "
+            "before it: forecasts ignore it (outliers_ marks such values); outliers='learn' learns "
+            "it",
+            ForecastWarning,
+            stacklevel=4,
+        )
+
+
+def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
+    """Warn of series that are shorter than two of their shortest season."""
+    season = min(periods, default=0)
+    short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
+    if short.any():
+        warnings.warn(
+            f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
+            "from forms with fewer lags",
+            ForecastWarning,
+            stacklevel=4,
+        )
+
+
+def _list_names(panel: Panel | Forecast, which: NDArray[np.bool_]) -> str:
+    names = [
+        "the series" if panel.single else f"series {panel.ids[number]!r}"
+        for number in np.flatnonzero(which)
+    ]
+    listed = ", ".join(names[:MOST_NAMED])
+    if len(names) > MOST_NAMED:
+        listed += f" and {len(names) - MOST_NAMED} more"
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"

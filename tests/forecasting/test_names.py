@@ -1,0 +1,94 @@
+"""Names of series and columns come back as they went in, and text is named with its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posterity import load, save
+from posterity.forecasting import Forecaster, Form, VectorAutoregression
+
+pandas = pytest.importorskip("pandas")
+
+DAYS = pandas.date_range("2024-01-01", periods=60)
+Y = np.random.default_rng(0).normal(100.0, 3.0, size=(60, 3))
+MODELS = [Forecaster(forms=[Form()], seasonality=()), VectorAutoregression(lags=1)]
+NAMES: list[list[Any]] = [
+    [1, 2, 3],
+    [("a", 1), ("a", 2), ("b", 1)],
+    ["x", 1, ("c", 2)],
+    [2.5, "y2", "z"],
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["forecaster", "vector"])
+@pytest.mark.parametrize("names", NAMES, ids=str)
+@pytest.mark.parametrize("timed", [True, False])
+def test_wide_frames_keep_the_names_of_their_columns(
+    model: Any, names: list[Any], timed: bool
+) -> None:
+    wide = pandas.DataFrame(Y, index=DAYS if timed else None, columns=names)
+    learned = model.fit(wide.iloc[:50])
+    assert learned.ids_ == tuple(names)
+    later = wide.iloc[50:] if timed else wide.iloc[50:].reset_index(drop=True)
+    learned.partial_fit(later)
+    assert set(learned.ids_) == set(names)
+    forecast = learned.forecast(2)
+    plain = type(model)(**model.get_params()).fit(Y).forecast(2)
+    for number, name in enumerate(names):
+        at = forecast.ids.index(name)
+        np.testing.assert_allclose(forecast.median()[at], plain.median()[number], rtol=1e-6)
+    assert forecast.to_frame()["unique_id"].tolist() == [one for one in forecast.ids for _ in "ab"]
+
+
+def test_two_levels_of_columns_are_tuples(tmp_path: Path) -> None:
+    names = pandas.MultiIndex.from_product([["Bern"], [1, 2, 3]], names=["town", "shop"])
+    model = Forecaster(forms=[Form()]).fit(pandas.DataFrame(Y, index=DAYS, columns=names))
+    assert model.ids_ == (("Bern", 1), ("Bern", 2), ("Bern", 3))
+    np.testing.assert_array_equal(model.predict(2, series=[("Bern", 2)])[0], model.predict(2)[1])
+    save(model, tmp_path / "model.posterity")
+    assert load(tmp_path / "model.posterity").ids_ == model.ids_
+
+
+def test_a_pivot_of_stores_is_read() -> None:
+    long = pandas.DataFrame(
+        {"week": np.repeat(DAYS, 3), "store": np.tile([1, 2, 45], 60), "sold": Y.reshape(-1)}
+    )
+    wide = long.pivot(index="week", columns="store", values="sold")
+    assert Forecaster(forms=[Form()]).fit(wide).ids_ == (1, 2, 45)
+
+
+def test_names_of_several_types_are_kept_in_long_frames() -> None:
+    long = pandas.DataFrame(
+        {"unique_id": [1, "a"] * 60, "ds": np.repeat(DAYS, 2), "y": Y[:, :2].reshape(-1)}
+    )
+    assert Forecaster(forms=[Form()]).fit(long).ids_ == (1, "a")
+
+
+def test_names_that_come_twice_are_refused() -> None:
+    with pytest.raises(ValueError, match="two columns are called 'a'"):
+        Forecaster().fit(pandas.DataFrame(Y, columns=["a", "b", "a"]))
+
+
+def test_columns_of_text_say_what_to_do() -> None:
+    frame = pandas.DataFrame({"ds": DAYS, "y": Y[:, 0], "holiday": ["no", "yes"] * 30})
+    said = r"exogenous column 'holiday' has a value that is not a number, 'no' at row 0 .*get_dum"
+    for given in (frame, frame.assign(holiday=pandas.Categorical(frame["holiday"]))):
+        with pytest.raises(ValueError, match=said):
+            Forecaster().fit(given)
+    with pytest.raises(ValueError, match=said):
+        Forecaster().fit(Y[:, 0], X=frame[["holiday"]])
+    coded = frame.assign(holiday=frame["holiday"] == "yes")
+    model = Forecaster(forms=[Form()], seasonality=()).fit(coded)
+    plan = pandas.DataFrame({"ds": [DAYS[-1] + pandas.Timedelta("1D")], "holiday": ["maybe"]})
+    with pytest.raises(ValueError, match=r"'holiday' of X_future has a value .*'maybe' at row 0"):
+        model.forecast(1, plan)
+
+
+def test_a_value_of_text_is_named_with_its_row() -> None:
+    y = np.array([1.0, 2.0, "k.A.", 4.0], dtype=object)
+    with pytest.raises(ValueError, match=r"column 'y' .* not a number, 'k.A.' at row 2"):
+        Forecaster().fit(pandas.DataFrame({"ds": range(4), "y": y}))
