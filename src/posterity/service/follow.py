@@ -67,4 +67,4 @@ class Follower:
             return list(served.read_log(self._engine.store, served.learned_through, None, AT_ONCE))
 
         while events := await self._engine.read(page):
-            served.replay(events)
+            served.replay(events, self._engine.store)

@@ -18,6 +18,7 @@ import numpy as np
 import uvicorn
 
 from posterity.service.app import create_app
+from posterity.service.connections import LONGEST_IDLE, BoundedProtocol, close_late
 from posterity.service.databases import explain_failures, read_url
 from posterity.service.demo import demo_traffic
 from posterity.service.engine import Engine
@@ -87,6 +88,9 @@ def _run(
         log_level="warning",
         access_log=False,
         proxy_headers=False,
+        http=BoundedProtocol,
+        ws="none",
+        timeout_keep_alive=LONGEST_IDLE,
         timeout_graceful_shutdown=10,
         server_header=False,
     )
@@ -170,6 +174,12 @@ class _Server(uvicorn.Server):
         await self._life.__aenter__()
         await super().startup(sockets)
         _print_line(f"listening on {self._place}")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections once a second; uvicorn calls it ten times as often."""
+        if counter % 10 == 0:
+            close_late(self.server_state.connections)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what waits, then stop the engine."""
