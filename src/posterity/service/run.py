@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from posterity.service.app import create_app
+from posterity.service.app import App, create_app
 from posterity.service.connections import LONGEST_IDLE, BoundedProtocol, close_late
 from posterity.service.databases import explain_failures, read_url
 from posterity.service.demo import demo_traffic
@@ -82,6 +82,11 @@ def _run(
     app = create_app(
         engine, announce=_print_token, background=begun, visitor=demo, new_token=new_token
     )
+    build_server(engine, app, listener, host).run(sockets=[listener])
+
+
+def build_server(engine: Engine, app: App, listener: socket.socket, host: str) -> uvicorn.Server:
+    """A server of HTTP that listens on a socket, and starts and stops the engine."""
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -96,7 +101,7 @@ def _run(
     )
     port = listener.getsockname()[1]
     place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    _Server(config, engine, app.live(), place).run(sockets=[listener])
+    return _Server(config, engine, app.live(), place)
 
 
 def bind(host: str, port: int) -> socket.socket:
