@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -410,3 +412,100 @@ def test_features_of_one_experiment_are_erased_by_its_own_settings(tmp_path: Pat
         assert [one["x_hour"] for one in await log_of(service, OTHER)] == [7.0]
 
     with_service(tmp_path, do, clock=lambda: now[0])
+
+
+def test_twelve_clients_beside_one_that_sends_poison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.service.engine.SNAPSHOT_EVERY", 50)
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {**ARMS, "model": "poisson"})
+        await service.put(PREDICTOR, {"features": ["a"], "model": "negative binomial"})
+        await service.post(f"{URL}/decide", {"id": "bad", "context": [1.0]})
+        broken = fails_after(Bandit.learn_one, IndexError("nobody thought of it"), 13.0)
+        monkeypatch.setattr(Bandit, "learn_one", broken)
+        statuses: list[int] = []
+
+        async def ask_on(client: int) -> None:
+            for n in range(8):
+                asked = {"id": f"{client}-{n}", "context": [n / 10]}
+                answers = [await service.ask("POST", f"{URL}/decide", asked)]
+                reward = {"decision_id": f"{client}-{n}", "value": 1.0}
+                answers.append(await service.ask("POST", f"{URL}/reward", reward))
+                row = {"id": f"{client}-{n}", "x": [n % 3], "y": float(n % 4)}
+                answers.append(await service.ask("POST", f"{PREDICTOR}/learn", row))
+                answers.append(await service.ask("POST", f"{PREDICTOR}/predict", {"x": [1.0]}))
+                statuses.extend(one.status_code for one in answers)
+
+        async def poison() -> list[int]:
+            sent = [
+                ("reward", {"decision_id": "bad", "value": 13.0}),
+                ("personalizer/v1.0/events/%00/reward", {"value": 1.0}),
+                ("personalizer/v1.0/events/a%00/activate", None),
+                ("reward", {"decision_id": "bad", "value": 1e99}),
+            ]
+            told = []
+            for n in range(20):
+                path, body = sent[n % 4]
+                told.append((await service.ask("POST", f"{URL}/{path}", body)).status_code)
+                row = {"id": "h", "x": [1.0], "y": 1e99}
+                told.append((await service.ask("POST", f"{PREDICTOR}/learn", row)).status_code)
+            return told
+
+        told = (await asyncio.gather(poison(), *map(ask_on, range(12))))[0]
+        assert set(statuses) == {200}
+        assert len(statuses) == 12 * 8 * 4
+        assert set(told) == {422, 500}
+        assert told.count(500) == 5
+        assert sum(one["reward"] is not None for one in await log_of(service)) == 96
+        before = await model_of(service, PREDICTOR)
+        await service.crash()
+        await service.start()
+        assert await model_of(service, PREDICTOR) == before
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.processes
+def test_a_server_beside_one_client_that_sends_poison_refuses_nobody_else(tmp_path: Path) -> None:
+    from tests.service.test_crashes import Served, tried
+
+    server = Served(tmp_path)
+    try:
+        server.ask("PUT", URL, ARMS)
+        settings = {"features": ["x"], "model": "negative binomial", "forget_after": 1.0}
+        server.ask("PUT", PREDICTOR, settings)
+        for n in range(30):
+            server.ask("POST", f"{PREDICTOR}/learn", {"id": f"{n}", "x": [n % 4], "y": n % 5})
+
+        def ask_on(client: int) -> list[int]:
+            asked = [{"id": f"{client}-{n}", "context": [n / 50]} for n in range(40)]
+            return [tried(server, f"{URL}/decide", one) for one in asked]
+
+        def poison(_: int) -> list[int]:
+            events = f"{URL}/personalizer/v1.0/events"
+            return [
+                tried(server, *sent)
+                for n in range(10)
+                for sent in (
+                    (f"{events}/%00/reward", {"value": 1.0}),
+                    (f"{events}/a%00/activate", None),
+                    (f"{PREDICTOR}/learn", {"id": f"h{n}", "x": [1.0], "y": 1e99}),
+                    (f"{URL}/decide", {"context": [1e99]}),
+                    (f"{URL}/reward", {"decision_id": "0-0", "value": 1e30, "correct": True}),
+                )
+            ]
+
+        with ThreadPoolExecutor(13) as pool:
+            bad = pool.submit(poison, 0)
+            statuses = [status for some in pool.map(ask_on, range(12)) for status in some]
+        assert all(status < 500 for status in bad.result())
+        # What believes in a reward of 1e30 may have no probabilities; nobody is turned away.
+        assert len(statuses) == 480
+        assert set(statuses) <= {200, 422}
+        server.ask("POST", f"{URL}/take-back", {"decision_id": "0-0"})
+        server.ask("POST", f"{URL}/decide", {"context": [1.0]})
+        server.ask("GET", "/v1/overview")
+    finally:
+        server.end(signal.SIGKILL)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from posterity.service.errors import RefusedError
+from posterity.service.groups import AWAY_ERRORS
 from posterity.service.store import AT_ONCE, Record
 
 # Seconds between two looks at the log.
 LOOK_EVERY = 0.1
+logger = logging.getLogger("posterity.service")
 
 
 class Follower:
@@ -35,7 +35,7 @@ class Follower:
             try:
                 if self._engine.ready:
                     await self.catch_up()
-            except (SQLAlchemyError, OSError):
+            except AWAY_ERRORS:
                 continue  # the database is away: there is a next time
 
     async def catch_up(self) -> None:
@@ -53,12 +53,14 @@ class Follower:
     async def _follow(self, kept: Record) -> None:
         engine = self._engine
         served = engine.models.get(kept["name"])
-        try:
-            if served is not None and served.version == kept["version"]:
+        if served is not None and served.version == kept["version"]:
+            try:
                 return await self._learn(served)
-        except RefusedError:  # what was learned has been erased: a snapshot has it
-            pass
-        engine.models[kept["name"]] = await engine.read(engine.restore, kept)
+            except AWAY_ERRORS:
+                raise
+            except Exception as error:  # what was learned may be erased: a snapshot has it
+                logger.warning("%r is read anew: %s", kept["name"], error)
+        await engine.read(engine.restore_served, kept)
 
     async def _learn(self, served: Any) -> None:
         """Learn page by page, in the thread that decides: no decision sees half of a row."""
