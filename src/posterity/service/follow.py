@@ -27,6 +27,7 @@ class Follower:
     def __init__(self, engine: Any) -> None:
         self._engine = engine
         self._seen: tuple[int, ...] = ()
+        self._following = asyncio.Lock()  # nothing is learned twice
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -36,17 +37,20 @@ class Follower:
                 if self._engine.ready:
                     await self.catch_up()
             except AWAY_ERRORS:
-                continue  # the database is away: there is a next time
+                continue  # there is a next time
+            except Exception as error:
+                logger.error("the log can't be followed", exc_info=error)
 
     async def catch_up(self) -> None:
         """Learn what is new."""
         engine = self._engine
-        newest = await engine.read(engine.store.read_newest)
-        if newest == self._seen:
-            return
-        for kept in await engine.read(engine.store.read_models):
-            await self._follow(kept)
-        self._seen = newest
+        async with self._following:
+            newest = await engine.read(engine.store.read_newest)
+            if newest == self._seen:
+                return
+            for kept in await engine.read(engine.store.read_models):
+                await self._follow(kept)
+            self._seen = newest
         for changed in engine.changed:
             changed.set()
 
