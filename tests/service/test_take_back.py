@@ -197,4 +197,5 @@ def test_sizes_are_kept_in_a_snapshot() -> None:
     again.remove(1, [2.0, 1e9], 1e30)
     # What was once learned has left its rounding.
     assert again.drowns(1, [2.0, 1e9], -2.0)
-    assert sorted(map(tuple, again.notes["largest"])) == sorted(map(tuple, sizes.notes["largest"]))
+    assert Sizes(again.notes).drowns(1, [2.0, 1e9], -2.0)
+    assert not Sizes().drowns(0, [1.0], 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from posterity.service.store import Record, Store
 logger = logging.getLogger("posterity.service")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Change:
     """What was learned of a row before, and what is to be: None is nothing."""
 
@@ -101,8 +102,8 @@ class Learner(ABC):
         self.learned_through = entry["seq"]
 
     def _learn(self, model: Any, sizes: Sizes, change: Change) -> None:
-        x = self._read_x(change)
-        row, former, total = x.tolist(), change.former, change.total
+        x, row = self._read_row(change)
+        former, total = change.former, change.total
         if former is not None and sizes.drowns(change.arm, row, former):
             raise _LossError("the rest would lose its digits")
         try:
@@ -116,18 +117,19 @@ class Learner(ABC):
         if total is not None:
             sizes.add(change.arm, row, total)
 
-    def _read_x(self, change: Change) -> Any:
+    def _read_row(self, change: Change) -> tuple[Any, list[float]]:
         if change.x is None:
             raise RefusedError(
                 410,
                 "a learned decision was deleted with its features, so it can't be learned again",
             )
         x = np.frombuffer(change.x)
-        if np.isnan(x).any():
+        row = x.tolist()
+        if math.isnan(sum(row)):
             raise RefusedError(
                 410, "a feature of this decision has expired, so it can't be learned again"
             )
-        return x
+        return x, row
 
     def _learn_anew(self, change: Change, number: int, log: Store) -> tuple[Any, Sizes]:
         """The model of all entries before a number, and of this change, with nothing subtracted.

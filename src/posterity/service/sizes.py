@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 # Binary digits by which a number may exceed those that stay when it is taken back: it is
 # subtracted, and of the 52 that a float has, 32 must be left.
 MOST_DIGITS = 20
-Column = tuple[int, int]
 
 
 class Sizes:
     """Counts of the binary exponents of what was learned, for each arm and column of its rows.
 
     To take a row back is to subtract it, and rounding leaves 1e-16 of it behind. So a row that is
-    far larger than all that stay takes their digits along.
+    far larger than all that stays takes their digits along. Exponents of what was taken back stay,
+    with a count of 0: its rounding is there.
 
     Parameters
     ----------
@@ -36,58 +36,48 @@ class Sizes:
     """
 
     def __init__(self, notes: Mapping[str, Any] | None = None) -> None:
-        notes = notes or {}
-        self._counts: dict[Column, dict[int, int]] = {}
-        for arm, column, exponent, count in notes.get("sizes", np.empty((0, 4), int)).tolist():
-            self._counts.setdefault((arm, column), {})[exponent] = count
-        # The largest exponents that the sums have ever held: what was taken back left its rounding.
-        largest = notes.get("largest", np.empty((0, 3), int)).tolist()
-        self._largest: dict[Column, int] = {(arm, column): top for arm, column, top in largest}
+        self._arms: dict[int, list[dict[int, int]]] = {}
+        for arm, column, exponent, count in (notes or {}).get("sizes", _NOTHING).tolist():
+            self._list_columns(arm, column + 1)[column][exponent] = count
 
     @property
     def notes(self) -> dict[str, NDArray[np.int64]]:
-        """The counts, as arrays that a model file can keep."""
+        """The counts, as an array (n, 4) that a model file can keep."""
         counts = [
-            (*key, exponent, count)
-            for key, exponents in self._counts.items()
-            for exponent, count in exponents.items()
+            (arm, column, *counted)
+            for arm, columns in self._arms.items()
+            for column, exponents in enumerate(columns)
+            for counted in exponents.items()
         ]
-        largest = [(*key, top) for key, top in self._largest.items()]
-        return {
-            "sizes": np.array(counts, np.int64).reshape(-1, 4),
-            "largest": np.array(largest, np.int64).reshape(-1, 3),
-        }
+        return {"sizes": np.array(counts, np.int64).reshape(-1, 4)}
 
-    def add(self, arm: int, x: Any, y: float) -> None:
+    def add(self, arm: int, x: Sequence[float], y: float, count: int = 1) -> None:
         """Count a row that is learned."""
-        for key, exponent in _list_exponents(arm, x, y):
-            exponents = self._counts.setdefault(key, {})
-            exponents[exponent] = exponents.get(exponent, 0) + 1
-            self._largest[key] = max(self._largest.get(key, exponent), exponent)
+        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
+            if value:  # 0 has no size
+                exponent = frexp(value)[1]
+                exponents[exponent] = max(exponents.get(exponent, 0) + count, 0)
 
-    def remove(self, arm: int, x: Any, y: float) -> None:
+    def remove(self, arm: int, x: Sequence[float], y: float) -> None:
         """Count a row that is taken back."""
-        for key, exponent in _list_exponents(arm, x, y):
-            exponents = self._counts.get(key, {})
-            exponents[exponent] = exponents.get(exponent, 0) - 1
-            if exponents[exponent] <= 0:  # or it was learned before anything was counted
-                del exponents[exponent]
+        self.add(arm, x, y, -1)
 
-    def drowns(self, arm: int, x: Any, y: float) -> bool:
+    def drowns(self, arm: int, x: Sequence[float], y: float) -> bool:
         """Whether the digits of what stays are lost when this row is subtracted."""
-        for key, exponent in _list_exponents(arm, x, y):
-            left = [
-                size
-                for size, count in self._counts.get(key, {}).items()
-                if count > (size == exponent)
-            ]
-            if max(exponent, self._largest.get(key, exponent)) > max(left, default=0) + MOST_DIGITS:
+        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
+            if not value:
+                continue
+            exponent = frexp(value)[1]
+            left = [size for size, count in exponents.items() if count > (size == exponent)]
+            if max([exponent, *exponents]) > max(left, default=0) + MOST_DIGITS:
                 return True
         return False
 
+    def _list_columns(self, arm: int, count: int) -> list[dict[int, int]]:
+        columns = self._arms.setdefault(arm, [])
+        while len(columns) < count:
+            columns.append({})
+        return columns
 
-def _list_exponents(arm: int, x: Any, y: float) -> Iterator[tuple[Column, int]]:
-    """The binary exponent of each number of a row, which is 0 in no column."""
-    for column, value in enumerate((y, *x)):
-        if value:
-            yield (arm, column), math.frexp(value)[1]
+
+_NOTHING = np.empty((0, 4), np.int64)
