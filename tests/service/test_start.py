@@ -16,13 +16,15 @@ pytest.importorskip("starlette", reason="the service needs posterity[service]")
 pytest.importorskip("uvicorn")
 pytest.importorskip("click", reason="needs click (posterity[cli])")
 
+import numpy as np
 from click.testing import CliRunner
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 from posterity.cli.commands import posterity
 from posterity.service import run
 from posterity.service.databases import explain_failures, read_url
 from posterity.service.store import Store
+from tests.service.harness import ARMS, Service, with_service
 
 
 def refuse(folder: Path, *words: str) -> str:
@@ -83,6 +85,49 @@ def test_a_file_that_was_cut(tmp_path: Path, left: float) -> None:
     line = refuse(tmp_path)
     assert str(path) in line
     assert "restore a backup" in line
+
+
+def test_damaged_pages_are_found_when_it_starts(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put("/v1/experiments/e", ARMS)
+        asked = [{"id": str(n), "context": [n / 7]} for n in range(400)]
+        await service.post("/v1/experiments/e/decide/batch", {"decisions": asked})
+
+    with_service(tmp_path, do)
+    path = tmp_path / "posterity.db"
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    base = sqlite3.connect(path)
+    asked = "SELECT DISTINCT pageno FROM dbstat WHERE name IN ('decision', 'decision_seq')"
+    try:
+        pages = [one[0] for one in base.execute(asked)]
+    except sqlite3.OperationalError:  # this SQLite has no table of pages
+        pages = list(range(2, len(content) // 4096))
+    base.close()
+    found = 0
+    for page in pages[:12]:
+        place = 4096 * (page - 1)
+        # The cells that the page says it has are somewhere else.
+        damaged = bytearray(content)
+        damaged[place + 8 : place + 72] = rng.bytes(64)
+        path.write_bytes(damaged)
+        store = Store(f"sqlite:///{path}")
+        try:
+            store.check_pages()
+        except DatabaseError:
+            found += 1
+        store.close()
+    assert found >= 10
+    line = refuse(tmp_path)
+    assert str(path) in line
+    assert "is damaged" in line
+    assert "restore a backup" in line
+    path.write_bytes(content)
+    with_service(tmp_path, Service.pause)
+
+
+def test_looking_for_damaged_pages_ends(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("posterity.service.store.LONGEST_CHECK", -1.0)
+    with_service(tmp_path, Service.pause)
 
 
 def test_an_error_after_the_database_was_opened(tmp_path: Path, monkeypatch: Any) -> None:

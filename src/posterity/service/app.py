@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -20,16 +19,18 @@ from starlette.types import Receive, Scope, Send
 
 from posterity import __version__
 from posterity.service.bodies import Bodies
+from posterity.service.changes import check_name
 from posterity.service.decoding import Decoder
 from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
+from posterity.service.groups import AWAY_ERRORS
 from posterity.service.page import page_routes
 from posterity.service.personalizer import DEFAULT_EXPERIMENT
 from posterity.service.routing import Routes
 from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
-from posterity.service.work import Work
+from posterity.service.work import Work, summarize_error
 
 # Seconds after which a server that only decides knows of a token, or of its end.
 TOKENS_EVERY = 1.0
@@ -133,6 +134,10 @@ class App:
             answer = await self._answer(methods[method], values, scope, receive)
         except RefusedError as refused:
             return await _respond_refused(refused)(scope, receive, send)
+        except AWAY_ERRORS as error:  # while it was read
+            message = f"the database can't be read ({summarize_error(error)}): try again"
+            away = RefusedError(503, message, retry_after=1)
+            return await _respond_refused(away)(scope, receive, send)
         except Exception:
             await _internal_error()(scope, receive, send)
             raise
@@ -149,6 +154,8 @@ class App:
         token, body = "", None
         if endpoint.role:
             token = self._tokens.check(_read_authorization(scope), endpoint.role)
+        for field, given in zip(endpoint.fields, named, strict=True):
+            check_name(given, field)
         if endpoint.body is not None:
             content = await self._bodies.read(receive, endpoint.largest)
             body = self._decoders[endpoint.body](content)
@@ -237,7 +244,7 @@ def describe_api() -> dict[str, Any]:
             "summary": endpoint.summary,
             "parameters": [
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                for name in re.findall(r"{(\w+)}", endpoint.path)
+                for name in endpoint.fields
             ],
             "responses": {
                 str(endpoint.status): {"description": "done"},

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from posterity.service.decoding import explain_value
 from posterity.service.errors import RefusedError
-from posterity.service.messages import LONGEST_NAME, ExperimentSettings
+from posterity.service.messages import ExperimentSettings, Name
 
 # Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
 LARGEST_MODEL = 256_000_000
@@ -27,13 +30,18 @@ def refuse_other(before: Any, kind: str, settings: Any) -> None:
         )
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that a database or a page can't hold."""
-    if len(name) > LONGEST_NAME:
-        message = f"the name has {len(name)} characters: {LONGEST_NAME} at most"
-        raise RefusedError(422, message, "name")
-    if "\0" in name:
-        raise RefusedError(422, "the name contains a NUL character: leave it out", "name")
+def check_name(name: str, field: str) -> None:
+    """Refuse a name, or an id, that a body could not have: a database can't hold it.
+
+    Raises
+    ------
+    RefusedError
+        422, with the field.
+    """
+    try:
+        msgspec.convert(name, Name)
+    except msgspec.ValidationError as error:
+        raise RefusedError(422, explain_value(str(error)), field) from error
 
 
 def check_features(settings: Any) -> None:

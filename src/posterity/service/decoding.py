@@ -67,7 +67,7 @@ class Decoder:
         wanted = _find_type(inspect.type_info(self._kind), place)
         named = re.search(r"(unknown|required) field `([^`]*)`", what)
         if named is None:
-            return RefusedError(422, _explain_value(what, wanted), place)
+            return RefusedError(422, explain_value(what, wanted), place)
         name, field = named[2], ".".join(filter(None, [place, named[2]]))
         if named[1] == "required":
             return RefusedError(422, f"{name!r} is missing: send it", field)
@@ -89,7 +89,7 @@ def _explain_syntax(body: bytes, error: str) -> str:
     return f"the body is not valid JSON: {error}"
 
 
-def _explain_value(what: str, wanted: Any) -> str:
+def explain_value(what: str, wanted: Any = None) -> str:
     """Explain a message of msgspec about one value, and say what to give."""
     if found := re.fullmatch(r"Invalid enum value (.*)", what):
         *others, last = [repr(value) for value in sorted(wanted.values)] or ["another value"]

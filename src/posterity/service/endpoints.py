@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
-from posterity.files import dumps
 from posterity.service import logs, personalizer
 from posterity.service import messages as say
-from posterity.service.engine import Engine
+from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
 from posterity.service.state import build_overview, describe_state, format_metrics
 from posterity.service.store import Group, LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
 
+# Streams of events that may be open at once.
+MOST_STREAMS = 100
 _NEVER = {"cache-control": "no-store"}
 
 
@@ -56,6 +61,11 @@ class Endpoint:
     answer: Callable[[Call], Awaitable[Any]]
     largest: int = 65_536
     status: int = 200
+
+    @cached_property
+    def fields(self) -> list[str]:
+        """What the names and ids in its path are called."""
+        return re.findall(r"{(\w+)}", self.path)
 
     @property
     def summary(self) -> str:
@@ -116,16 +126,17 @@ async def get_predictor(call: Call) -> Any:
 
 async def get_experiment_model(call: Call) -> Any:
     """The bandit as a model file, which ``posterity.load`` reads."""
-    return _send_model(call.engine.experiment(call.name).model)
+    return await _send_model(call.engine, call.engine.experiment(call.name))
 
 
 async def get_predictor_model(call: Call) -> Any:
     """The model as a model file, which ``posterity.load`` reads."""
-    return _send_model(call.engine.predictor(call.name).model)
+    return await _send_model(call.engine, call.engine.predictor(call.name))
 
 
-def _send_model(model: Any) -> Response:
-    return Response(dumps(model), media_type="application/octet-stream", headers=_NEVER)
+async def _send_model(engine: Engine, served: Served) -> Response:
+    content = await engine.write_model(served.name)
+    return Response(content, media_type="application/octet-stream", headers=_NEVER)
 
 
 async def get_log(call: Call) -> Any:
@@ -148,8 +159,9 @@ async def get_log(call: Call) -> Any:
 async def evaluate(call: Call) -> Any:
     """Estimate what other policies would have earned, from the experiment's own log."""
     policies = call.query.getlist("policy") or ["uniform", "logged"]
-    served = call.engine.experiment(call.name)
-    return await call.engine.read(logs.evaluate_policies, served, call.engine.store, policies)
+    served, engine = call.engine.experiment(call.name), call.engine
+    async with engine.evaluating:  # one at a time: each may read a long log
+        return await engine.read(logs.evaluate_policies, served, engine.store, policies)
 
 
 async def predict(call: Call) -> Any:
@@ -226,22 +238,28 @@ async def get_overview(call: Call) -> Any:
 
 async def stream_events(call: Call) -> Any:
     """Server-Sent Events: "changed" whenever something was written."""
-    return StreamingResponse(
-        _watch_changes(call.engine), media_type="text/event-stream", headers=_NEVER
-    )
+    if len(call.engine.changed) >= MOST_STREAMS:
+        message = f"{MOST_STREAMS} streams of events are open: close one, or ask now and then"
+        raise RefusedError(503, message, retry_after=60)
+    changes = _watch_changes(call.engine, lambda: call.tokens.is_valid(call.token))
+    return StreamingResponse(changes, media_type="text/event-stream", headers=_NEVER)
 
 
-async def _watch_changes(engine: Engine) -> AsyncIterator[str]:
-    import asyncio
-
+async def _watch_changes(
+    engine: Engine, is_allowed: Callable[[], bool] = lambda: True
+) -> AsyncIterator[str]:
     changed = asyncio.Event()
+    if len(engine.changed) >= MOST_STREAMS:  # others began meanwhile
+        return
     engine.changed.append(changed)
     try:
         yield "event: hello\ndata: {}\n\n"
         while not engine.closing:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), 1.0)
-            except TimeoutError:
+            if not is_allowed():
+                return
+            if not changed.is_set():
                 continue
             changed.clear()
             yield "event: changed\ndata: {}\n\n"

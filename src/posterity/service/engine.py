@@ -9,16 +9,19 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import msgspec
 import sqlalchemy as sql
 
-from posterity.files import dumps, loads_with_notes
+from posterity.files import dumps
 from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
 from posterity.service.errors import ClaimedError, RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.follow import Follower
+from posterity.service.groups import AWAY_ERRORS, Groups
+from posterity.service.learner import read_snapshot
 from posterity.service.messages import (
     Decide,
     ExperimentSettings,
@@ -27,25 +30,10 @@ from posterity.service.messages import (
     PredictorSettings,
 )
 from posterity.service.predictors import Predictor
-from posterity.service.schema import audit, decision, model, snapshot
-from posterity.service.store import (
-    Group,
-    LogEntries,
-    Record,
-    Store,
-    erase_decisions,
-    thin_snapshots,
-)
+from posterity.service.schema import audit, decision, model
+from posterity.service.store import Group, LogEntries, Record, Store, erase_decisions
 from posterity.service.upkeep import Upkeep
-from posterity.service.work import (
-    NUMERICAL,
-    Predictions,
-    Work,
-    answer_request,
-    compute_outcome,
-    explain_numerical_error,
-    summarize_error,
-)
+from posterity.service.work import Predictions, Questions, Work, answer_request, summarize_error
 
 Served = Experiment | Predictor
 
@@ -56,12 +44,6 @@ MOST_AT_ONCE = 1_000
 GROUPING_DELAY = 0.001
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
-# Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
-KEPT_EVERY = 10_000
-# What a model file that is damaged, or holds numbers that no model has, raises.
-READ_ERRORS = (ValueError, ArithmeticError, TypeError, KeyError)
-# What a database that is away, or has no room, raises.
-WRITE_ERRORS = (sql.exc.SQLAlchemyError, OSError, ClaimedError)
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
 
@@ -70,7 +52,8 @@ class Engine:
     """Models in memory, the log on disk, and one writer between them.
 
     A group of requests is looked up, done in memory and committed in one transaction, and only
-    then answered. Where the commit fails nothing was done: the models are read anew from the log.
+    then answered. Where the database is away nothing was done: the models are read anew from the
+    log once it is back.
 
     Parameters
     ----------
@@ -88,28 +71,28 @@ class Engine:
         self.models: dict[str, Served] = {}
         self.broken: dict[str, str] = {}  # models that can't be restored, and why
         self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
-        self.changed: list[asyncio.Event] = []
+        self.changed: list[asyncio.Event] = []  # of streams that wait for one
+        self.evaluating = asyncio.Lock()
         self.ready = False
         self.stops = False
         self.closing = False  # streams end, so that nobody waits for them
         self._number = 0
         self._made, self._process = 0, secrets.token_hex(8)
         self._secret = ""
-        self._snapshots: dict[str, int] = {}
-        self._due: set[str] = set()  # models that get a snapshot with the group at hand
         self._queue: deque[Work] = deque()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._readers = ThreadPoolExecutor(8, thread_name_prefix="posterity-read")
         self._tasks: list[asyncio.Task[None]] = []
-        self._predictions = Predictions()
+        self._predictions, self._groups = Predictions(), Groups(self)
         self.upkeep, self.follower = Upkeep(self), Follower(self)
 
     # ---- lifespan -----------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Read what there is, and begin to work."""
-        await self._run_on_disk(self._restore_all)
+        await self.run_on_disk(self.store.check_pages)
+        await self.run_on_disk(self._restore_all)
         self.ready = True
         beside = self.upkeep if self.learns else self.follower
         self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(beside.run())]
@@ -121,15 +104,20 @@ class Engine:
         for task in self._tasks[1:]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        group = Group()
-        self._add_snapshots(group, every=1)
-        if group and self.ready:
-            try:
-                await self._run_on_disk(self.store.commit, group)
-            except WRITE_ERRORS as error:  # nothing is lost: a restart learns it from the log
-                logger.error("the last snapshots could not be kept: %s", summarize_error(error))
+        if self.ready:
+            await self._keep_last_snapshots()
         await asyncio.to_thread(self.end_threads)
         self.store.close()
+
+    async def _keep_last_snapshots(self) -> None:
+        group = Group()
+        for part in self._groups.take_snapshots(every=1)[0].values():
+            group.join(part)
+        if group:
+            try:
+                await self.run_on_disk(self.store.commit, group)
+            except Exception as error:  # nothing is lost: a restart learns it from the log
+                logger.error("the last snapshots could not be kept: %s", summarize_error(error))
 
     def end_threads(self) -> None:
         """Wait for what is being read and written, so that no connection is left open."""
@@ -145,45 +133,34 @@ class Engine:
             raise ClaimedError("the database is empty: start the server that learns first")
         self.models, self.broken = {}, {}
         for kept in self.store.read_models():
-            try:
-                self.models[kept["name"]] = self.restore(kept)
-            except (sql.exc.SQLAlchemyError, OSError):
-                raise
-            except Exception as error:  # one model that can't be read leaves the others
-                self.broken[kept["name"]] = summarize_error(error)
-                logger.error("%s %r can't be restored: %s", kept["kind"], kept["name"], error)
-        self._due.clear()
-        self._snapshots = {
-            name: (self.store.read_snapshot(name) or {"learned_through": 0})["learned_through"]
-            for name in self.models
-        }
+            self.restore_served(kept)
+        self._groups.kept = self.store.read_snapshot_numbers()
+
+    def restore_served(self, kept: Record) -> None:
+        """Serve a model as the log has it; one that can't be restored leaves the others."""
+        name = kept["name"]
+        self.broken.pop(name, None)
+        try:
+            self.models[name] = self.restore(kept)
+        except (sql.exc.SQLAlchemyError, OSError):
+            raise
+        except Exception as error:
+            self.models.pop(name, None)
+            self.broken[name] = summarize_error(error)
+            logger.error("%s %r can't be restored", kept["kind"], name, exc_info=error)
 
     def restore(self, kept: Record, through: int | None = None) -> Served:
         """A model as the log has it, or as it was when it had learned no more than ``through``."""
         name, kind = kept["name"], kept["kind"]
-        after, known, notes = self._read_snapshot(name, through)
+        after, known, notes = read_snapshot(self.store, name, through)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
         served: Served
         if isinstance(settings, ExperimentSettings):
-            served = Experiment(name, kept["version"], settings, self._secret, known, after)
+            served = Experiment(name, kept["version"], settings, self._secret, known, notes, after)
         else:
             served = Predictor(name, kept["version"], settings, known, notes, after)
-        served.replay(served.read_log(self.store, after, through))
+        served.replay(served.read_log(self.store, after, through), self.store)
         return served
-
-    def _read_snapshot(self, name: str, through: int | None) -> tuple[int, Any, Any]:
-        """Number, model and notes of the newest snapshot that can be read; 0 where there is none.
-
-        What the log holds after it is learned again, however old it is.
-        """
-        while (found := self.store.read_snapshot(name, through)) is not None:
-            try:
-                return found["learned_through"], *loads_with_notes(found["file"])
-            except READ_ERRORS as error:
-                number = found["learned_through"]
-                logger.error("snapshot %d of %r can't be read: %s", number, name, error)
-                through = number - 1
-        return 0, None, None
 
     def restore_at(self, kept: Record, made: Record) -> Served:
         """The experiment that made a decision, with the settings and the model of that time."""
@@ -191,7 +168,8 @@ class Engine:
         settings = self.store.read_settings(kept["name"], made["settings_version"])
         return self.restore({**kept, **settings}, made["learned_through"])
 
-    async def _run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
+    async def run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
+        """Run a function in the one thread that writes."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     # ---- what is asked ---------------------------------------------------------------------------
@@ -200,7 +178,7 @@ class Engine:
         """Wait until it is done and on the disk."""
         if not self.ready:
             raise RefusedError(503, "the database can't be reached: try again", retry_after=1)
-        if not self.learns and work.decides is None:
+        if not self.learns and work.questions is None:
             message = "this server only decides: send this to the server that learns"
             raise RefusedError(421, message)
         if len(self._queue) >= MOST_WAITING:
@@ -241,7 +219,7 @@ class Engine:
     async def put(self, name: str, settings: Any, token: str) -> Record:
         """Create a model, or change its settings; an experiment's arms and features stay."""
         kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
-        check_name(name)
+        check_name(name, "name")
 
         def do(_: LogEntries, group: Group) -> Record:
             if name in self.broken:
@@ -255,10 +233,10 @@ class Engine:
             served: Served
             if isinstance(settings, ExperimentSettings):
                 check_ranges(settings)
-                known = None if before is None else before.model
-                through = 0 if before is None else before.learned_through
-                served = Experiment(name, version, settings, self._secret, known, through)
+                served = Experiment(name, version, settings, self._secret)
                 served.check_settings()
+                if isinstance(before, Experiment):
+                    served.take_over(before)
             else:
                 check_features(settings)
                 served = Predictor(name, version, settings)
@@ -279,27 +257,22 @@ class Engine:
             self.models[name] = served
             return {"name": name, "version": version}
 
-        answer: Record = await self.submit(Work(do))
+        answer: Record = await self.submit(Work(do, name))
         return answer
 
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""
         experiment = self.experiment(name)
-        read = self._read(experiment, asked)
+        questions = Questions(experiment, self._read(experiment, asked))
         named = tuple((name, one.id) for one in asked if one.id is not None)
 
-        def do(found: LogEntries, group: Group) -> list[Any]:
-            for _, id, *_ in read:
-                if (name, id) in found.refused:
-                    raise found.refused[name, id]
-            made = [found.decisions[name, one[1]] for one in read]
-            for position, (given, one) in enumerate(zip(read, made, strict=True)):
-                if given[0].id is not None:  # it may have been made before, for another request
-                    field = "id" if len(read) == 1 else f"decisions[{position}].id"
-                    _refuse_another(experiment, given, one, field)
-            return [*map(experiment.answer, made)]
+        def do(entries: LogEntries, group: Group) -> list[Any]:
+            return [
+                experiment.answer(_take_decision(questions, place, entries, group))
+                for place in range(len(questions.asked))
+            ]
 
-        answer: list[Any] = await self.submit(Work(do, decisions=named, decides=(experiment, read)))
+        answer: list[Any] = await self.submit(Work(do, decisions=named, questions=questions))
         return answer
 
     def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
@@ -331,16 +304,22 @@ class Engine:
             self._number = max(self._number, experiment.learned_through)
             if kind == "delete":
                 group.statements += erase_decisions(name, [asked.decision_id])
-                self._snapshots[name] = 0
-                self.request_snapshot(name)
+                group.snapshots.add(name)
             return outcome
 
-        return await self.submit(Work(do, decisions=((name, asked.decision_id),)))
+        return await self.submit(Work(do, name, decisions=((name, asked.decision_id),)))
 
     async def predict(self, name: str, asked: Predict) -> Predicted:
         """Predict a row; nothing is learned or kept."""
-        predictor = self.predictor(name)
-        return await self._predictions.of(predictor, predictor.read(asked.x))
+        x = self.predictor(name).read(asked.x)
+        await self._groups.whole.wait()
+        return await self._predictions.of(self.predictor(name), x)
+
+    async def write_model(self, name: str) -> bytes:
+        """The model file of an experiment or a predictor, which another thread writes."""
+        await self._groups.whole.wait()
+        content: bytes = await self.read(dumps, deepcopy(self.models[name].model))
+        return content
 
     async def record_row(self, name: str, way: str, asked: Any) -> Any:
         """A row to learn, or to unlearn."""
@@ -352,7 +331,7 @@ class Engine:
             self._number = max(self._number, predictor.learned_through)
             return outcome
 
-        return await self.submit(Work(do, rows=((name, asked.id),)))
+        return await self.submit(Work(do, name, rows=((name, asked.id),)))
 
     def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
@@ -386,94 +365,35 @@ class Engine:
                 await self._do_together([self._queue.popleft() for _ in range(count)])
 
     async def _do_together(self, works: list[Work]) -> None:
-        group = Group()
+        commits = self.counts["commits"]
         try:
-            keys = [key for work in works for key in work.decisions]
-            rows = [key for work in works for key in work.rows]
-            found = LogEntries()
-            if keys or rows:
-                found = await self._run_on_disk(self.store.find, keys, rows)
-            self._decide_together(works, found, group)
-            outcomes = [compute_outcome(work, found, group) for work in works]
-            self._add_snapshots(group, every=SNAPSHOT_EVERY)
-            if group:
-                await self._run_on_disk(self.store.commit, group)
-                self._count(group)
+            waiting = await self._groups.do(works, SNAPSHOT_EVERY)
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            if isinstance(error, sql.exc.IntegrityError) and not self.learns:
-                # Another server made one of these decisions meanwhile: now it is found.
-                return await self._do_together(works)
             self.counts["failures"] += 1
             self.ready = False  # the models hold what the log does not
-            refused = RefusedError(
-                503, f"nothing was written: {summarize_error(error)}", retry_after=1
-            )
+            if not isinstance(error, AWAY_ERRORS):
+                logger.error("a group of requests failed", exc_info=error)
+            message = f"nothing was written: {summarize_error(error)}"
             for work in works:
-                answer_request(work, refused)
+                answer_request(work, RefusedError(503, message, retry_after=1))
             await self._recover()
             return
-        for work, outcome in zip(works, outcomes, strict=True):
-            answer_request(work, outcome)
-        if group:
+        self._queue.extendleft(reversed(waiting))
+        if self.counts["commits"] > commits:
             for changed in self.changed:
                 changed.set()
 
-    def _decide_together(self, works: list[Work], found: LogEntries, group: Group) -> None:
-        """Make all decisions of a group that are not in the log, those of an experiment at once."""
-        asked: dict[str, dict[str, tuple[Any, ...]]] = {}
-        for work in works:
-            if work.decides is not None:
-                experiment, read = work.decides
-                new = asked.setdefault(experiment.name, {})
-                for one in read:
-                    if (experiment.name, one[1]) not in found.decisions:
-                        new.setdefault(one[1], one)
-        for name, new in asked.items():
-            requests = list(new.values())
-            try:
-                made = self._decide_some(name, requests)
-            except NUMERICAL:  # of some of them: the others are decided
-                made = []
-                for one in requests:
-                    try:
-                        made += self._decide_some(name, [one])
-                    except NUMERICAL as error:
-                        found.refused[name, one[1]] = explain_numerical_error(error)
-            group.inserts += [(decision, one) for one in made]
-            found.decisions.update({(name, one["id"]): one for one in made})
-
-    def _decide_some(self, name: str, requests: list[tuple[Any, ...]]) -> list[Record]:
-        if not requests:
-            return []
+    def decide_some(self, name: str, requests: list[tuple[Any, ...]]) -> list[Record]:
+        """Decisions of an experiment, with the next numbers of the log."""
         numbers = list(range(self._number + 1, self._number + 1 + len(requests)))
         made = self.experiment(name).decide(requests, numbers, self.clock())
-        self._number = numbers[-1]
+        self._number = max(self._number, *numbers)
         return made
 
-    def _add_snapshots(self, group: Group, every: int) -> None:
-        """Snapshots of models that have learned enough since the last, in the same transaction."""
-        for name, served in self.models.items() if self.learns else ():
-            through, former = served.learned_through, self._snapshots.get(name, 0)
-            if through > former and (through - former >= every or name in self._due):
-                file = dumps(served.model, getattr(served, "notes", None))
-                try:
-                    loads_with_notes(file)
-                except READ_ERRORS as error:  # the log has all of it
-                    logger.error("no snapshot of %r: it could not be read: %s", name, error)
-                    continue
-                if former // KEPT_EVERY == through // KEPT_EVERY:
-                    group.statements.append(thin_snapshots(name, former))
-                group.add(snapshot, model=name, learned_through=through, file=file, at=self.clock())
-                self._snapshots[name] = through
-        self._due.clear()
-
-    def request_snapshot(self, name: str) -> None:
-        """Have a snapshot of a model written with the group that is being done."""
-        self._due.add(name)
-
-    def _count(self, group: Group) -> None:
+    def count(self, group: Group) -> None:
+        """Count what was committed."""
         self.counts["commits"] += 1
         for table, _ in group.inserts:
             word = {"decision": "decisions", "event": "events", "row": "rows"}.get(table.name)
@@ -484,8 +404,8 @@ class Engine:
         """Read the models anew: what was done in memory is not in the log."""
         while not self.stops:
             try:
-                await self._run_on_disk(self._restore_all)
-            except WRITE_ERRORS:
+                await self.run_on_disk(self._restore_all)
+            except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 for work in [self._queue.popleft() for _ in range(len(self._queue))]:
                     answer_request(
                         work,
@@ -501,6 +421,24 @@ class Engine:
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
+
+
+def _take_decision(questions: Questions, place: int, entries: LogEntries, group: Group) -> Record:
+    """The decision that answers a question: the one of its id, or one made for it, now added."""
+    experiment, given, made = questions.experiment, questions.asked[place], questions.made[place]
+    key = (experiment.name, given[1])
+    if key in entries.decisions:
+        known = entries.decisions[key]
+        if given[0].id is not None:  # it may have been made before, for another request
+            field = "id" if len(questions.asked) == 1 else f"decisions[{place}].id"
+            _refuse_another(experiment, given, known, field)
+        return known
+    if isinstance(made, RefusedError):
+        raise made
+    assert made is not None
+    entries.decisions[key] = made
+    group.inserts.append((decision, made))
+    return made
 
 
 def _refuse_another(

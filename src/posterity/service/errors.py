@@ -27,3 +27,7 @@ class RefusedError(Exception):
 
 class ClaimedError(ValueError):
     """A database that another server has."""
+
+
+class NeedsLogError(Exception):
+    """What is to be learned needs the log, with all that came before it committed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from posterity.bandits import Bandit
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import list_names, read_context
+from posterity.service.inputs import check_target, list_names, read_context
+from posterity.service.learner import Change, Learner
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Outcome, Reward
 from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
@@ -22,7 +23,7 @@ from posterity.service.store import Group, Key, LogEntries, Record, Store
 Array = NDArray[np.float64]
 
 
-class Experiment:
+class Experiment(Learner):
     """Experiment of the service, which learns the events of the log one by one, and decides.
 
     So the model is a function of the log alone: restarted from any snapshot it is the same, byte
@@ -36,13 +37,15 @@ class Experiment:
     settings : ExperimentSettings
     bandit : Bandit, optional
         What a snapshot held.
+    notes : mapping, optional
+        What it held beside.
     learned_through : int
         Number of the last event that it has learned.
     secret : str
         Arms are drawn by a hash of this and the decision's id: the same id, the same arm.
     """
 
-    kind = "experiment"
+    kind, field = "experiment", "value"
 
     def __init__(
         self,
@@ -51,11 +54,12 @@ class Experiment:
         settings: ExperimentSettings,
         secret: str,
         bandit: Bandit | None = None,
+        notes: Any = None,
         learned_through: int = 0,
     ) -> None:
-        self.name, self.version, self.settings = name, version, settings
-        self.model = self._build_model() if bandit is None else bandit
-        self.learned_through = learned_through
+        self.version, self.settings = version, settings
+        model = self.build_model() if bandit is None else bandit
+        super().__init__(name, model, notes, learned_through)
         self.policy = build_policy(settings)
         self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
         self._places = {arm: place for place, arm in enumerate(settings.arms)}
@@ -70,13 +74,20 @@ class Experiment:
         RefusedError
             422, with what the model says.
         """
+        check_target(self.settings.model, self.settings.default_reward, "default_reward")
         trial = Bandit(build_model(self.settings.model), arms=["one"], rng=0)
         try:
             trial.learn_one(np.zeros(1), "one", self.settings.default_reward)
         except (ValueError, ArithmeticError) as error:
             raise RefusedError(422, str(error), "default_reward") from error
 
-    def _build_model(self) -> Bandit:
+    def take_over(self, before: Experiment) -> None:
+        """Go on with what another one, with other settings, has learned."""
+        self.model, self.sizes = before.model, before.sizes
+        self.learned_through = before.learned_through
+
+    def build_model(self) -> Bandit:
+        """A bandit that has learned nothing."""
         bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
         # A bandit begins when it is first used, also by a read: begun here, reads change no byte.
         assert bandit.arms_ == self.settings.arms
@@ -224,7 +235,7 @@ class Experiment:
         """Learn an event, and add it to the group; what changes nothing adds nothing."""
         key = (self.name, asked.decision_id)
         made = self._find_decision(found, key)
-        before = found.events.setdefault(key, [])
+        before = found.events.get(key, [])
         event_id = getattr(asked, "event_id", kind)
         value = getattr(asked, "value", None)
         status = self._check_event(kind, asked, before, bool(made["active"]))
@@ -241,10 +252,15 @@ class Experiment:
             "former": former,
             "at": now,
         }
-        happened["total"] = self._compute_total([*before, happened], bool(made["active"]))
-        self.learn({**happened, "context": made["context"], "arm": made["arm"]})
+        total = self._compute_total([*before, happened], bool(made["active"]))
+        if value is not None:
+            check_target(self.settings.model, value if total is None else total, "value")
+        happened["total"] = total
+        self.learn_entry({**happened, "context": made["context"], "arm": made["arm"]}, found.log)
+        if found.log is not None:  # it was learned anew, which a restart need not do again
+            group.snapshots.add(self.name)
         group.add(event, **happened)
-        before.append(happened)
+        found.events[key] = [*before, happened]
         return Outcome(status, happened["total"])
 
     def _find_decision(self, found: LogEntries, key: Key) -> Record:
@@ -288,47 +304,26 @@ class Experiment:
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def learn(self, happened: Record) -> None:
-        """Learn what an event changes, or nothing at all.
+    def read_change(self, entry: Record) -> Change:
+        """What an event changes of what its decision has earned."""
+        return Change(
+            entry["decision_id"], entry["arm"], entry["context"], entry["former"], entry["total"]
+        )
 
-        Raises
-        ------
-        RefusedError
-            The model can't learn it.
-        """
-        former, total = happened["former"], happened["total"]
-        if former != total:
-            if happened["context"] is None:
-                message = (
-                    "a learned decision was deleted with its features, so it can't be learned again"
-                )
-                raise RefusedError(410, message)
-            x, arm = np.frombuffer(happened["context"]), self.settings.arms[happened["arm"]]
-            if math.isnan(sum(x)):
-                raise RefusedError(
-                    410,
-                    "a feature of this decision has expired, so it can't be learned again",
-                )
-            try:
-                if former is None:
-                    self.model.learn_one(x, arm, total)
-                else:
-                    after = math.nan if total is None else total
-                    self.model.correct(x[None], [arm], former=[former], rewards=[after])
-            except ValueError as error:
-                raise RefusedError(422, str(error), "value") from error
-        self.learned_through = happened["seq"]
+    def change_model(self, model: Bandit, change: Change, x: Array) -> None:
+        """Have a bandit learn a reward, or another in its place, or take it back."""
+        arm = self.settings.arms[change.arm]
+        if change.former is None:
+            model.learn_one(x, arm, change.total)
+        else:
+            after = math.nan if change.total is None else change.total
+            model.correct(x[None], [arm], former=[change.former], rewards=[after])
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
         """Yield the events to be learned from the log after a number."""
         return store.read_events(self.name, after, through, limit)
-
-    def replay(self, log: Iterable[Record]) -> None:
-        """Learn what the log holds after a snapshot."""
-        for happened in log:
-            self.learn(happened)
 
 
 def build_model(word: str) -> Any:
@@ -354,12 +349,19 @@ def collect_rewards(events: Sequence[Record]) -> dict[str, float]:
 def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
     """Arms (n,): the first whose cumulated probability (n, K) is above the draw (n,).
 
+    Raises
+    ------
+    FloatingPointError
+        Probabilities are NaN, infinite or all 0.
+
     Examples
     --------
     >>> pick(np.array([[0.25, 0.75], [0.0, 1.0]]), np.array([0.3, 0.0])).tolist()
     [1, 1]
     """
     edges = np.cumsum(probabilities, axis=1)
+    if not np.all((edges[:, -1] > 0.0) & (edges[:, -1] < np.inf)):
+        raise FloatingPointError("the probabilities of the arms can't be computed")
     return np.asarray(np.argmax(edges > (draws * edges[:, -1])[:, None], axis=1))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from posterity.service.errors import RefusedError
+from posterity.service.groups import AWAY_ERRORS
 from posterity.service.store import AT_ONCE, Record
 
 # Seconds between two looks at the log.
 LOOK_EVERY = 0.1
+logger = logging.getLogger("posterity.service")
 
 
 class Follower:
@@ -27,6 +27,7 @@ class Follower:
     def __init__(self, engine: Any) -> None:
         self._engine = engine
         self._seen: tuple[int, ...] = ()
+        self._following = asyncio.Lock()  # nothing is learned twice
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -35,30 +36,35 @@ class Follower:
             try:
                 if self._engine.ready:
                     await self.catch_up()
-            except (SQLAlchemyError, OSError):
-                continue  # the database is away: there is a next time
+            except AWAY_ERRORS:
+                continue  # there is a next time
+            except Exception as error:
+                logger.error("the log can't be followed", exc_info=error)
 
     async def catch_up(self) -> None:
         """Learn what is new."""
         engine = self._engine
-        newest = await engine.read(engine.store.read_newest)
-        if newest == self._seen:
-            return
-        for kept in await engine.read(engine.store.read_models):
-            await self._follow(kept)
-        self._seen = newest
+        async with self._following:
+            newest = await engine.read(engine.store.read_newest)
+            if newest == self._seen:
+                return
+            for kept in await engine.read(engine.store.read_models):
+                await self._follow(kept)
+            self._seen = newest
         for changed in engine.changed:
             changed.set()
 
     async def _follow(self, kept: Record) -> None:
         engine = self._engine
         served = engine.models.get(kept["name"])
-        try:
-            if served is not None and served.version == kept["version"]:
+        if served is not None and served.version == kept["version"]:
+            try:
                 return await self._learn(served)
-        except RefusedError:  # what was learned has been erased: a snapshot has it
-            pass
-        engine.models[kept["name"]] = await engine.read(engine.restore, kept)
+            except AWAY_ERRORS:
+                raise
+            except Exception as error:  # what was learned may be erased: a snapshot has it
+                logger.warning("%r is read anew: %s", kept["name"], error)
+        await engine.read(engine.restore_served, kept)
 
     async def _learn(self, served: Any) -> None:
         """Learn page by page, in the thread that decides: no decision sees half of a row."""
@@ -67,4 +73,4 @@ class Follower:
             return list(served.read_log(self._engine.store, served.learned_through, None, AT_ONCE))
 
         while events := await self._engine.read(page):
-            served.replay(events)
+            served.replay(events, self._engine.store)

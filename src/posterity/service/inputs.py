@@ -13,6 +13,10 @@ from posterity.service.errors import RefusedError
 
 # What a context without features is: a bandit needs one.
 _NONE = np.ones(1)
+# Models of counts.
+COUNTS = ("poisson", "negative binomial")
+# Counts beyond it are no longer told apart.
+LARGEST_COUNT = 2.0**53
 
 
 def read_context(
@@ -50,6 +54,25 @@ def read_context(
     if min(sizes) < 1.0 / LARGEST:  # what models can't square
         x[np.abs(x) < 1.0 / LARGEST] = 0.0
     return x
+
+
+def check_target(model: str, value: float, field: str) -> None:
+    """Refuse a target, or a reward, that a model of this name can't learn.
+
+    Raises
+    ------
+    RefusedError
+        422, with the field.
+    """
+    if not abs(value) <= LARGEST:
+        message = f"{field} is {value:g}: it must lie within {LARGEST:g} of 0"
+    elif model == "logistic" and value not in (0.0, 1.0):
+        message = f"{field} is {value:g}: give 0 for no, or 1 for yes"
+    elif model in COUNTS and not (value.is_integer() and 0.0 <= value <= LARGEST_COUNT):
+        message = f"{field} is {value:g}: give a count, a whole number from 0 to 2^53"
+    else:
+        return
+    raise RefusedError(422, message, field)
 
 
 def _order_values(

@@ -14,9 +14,13 @@ import numpy as np
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.inputs import list_names
-from posterity.service.store import Record, Store
+from posterity.service.store import Store
 
 _BATCH = 10_000
+# Rows of the log that are in memory at once, each with as many numbers as there are arms.
+_PAGE = 1_000
+# Decisions that policies are judged by, and propensities of arms in all of them: the newest.
+MOST_JUDGED, MOST_CHANCES = 100_000, 5_000_000
 
 
 def read_log_rows(served: Experiment, store: Store, after: int) -> Iterator[dict[str, Any]]:
@@ -107,6 +111,8 @@ class _Pieces(io.RawIOBase):
 def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str]) -> Any:
     """Estimate what policies would have earned, from the experiment's own log.
 
+    Of a long log it reads the newest decisions.
+
     Raises
     ------
     RefusedError
@@ -119,20 +125,12 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
         if policy not in (*arms, "uniform", "logged"):
             known = list_names(["uniform", "logged", *arms])
             raise RefusedError(422, f"there is no policy {policy!r}: give {known}", "policy")
-    log: list[Record] = [
-        one
-        for one in store.read_decisions(served.name)
-        if one["reward"] is not None and one["context"] is not None
-    ]
-    if len(log) < 2:
+    chosen, rewards, chances = _read_rewarded(served, store)
+    if len(rewards) < 2:
         raise RefusedError(
             409, "fewer than two decisions have rewards: send more rewards to compare policies"
         )
-    # These policies look at no context: what has expired may be anything.
-    contexts = np.nan_to_num(np.stack([np.frombuffer(one["context"]) for one in log]))
-    chosen = [arms[one["arm"]] for one in log]
-    rewards = [one["reward"] for one in log]
-    chances = np.stack([np.frombuffer(one["propensities"]) for one in log])
+    contexts = np.zeros((len(rewards), 1))  # these policies look at none
     table = Log.of(contexts, chosen, rewards, propensities=chances, names=arms)
     evaluation = evaluate(table, {policy: policy for policy in policies}, ["snips"])
     return [
@@ -145,3 +143,19 @@ def evaluate_policies(served: Experiment, store: Store, policies: Sequence[str])
         }
         for one in evaluation.estimates
     ]
+
+
+def _read_rewarded(served: Experiment, store: Store) -> tuple[list[str], list[float], Any]:
+    """Arms, rewards and propensities (n, K) of the newest decisions that have a reward."""
+    arms = served.settings.arms
+    most = min(MOST_JUDGED, max(MOST_CHANCES // len(arms), 2))
+    chosen: list[str] = []
+    rewards: list[float] = []
+    chances = bytearray()
+    for one in store.read_rewarded(served.name, store.find_number(served.name, most), _PAGE):
+        given = np.frombuffer(one["propensities"])
+        if given[one["arm"]] > 0.0 and np.isfinite(given).all():
+            chosen.append(arms[one["arm"]])
+            rewards.append(one["reward"])
+            chances += one["propensities"]
+    return chosen, rewards, np.frombuffer(chances).reshape(len(rewards), len(arms))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from posterity import (
 )
 from posterity.distributions import Categorical
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import LARGEST, read_context
+from posterity.service.inputs import check_target, read_context
+from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import Group, LogEntries, Record, Store, keep_row
@@ -95,7 +96,7 @@ def is_surprising(entry: Record) -> bool:
     return bool(abs(entry["y"] - entry["mean"]) > 3.0 * (width or 1.0))
 
 
-class Predictor:
+class Predictor(Learner):
     """A model and its scores, a function of the rows in the log alone.
 
     Parameters
@@ -105,12 +106,12 @@ class Predictor:
     model : estimator, optional
         What a snapshot held.
     notes : mapping, optional
-        Scores, of the same snapshot.
+        What it held beside: the scores, and sizes of what was learned.
     learned_through : int
         Number of the last row it has learned.
     """
 
-    kind = "predictor"
+    kind, field = "predictor", "y"
 
     def __init__(
         self,
@@ -121,10 +122,11 @@ class Predictor:
         notes: Any = None,
         learned_through: int = 0,
     ) -> None:
-        self.name, self.version, self.settings = name, version, settings
-        self.model = self._build_model() if model is None else model
-        self.scores = Scores(**(notes or {}))
-        self.learned_through = learned_through
+        self.version, self.settings = version, settings
+        model = self.build_model() if model is None else model
+        super().__init__(name, model, notes, learned_through)
+        known = {one.name for one in fields(Scores)}
+        self.scores = Scores(**{key: value for key, value in (notes or {}).items() if key in known})
 
     def check_settings(self) -> None:
         """Refuse parameters that no row could be learned with, and ``forget_after`` without use.
@@ -135,7 +137,7 @@ class Predictor:
             422, with what the model says.
         """
         # As many rows as a model may keep from its start: those it can always unlearn.
-        n, trial = len(self.settings.features), self._build_model()
+        n, trial = len(self.settings.features), self.build_model()
         forgets = self.settings.forget_after is not None
         X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
         y = (X[:, 0] > 0.0).astype(np.float64)
@@ -150,7 +152,14 @@ class Predictor:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
-    def _build_model(self) -> Any:
+    def build_model(self) -> Any:
+        """A model that has learned nothing.
+
+        Raises
+        ------
+        RefusedError
+            422: a parameter that the model does not have.
+        """
         settings = self.settings
         kind = _CLASSES[settings.model]
         known = kind().get_params(deep=False)
@@ -164,9 +173,9 @@ class Predictor:
         return kind(**settings.parameters)
 
     @property
-    def notes(self) -> dict[str, float]:
-        """The scores that go into a snapshot beside the model."""
-        return asdict(self.scores)
+    def notes(self) -> dict[str, Any]:
+        """What goes into a snapshot beside the model."""
+        return {**asdict(self.scores), **super().notes}
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -221,11 +230,7 @@ class Predictor:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
         x = self.read(asked.x)
-        if not abs(asked.y) <= LARGEST:
-            message = f"y is {asked.y:g}: it must lie within {LARGEST:g} of 0"
-            raise RefusedError(422, message, "y")
-        if self.settings.model == "logistic" and asked.y not in (0.0, 1.0):
-            raise RefusedError(422, f"y is {asked.y:g}: give 0 for no, or 1 for yes", "y")
+        check_target(self.settings.model, asked.y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
             if known["y"] != asked.y or known["x"] != x.tobytes():
@@ -244,7 +249,7 @@ class Predictor:
             "forget": None if seconds is None else now + seconds,
             **self._score_row(x, asked.y),
         }
-        self._apply(made)
+        self.learn_entry(made)
         group.add(row, **made)
         found.rows[key] = made
         return _describe_learned("new", made)
@@ -261,10 +266,12 @@ class Predictor:
             return Learned("duplicate")
         nothing = dict.fromkeys(("mean", "low", "high", "log_score"))
         made = {**known, "seq": number, "kind": "unlearn", "at": now, "forget": None, **nothing}
-        self._apply(made)
+        self.learn_entry(made, found.log)
+        if found.log is not None:  # it was learned anew, which a restart need not do again
+            group.snapshots.add(self.name)
         group.add(row, **made)
         if known["forget"] is not None:
-            group.updates.append((keep_row(), [{"of": self.name, "id": asked.id}]))
+            group.updates.append((keep_row(), [{"of": self.name, "one": asked.id}]))
         found.rows[key] = made
         return Learned("unlearned")
 
@@ -278,28 +285,28 @@ class Predictor:
         values = (predicted.mean, predicted.low, predicted.high, score)
         return dict(zip(("mean", "low", "high", "log_score"), values, strict=True))
 
-    def _apply(self, made: Record) -> None:
-        x = np.frombuffer(made["x"])
-        try:
-            if made["kind"] == "learn":
-                self.model.learn_one(x, made["y"])
-            else:
-                self.model.unlearn(x[None], [made["y"]])
-        except FAILURES as error:
-            raise RefusedError(422, str(error), "y") from error
-        self.scores.add(made)
-        self.learned_through = made["seq"]
+    def learn_entry(self, entry: Record, log: Store | None = None) -> None:
+        """Learn a row, or take it back, and score its prediction."""
+        super().learn_entry(entry, log)
+        self.scores.add(entry)
+
+    def read_change(self, entry: Record) -> Change:
+        """What an entry changes of its row."""
+        known = (None, entry["y"]) if entry["kind"] == "learn" else (entry["y"], None)
+        return Change(entry["row_id"], 0, entry["x"], *known)
+
+    def change_model(self, model: Any, change: Change, x: Array) -> None:
+        """Have a model learn a row, or take it back."""
+        if change.former is not None:
+            model.unlearn(x[None], [change.former])
+        if change.total is not None:
+            model.learn_one(x, change.total)
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
         """Yield the rows to be learned from the log after a number."""
         return store.read_rows(self.name, after, through, limit)
-
-    def replay(self, log: Iterable[Record]) -> None:
-        """Learn what the log holds after a snapshot."""
-        for made in log:
-            self._apply(made)
 
 
 def _describe_learned(status: str, made: Record) -> Learned:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from posterity.service.app import create_app
+from posterity.service.app import App, create_app
+from posterity.service.connections import LONGEST_IDLE, BoundedProtocol, close_late
 from posterity.service.databases import explain_failures, read_url
 from posterity.service.demo import demo_traffic
 from posterity.service.engine import Engine
@@ -81,18 +82,26 @@ def _run(
     app = create_app(
         engine, announce=_print_token, background=begun, visitor=demo, new_token=new_token
     )
+    build_server(engine, app, listener, host).run(sockets=[listener])
+
+
+def build_server(engine: Engine, app: App, listener: socket.socket, host: str) -> uvicorn.Server:
+    """A server of HTTP that listens on a socket, and starts and stops the engine."""
     config = uvicorn.Config(
         app,
         lifespan="off",
         log_level="warning",
         access_log=False,
         proxy_headers=False,
+        http=BoundedProtocol,
+        ws="none",
+        timeout_keep_alive=LONGEST_IDLE,
         timeout_graceful_shutdown=10,
         server_header=False,
     )
     port = listener.getsockname()[1]
     place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    _Server(config, engine, app.live(), place).run(sockets=[listener])
+    return _Server(config, engine, app.live(), place)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -170,6 +179,12 @@ class _Server(uvicorn.Server):
         await self._life.__aenter__()
         await super().startup(sockets)
         _print_line(f"listening on {self._place}")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections once a second; uvicorn calls it ten times as often."""
+        if counter % 10 == 0:
+            close_late(self.server_state.connections)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what waits, then stop the engine."""

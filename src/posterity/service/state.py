@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections import deque
 from itertools import islice, pairwise
@@ -24,6 +25,7 @@ LAST = 20
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
 MINUTE = 60.0
+logger = logging.getLogger("posterity.service")
 # Seconds that delays are counted between: a thousandth to a month.
 DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
@@ -50,20 +52,32 @@ def to_json(settings: Any) -> Any:
 
 
 def build_overview(engine: Engine) -> dict[str, Any]:
-    """Return all that a page shows, of the newest decisions and rows."""
+    """Return all that a page shows, of the newest decisions and rows.
+
+    Of a model whose log holds numbers that nothing can be computed from, it is what there is of an
+    empty log.
+    """
     state: dict[str, list[Any]] = {"experiments": [], "predictors": []}
     for served in list(engine.models.values()):
-        if isinstance(served, Experiment):
-            state["experiments"].append(_experiment(engine.store, served, engine.clock()))
-        else:
-            state["predictors"].append(_predictor(engine.store, served))
+        read, describe, place = _READERS[type(served)]
+        log = read(engine.store, served)
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                described = describe(engine, served, log)
+        except (ArithmeticError, ValueError) as error:
+            logger.error("no overview of %r", served.name, exc_info=error)
+            described = describe(engine, served, [])
+        state[place].append(described)
     return {**state, "counts": dict(engine.counts), "ready": engine.ready, "at": engine.clock()}
 
 
-def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
-    newest = store.read_last_decisions(served.name, RECENT)
-    after = newest[-1]["seq"] - 1 if newest else 0
-    log = list(store.read_decisions(served.name, after, RECENT))
+def _read_decisions(store: Store, served: Experiment) -> list[Record]:
+    after = store.find_number(served.name, RECENT)
+    return list(store.read_decisions(served.name, after, RECENT))
+
+
+def _experiment(engine: Engine, served: Experiment, log: list[Record]) -> dict[str, Any]:
+    now = engine.clock()
     rewarded = [one for one in log if one["reward"] is not None]
     return {
         **describe_state(served),
@@ -80,7 +94,7 @@ def _experiment(store: Store, served: Experiment, now: float) -> dict[str, Any]:
             [one["reward"] - np.frombuffer(one["means"])[one["arm"]] for one in rewarded],
         ),
         "last": [_reasons(served, one) for one in log[-LAST:][::-1]],
-        **_delays(store, served.name, log),
+        **_delays(engine.store, served.name, log),
     }
 
 
@@ -134,7 +148,8 @@ def _list_allowed(one: Record) -> Any:
 def _support(log: list[Record]) -> float | None:
     """The smallest probability that an allowed arm was picked with."""
     chances = [np.frombuffer(one["propensities"]) for one in log]
-    return min((float(one[one > 0].min()) for one in chances), default=None)
+    positive = [one[one > 0.0] for one in chances]
+    return min((float(one.min()) for one in positive if one.size), default=None)
 
 
 def _effective(log: list[Record]) -> float | None:
@@ -142,10 +157,11 @@ def _effective(log: list[Record]) -> float | None:
 
     Kish's effective sample size of the importance weights.
     """
-    if not log:
-        return None
     chances = np.array([np.frombuffer(one["propensities"])[one["arm"]] for one in log])
-    weights = 1.0 / (chances * [_list_allowed(one).sum() for one in log])
+    known = chances > 0.0  # and not NaN
+    if not known.any():
+        return None
+    weights = 1.0 / (chances * [_list_allowed(one).sum() for one in log])[known]
     return float(weights.sum() ** 2 / (weights @ weights))
 
 
@@ -175,9 +191,12 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
     }
 
 
-def _predictor(store: Store, served: Predictor) -> dict[str, Any]:
+def _read_rows(store: Store, served: Predictor) -> list[Record]:
     newest = deque(store.read_rows(served.name, max(0, served.learned_through - RECENT)), RECENT)
-    log = [one for one in newest if one["log_score"] is not None]
+    return [one for one in newest if one["log_score"] is not None]
+
+
+def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str, Any]:
     stretches = _split(log)
     surprising = [
         {
@@ -266,6 +285,12 @@ def _interval(values: list[float]) -> dict[str, float | None]:
 def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
+
+# How the log of a model is read and described, and where.
+_READERS: dict[type[Served], tuple[Any, Any, str]] = {
+    Experiment: (_read_decisions, _experiment, "experiments"),
+    Predictor: (_read_rows, _predictor, "predictors"),
+}
 
 # Scores of predictors that alarms can be set on.
 _SCORES = ("rmse", "coverage", "log_score", "error_ratio", "surprising")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -13,7 +15,7 @@ from typing import Any, BinaryIO
 import sqlalchemy as sql
 
 from posterity.service import schema
-from posterity.service.errors import ClaimedError, RefusedError
+from posterity.service.errors import ClaimedError
 from posterity.service.schema import (
     LEARNER_LOCK,
     NUMBER_LOCK,
@@ -33,6 +35,8 @@ Key = tuple[str, str]
 # Rows that are read, or looked up, at once.
 _PAGE = 10_000
 _KEYS = 500
+# Seconds that are spent looking for damaged pages.
+LONGEST_CHECK = 3.0
 # Decisions or rows that expire in one group.
 AT_ONCE = 500
 
@@ -45,10 +49,19 @@ class Group:
     statements: list[Any] = field(default_factory=list)
     # Each with the values that it is executed with, row by row.
     updates: list[tuple[Any, list[Record]]] = field(default_factory=list)
+    # Models that get a snapshot in the same transaction: the log alone no longer makes them.
+    snapshots: set[str] = field(default_factory=set)
 
     def add(self, table: sql.Table, **values: Any) -> None:
         """Add one row."""
         self.inserts.append((table, values))
+
+    def join(self, other: Group) -> None:
+        """Add all that another group has."""
+        self.inserts += other.inserts
+        self.statements += other.statements
+        self.updates += other.updates
+        self.snapshots |= other.snapshots
 
     def __bool__(self) -> bool:
         return bool(self.inserts or self.statements or self.updates)
@@ -56,13 +69,33 @@ class Group:
 
 @dataclass
 class LogEntries:
-    """The entries of the log that a group of requests names."""
+    """The entries of the log that a group of requests names, and those that the group adds."""
 
-    decisions: dict[Key, Record] = field(default_factory=dict)
-    events: dict[Key, list[Record]] = field(default_factory=dict)
-    rows: dict[Key, Record] = field(default_factory=dict)
-    # Decisions that were asked for, and can't be made.
-    refused: dict[Key, RefusedError] = field(default_factory=dict)
+    decisions: MutableMapping[Key, Record] = field(default_factory=dict)
+    events: MutableMapping[Key, list[Record]] = field(default_factory=dict)
+    rows: MutableMapping[Key, Record] = field(default_factory=dict)
+    # The log itself, for a request before which all that its model has learned is committed.
+    log: Store | None = None
+
+    def copy(self) -> LogEntries:
+        """The same entries: what is added to the copy stays out of these."""
+        return LogEntries(dict(self.decisions), dict(self.events), dict(self.rows))
+
+    def layer(self) -> LogEntries:
+        """As a copy, for little: it looks up here what it does not have."""
+        return LogEntries(
+            ChainMap({}, self.decisions), ChainMap({}, self.events), ChainMap({}, self.rows)
+        )
+
+    def join(self, layer: LogEntries) -> None:
+        """Take over what was added to a layer."""
+        self.decisions.update(_list_added(layer.decisions))
+        self.events.update(_list_added(layer.events))
+        self.rows.update(_list_added(layer.rows))
+
+
+def _list_added(layer: Any) -> Any:
+    return layer.maps[0]
 
 
 class Store:
@@ -127,6 +160,33 @@ class Store:
         if self._guard is not None:
             self._guard.close()
             self._guard = None
+
+    def check_pages(self) -> None:
+        """Look for damaged pages of a file of SQLite, for some seconds at most.
+
+        Raises
+        ------
+        DatabaseError
+            There is one.
+        """
+        if self._shared:
+            return
+        until = time.monotonic() + LONGEST_CHECK
+        asked = "PRAGMA quick_check(1)"
+        with self.engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+            try:
+                told = connection.exec_driver_sql(asked).scalar()
+            except sql.exc.OperationalError as error:
+                if "interrupted" not in str(error):
+                    raise
+                told = "ok"  # the time is over: what was looked at is sound
+            finally:
+                driver.set_progress_handler(None, 0)
+        if told != "ok":
+            damage = sqlite3.DatabaseError(f"the image on the disk is malformed: {told}")
+            raise sql.exc.DatabaseError(asked, None, damage)
 
     def close(self) -> None:
         """Close all connections."""
@@ -194,16 +254,20 @@ class Store:
             ]
         return max(number or 0 for number in numbers)
 
-    def find(self, decisions: Iterable[Key], rows: Iterable[Key]) -> LogEntries:
-        """Decisions with their events, and rows, by model and id."""
-        found = LogEntries()
+    def find(
+        self, decisions: Iterable[Key], rows: Iterable[Key], found: LogEntries | None = None
+    ) -> LogEntries:
+        """Decisions with their events, and rows, by model and id; they are added to ``found``."""
+        found = LogEntries() if found is None else found
         with self._writing() as connection:
             for name, ids in _by_model(decisions):
                 for one in _where(connection, _DECISIONS, name, ids):
                     found.decisions[name, one["id"]] = one
                 known = [one for one in ids if (name, one) in found.decisions]
+                events: dict[Key, list[Record]] = {}
                 for one in _where(connection, _EVENTS, name, known):
-                    found.events.setdefault((name, one["decision_id"]), []).append(one)
+                    events.setdefault((name, one["decision_id"]), []).append(one)
+                found.events.update(events)
             for name, ids in _by_model(rows):
                 for one in _where(connection, _ROWS, name, ids):
                     found.rows[name, one["row_id"]] = one  # the last one counts
@@ -229,6 +293,24 @@ class Store:
         found = self._all(asked.order_by(snapshot.c.learned_through.desc()).limit(1))
         return found[0] if found else None
 
+    def find_first_entry(self, name: str, id: str) -> int | None:
+        """The number of the first event of a decision, or of the first entry of a row."""
+        asked = [
+            sql.select(sql.func.min(table.c.seq))
+            .where((table.c.model == name) & (column == id))
+            .scalar_subquery()
+            for table, column in ((event, event.c.decision_id), (row, row.c.row_id))
+        ]
+        with self.engine.connect() as connection:
+            first = connection.execute(sql.select(*asked)).one()
+        return min((number for number in first if number is not None), default=None)
+
+    def read_snapshot_numbers(self) -> dict[str, int]:
+        """The number of the newest snapshot of each model that has one."""
+        newest = sql.func.max(snapshot.c.learned_through)
+        asked = sql.select(snapshot.c.model, newest.label("number")).group_by(snapshot.c.model)
+        return {one["model"]: one["number"] for one in self._all(asked)}
+
     def read_events(
         self, name: str, after: int, through: int | None = None, limit: int | None = None
     ) -> Iterator[Record]:
@@ -252,15 +334,25 @@ class Store:
         self, name: str, after: int = 0, limit: int | None = None
     ) -> Iterator[Record]:
         """Read decisions in order, each with the reward learned, None where there is none."""
-        last = (
-            sql.select(event.c.total)
-            .where((event.c.model == decision.c.model) & (event.c.decision_id == decision.c.id))
-            .order_by(event.c.seq.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        asked = sql.select(decision, last.label("reward")).where(decision.c.model == name)
+        asked = sql.select(decision, _REWARD).where(decision.c.model == name)
         return self._pages(asked, decision.c.seq, after, None, limit)
+
+    def read_rewarded(self, name: str, after: int, page: int) -> Iterator[Record]:
+        """Read arm, propensities and reward of decisions that have one and were not deleted."""
+        own = decision.c
+        asked = sql.select(own.seq, own.arm, own.propensities, _REWARD).where(
+            (own.model == name) & own.context.is_not(None)
+        )
+        for one in self._pages(asked, own.seq, after, None, page=page):
+            if one["reward"] is not None:
+                yield one
+
+    def find_number(self, name: str, count: int) -> int:
+        """The number before the newest so many decisions; 0 where there are no more."""
+        own = decision.c
+        asked = sql.select(own.seq).where(own.model == name).order_by(own.seq.desc())
+        found = self._all(asked.offset(count).limit(1))
+        return found[0]["seq"] if found else 0
 
     def read_last_decisions(self, name: str, count: int) -> list[Record]:
         """The newest decisions, the newest first."""
@@ -321,20 +413,26 @@ class Store:
             return [dict(one) for one in connection.execute(asked).mappings()]
 
     def _pages(
-        self, asked: Any, number: Any, after: int, through: int | None, limit: int | None = None
+        self,
+        asked: Any,
+        number: Any,
+        after: int,
+        through: int | None,
+        limit: int | None = None,
+        page: int = _PAGE,
     ) -> Iterator[Record]:
         """Yield all rows in order; no transaction is held open between pages."""
         if through is not None:
             asked = asked.where(number <= through)
         left = limit
         while left is None or left > 0:
-            size = _PAGE if left is None else min(_PAGE, left)
-            page = self._all(asked.where(number > after).order_by(number).limit(size))
-            yield from page
-            if len(page) < size:
+            size = page if left is None else min(page, left)
+            rows = self._all(asked.where(number > after).order_by(number).limit(size))
+            yield from rows
+            if len(rows) < size:
                 return
-            after = page[-1]["seq"]
-            left = None if left is None else left - len(page)
+            after = rows[-1]["seq"]
+            left = None if left is None else left - len(rows)
 
 
 def _number(connection: sql.Connection, decisions: list[Record]) -> None:
@@ -362,8 +460,14 @@ def replace_contexts() -> Any:
 
 def keep_row() -> Any:
     """The statement by which a row is no longer due to be unlearned."""
-    asked = (row.c.model == sql.bindparam("of")) & (row.c.row_id == sql.bindparam("id"))
+    asked = (row.c.model == sql.bindparam("of")) & (row.c.row_id == sql.bindparam("one"))
     return row.update().where(asked).values(forget=None)
+
+
+def drop_deadline() -> Any:
+    """The statement by which a decision is no longer due to have its default learned."""
+    asked = (decision.c.model == sql.bindparam("of")) & (decision.c.id == sql.bindparam("one"))
+    return decision.update().where(asked).values(expires=None)
 
 
 def thin_snapshots(name: str, former: int) -> Any:
@@ -393,6 +497,15 @@ def _by_id(table: sql.Table, column: Any) -> Any:
     return sql.select(table).where((table.c.model == sql.bindparam("name")) & column.in_(ids))
 
 
+# What was learned of a decision, None where it is nothing.
+_REWARD = (
+    sql.select(event.c.total)
+    .where((event.c.model == decision.c.model) & (event.c.decision_id == decision.c.id))
+    .order_by(event.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label("reward")
+)
 _DECISIONS = _by_id(decision, decision.c.id)
 _EVENTS = _by_id(event, event.c.decision_id)
 _ROWS = _by_id(row, row.c.row_id)

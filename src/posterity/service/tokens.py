@@ -92,6 +92,10 @@ class Tokens:
                 return
         raise RefusedError(404, f"there is no token {name!r}", "name")
 
+    def is_valid(self, name: str) -> bool:
+        """Return True if a token of this name has neither been revoked nor expired."""
+        return any(one["name"] == name and _is_valid(one) for one in self._by_hash.values())
+
     def check(self, header: str, role: str) -> str:
         """The name of the token in an ``Authorization`` header that may act in this role."""
         kind, _, given = header.partition(" ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +15,21 @@ from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Predicted
 from posterity.service.predictors import Predictor
-from posterity.service.store import Group, Key, LogEntries
+from posterity.service.store import Group, Key, LogEntries, Record
 
-# What a model raises, before it changes anything, where numbers are too large or too small.
+# What a model raises where numbers are too large or too small.
 NUMERICAL = (ArithmeticError, MemoryError)
+logger = logging.getLogger("posterity.service")
+
+
+@dataclass(slots=True)
+class Questions:
+    """What an experiment is asked to decide, and the decisions once they are made."""
+
+    experiment: Experiment
+    asked: list[tuple[Any, ...]]
+    # For each one a decision, why there is none, or None where the log has it already.
+    made: list[Record | RefusedError | None] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -25,13 +37,19 @@ class Work:
     """A request that writes: the parts of the log that it needs, and the function to run."""
 
     do: Callable[[LogEntries, Group], Any]
+    model: str = ""  # the one that it may change
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
-    # Decisions that are asked for: those of a group are made together.
-    decides: tuple[Experiment, list[tuple[Any, ...]]] | None = None
+    # Those of a group are decided together, before anything is done.
+    questions: Questions | None = None
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Everything that is looked up for it."""
+        return self.decisions + self.rows
 
 
 class Predictions:
@@ -52,33 +70,44 @@ class Predictions:
 
     def _predict(self, predictor: Predictor) -> None:
         asked = self._waiting.pop(predictor)
-        try:
-            predictions: list[Any] = list(predictor.predict(np.stack([x for x, _ in asked])))
-        except NUMERICAL as error:
-            predictions = [explain_numerical_error(error)] * len(asked)
-        except Exception as error:
-            predictions = [error] * len(asked)
+
+        def predict(rows: list[NDArray[np.float64]]) -> list[Predicted]:
+            return predictor.predict(np.stack(rows))
+
+        predictions = do_together(predict, [x for x, _ in asked])
         for (_, answer), one in zip(asked, predictions, strict=True):
             if answer.done():  # who asked is gone
                 continue
-            if isinstance(one, Exception):
+            if isinstance(one, RefusedError):
                 answer.set_exception(one)
             else:
                 answer.set_result(one)
 
 
-def compute_outcome(work: Work, found: LogEntries, group: Group) -> Any:
-    """Return the answer to a request, which may be a refusal."""
+def do_together(do: Callable[[list[Any]], list[Any]], asked: list[Any]) -> list[Any]:
+    """Answers to all that is asked, found in one call; if it fails, each is found by itself.
+
+    So the one that can't be answered has its own refusal, and the others have their answers.
+    """
     try:
-        return work.do(found, group)
-    except RefusedError as refused:
-        return refused
-    except NUMERICAL as error:
-        return explain_numerical_error(error)
+        return do(asked)
+    except Exception as error:
+        if len(asked) == 1:
+            return [explain_failure(error)]
+    return [do_together(do, [one])[0] for one in asked]
 
 
-def explain_numerical_error(error: BaseException) -> RefusedError:
-    """Numbers that a model can't work with are a mistake of the one request that sent them."""
+def explain_failure(error: Exception) -> RefusedError:
+    """What the one request is told that failed; what nobody expected is logged.
+
+    Numbers that a model can't work with are a mistake of the request that sent them.
+    """
+    if isinstance(error, RefusedError):
+        return error
+    logger.error("a request failed: %s", summarize_error(error), exc_info=error)
+    if not isinstance(error, NUMERICAL):
+        message = "an error of the service's own, which its log describes; nothing was done"
+        return RefusedError(500, message)
     reason = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
     return RefusedError(
         422, f"the model can't work with these numbers: {reason}; check the units of the features"

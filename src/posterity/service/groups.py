@@ -1,0 +1,313 @@
+"""Groups of requests: each is done by itself, and what fails takes nothing of the others along."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sql
+
+from posterity.files import dumps, loads_with_notes
+from posterity.service.errors import ClaimedError, NeedsLogError, RefusedError
+from posterity.service.schema import snapshot
+from posterity.service.store import Group, LogEntries, thin_snapshots
+from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
+
+# Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
+KEPT_EVERY = 10_000
+# What a database that is away, or has no room, raises: then no request can be done.
+AWAY_ERRORS = (
+    sql.exc.OperationalError,
+    sql.exc.InterfaceError,
+    sql.exc.TimeoutError,
+    OSError,
+    ClaimedError,
+)
+logger = logging.getLogger("posterity.service")
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A request of a group, and what it adds if it succeeds."""
+
+    work: Work
+    outcome: Any = None
+    part: Group = field(default_factory=Group)
+    added: LogEntries | None = None  # None unless it was done
+    failed: bool = False  # it is not tried again
+    waits: bool = False  # for the next group
+
+    def clear(self) -> None:
+        """Forget what it added, so that it can be done again."""
+        self.outcome, self.part, self.added, self.waits = None, Group(), None, False
+
+    def fail(self, error: Exception) -> None:
+        """Have it add nothing, and be told why."""
+        self.clear()
+        self.outcome, self.failed = explain_failure(error), True
+
+
+class Groups:
+    """Does groups of requests in memory, and commits what each group adds in one transaction.
+
+    A request that fails for a reason that nobody foresaw may leave its model half changed. Then
+    this model is read anew from the log, and the other requests that change it are done again,
+    each on a copy of it.
+
+    Parameters
+    ----------
+    engine : Engine
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        # Numbers of the newest snapshots; and, where one could not be written, when it is due.
+        self.kept: dict[str, int] = {}
+        self._postponed: dict[str, int] = {}
+        # Set unless a model may be half changed.
+        self.whole = asyncio.Event()
+        self.whole.set()
+
+    async def do(self, works: list[Work], every: int, *, alone: bool = False) -> list[Work]:
+        """Do requests and answer them; return those that must wait for the next group.
+
+        A model gets a snapshot ``every`` so many numbers of the log.
+
+        Raises
+        ------
+        Exception
+            One of ``AWAY_ERRORS``: nothing was written, and nothing of it was answered.
+        """
+        attempts = [Attempt(work) for work in works]
+        found = await self._find(attempts)
+        self._decide(attempts, found)
+        snapshots = await self._do_each(attempts, found, every)
+        group = Group()
+        for part in (*(one.part for one in attempts), *snapshots.values()):
+            group.join(part)
+        if group:
+            try:
+                await self._engine.run_on_disk(self._engine.store.commit, group)
+            except AWAY_ERRORS:
+                raise
+            except Exception as error:  # of one of them
+                await self._do_apart(attempts, snapshots, every, error if alone else None)
+            else:
+                self._engine.count(group)
+                self._note_snapshots(group)
+        for one in attempts:
+            if not one.waits:
+                answer_request(one.work, one.outcome)
+        return [one.work for one in attempts if one.waits]
+
+    async def _find(self, attempts: list[Attempt]) -> LogEntries:
+        """What the log has of all that is named; a request whose keys can't be looked up fails."""
+        find, found = self._engine.store.find, LogEntries()
+        decisions = [key for one in attempts for key in one.work.decisions]
+        rows = [key for one in attempts for key in one.work.rows]
+        if not (decisions or rows):
+            return found
+        try:
+            await self._engine.run_on_disk(find, decisions, rows, found)
+        except AWAY_ERRORS:
+            raise
+        except Exception:  # of one of them
+            for one in attempts:
+                try:
+                    await self._engine.run_on_disk(find, one.work.decisions, one.work.rows, found)
+                except AWAY_ERRORS:
+                    raise
+                except Exception as error:
+                    one.fail(error)
+        return found
+
+    def _decide(self, attempts: list[Attempt], found: LogEntries) -> None:
+        """Make all decisions that are not in the log, those of an experiment at once."""
+        asked: dict[str, list[tuple[Questions, int]]] = {}
+        for one in attempts:
+            questions = one.work.questions
+            if questions is not None:
+                name, questions.made = questions.experiment.name, [None] * len(questions.asked)
+                asked.setdefault(name, []).extend(
+                    (questions, place)
+                    for place, given in enumerate(questions.asked)
+                    if (name, given[1]) not in found.decisions
+                )
+        for name, places in asked.items():
+            requests = [questions.asked[place] for questions, place in places]
+            made = do_together(partial(self._engine.decide_some, name), requests)
+            for (questions, place), decided in zip(places, made, strict=True):
+                questions.made[place] = decided
+
+    async def _do_each(
+        self, attempts: list[Attempt], found: LogEntries, every: int
+    ) -> dict[str, Group]:
+        """Do requests; return the snapshots that are due after them, by model."""
+        todo, copies = attempts, False
+        while True:
+            known = found.copy()
+            for one in attempts:
+                if one.added is not None:
+                    known.join(one.added)
+            harmed = await self._do_in_order([one for one in todo if not one.failed], known, copies)
+            snapshots: dict[str, Group] = {}
+            if not harmed:
+                snapshots, harmed = self.take_snapshots(every, attempts)
+            if not harmed:
+                return snapshots
+            await self._mend(harmed)
+            todo, copies = [one for one in attempts if one.work.model in harmed], True
+            for one in todo:
+                if not one.failed:
+                    one.clear()
+
+    async def _do_in_order(
+        self, attempts: list[Attempt], known: LogEntries, copies: bool
+    ) -> set[str]:
+        """Do requests, each on a copy of its model if so; return the models left half changed."""
+        models = self._engine.models
+        begun: set[str] = set()
+        harmed: set[str] = set()
+        waiting: set[str] = set()
+        for one in attempts:
+            name = one.work.model
+            if name in harmed:
+                continue
+            one.waits = name in waiting
+            if one.waits:
+                continue
+            before = models.get(name)
+            through = None if before is None else before.learned_through
+            if copies and before is not None:
+                models[name] = deepcopy(before)
+            try:
+                await self._do_one(one, known, first=name not in begun)
+                begun.add(name)
+            except Exception as error:
+                if copies:
+                    _put_back(models, name, before)
+                elif _is_changed(error, models.get(name), before, through):
+                    harmed.add(name)
+                    self.whole.clear()
+                if isinstance(error, NeedsLogError):
+                    one.clear()
+                    one.waits = True
+                    waiting.add(name)
+                else:
+                    one.fail(error)
+        return harmed
+
+    async def _do_one(self, one: Attempt, known: LogEntries, first: bool) -> None:
+        """Do a request; the log is open to the first one of its model in a group."""
+        added = known.layer()
+        try:
+            one.outcome = one.work.do(added, one.part)
+        except NeedsLogError:
+            if not first:
+                raise
+            added, one.part = known.layer(), Group()
+            added.log = self._engine.store
+            one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
+        one.added = added
+        known.join(added)
+
+    async def _mend(self, names: Iterable[str]) -> None:
+        """Read models anew from the log."""
+
+        def restore() -> None:
+            kept = {one["name"]: one for one in self._engine.store.read_models()}
+            for name in names:
+                if name in kept:
+                    self._engine.restore_served(kept[name])
+                else:  # it was to be created
+                    self._engine.models.pop(name, None)
+
+        self.whole.clear()
+        try:
+            await self._engine.run_on_disk(restore)
+        finally:
+            self.whole.set()
+
+    async def _do_apart(
+        self,
+        attempts: list[Attempt],
+        snapshots: dict[str, Group],
+        every: int,
+        error: Exception | None,
+    ) -> None:
+        """Do requests that could not be committed together by themselves; one alone has failed."""
+        for name in snapshots:
+            self._postponed[name] = self._engine.models[name].learned_through + every
+        await self._mend({one.work.model for one in attempts} - {""})
+        for one in attempts:
+            if error is None and not one.waits:
+                await self.do([one.work], every, alone=True)
+            elif error is not None and isinstance(error, sql.exc.IntegrityError):
+                one.fail(RefusedError(503, "another server wrote the same: try again", "", 1))
+            elif error is not None:
+                one.fail(error)
+
+    # ---- snapshots -------------------------------------------------------------------------------
+
+    def take_snapshots(
+        self, every: int, attempts: Iterable[Attempt] = ()
+    ) -> tuple[dict[str, Group], set[str]]:
+        """Snapshots of models that learned enough, or for which a request asks.
+
+        If one can't be made the log has all of it, unless a request erases what the log has: this
+        one fails. Also returned are the models of such requests.
+        """
+        made: dict[str, Group] = {}
+        harmed: set[str] = set()
+        askers: dict[str, list[Attempt]] = {}
+        for one in attempts:
+            for name in one.part.snapshots:
+                askers.setdefault(name, []).append(one)
+        for name, served in self._engine.models.items() if self._engine.learns else ():
+            through, former = served.learned_through, self.kept.get(name, 0)
+            due = max(former + every, self._postponed.get(name, 0))
+            if through == former or not (through >= due or name in askers):
+                continue
+            try:
+                made[name] = self._take_snapshot(name, served, former)
+            except Exception as error:
+                logger.error("no snapshot of %r could be taken", name, exc_info=error)
+                self._postponed[name] = through + every
+                for one in askers.get(name, ()):
+                    one.fail(error)
+                    harmed.add(name)
+        return made, harmed
+
+    def _take_snapshot(self, name: str, served: Any, former: int) -> Group:
+        file, through = dumps(served.model, served.notes), served.learned_through
+        loads_with_notes(file)  # one that can't be read is worth nothing
+        group = Group()
+        if former // KEPT_EVERY == through // KEPT_EVERY:
+            group.statements.append(thin_snapshots(name, former))
+        at = self._engine.clock()
+        group.add(snapshot, model=name, learned_through=through, file=file, at=at)
+        return group
+
+    def _note_snapshots(self, group: Group) -> None:
+        for table, record in group.inserts:
+            if table is snapshot:
+                self.kept[record["model"]] = record["learned_through"]
+
+
+def _is_changed(error: Exception, now: Any, before: Any, through: int | None) -> bool:
+    """Whether a request that failed may have changed its model."""
+    if not isinstance(error, RefusedError | NeedsLogError):
+        return before is not None or now is not None
+    return now is not before or (now is not None and now.learned_through != through)
+
+
+def _put_back(models: dict[str, Any], name: str, before: Any) -> None:
+    if before is None:
+        models.pop(name, None)
+    else:
+        models[name] = before
