@@ -84,8 +84,15 @@ def find_calendar_part(label: str) -> tuple[str, str] | None:
 _DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{2,4})\b(.*)", re.DOTALL)
 
 
+def looks_like_date(word: str) -> bool:
+    """Return True for three numbers as in 04/30/21."""
+    return _DATE.fullmatch(word.strip()) is not None
+
+
 def find_date_format(words: Sequence[str]) -> str:
     """Return the format of dates like 04/30/21, "%m/%d/%y"; "" if not all words are such.
+
+    Where marks between numbers differ, it is the format of the first word, and of those like it.
 
     A guess from whichever number is above 12; where none is, the day stands first, but after /.
     """
@@ -94,6 +101,7 @@ def find_date_format(words: Sequence[str]) -> str:
     if not dates or len(dates) < len(words):
         return ""
     mark, (first, _, _, last, clock) = dates[0][1], dates[0]
+    dates = [date for date in dates if date[1] == mark]
     years = f"%{'Y' if len(last) == 4 else 'y'}"
     if len(first) == 4:
         order = ("%Y", "%m", "%d")
@@ -120,6 +128,7 @@ __all__ = [
     "find_calendar_parts",
     "find_date_format",
     "is_increasing",
+    "looks_like_date",
     "part_codes",
     "reader_of",
 ]

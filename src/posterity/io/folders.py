@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from posterity.io.columns import describe_type
-from posterity.io.csv_source import Batches, TextFormat
 from posterity.io.errors import TableError
-from posterity.io.sources import Source, find_ending, open_file
+from posterity.io.source import Batches, Source
+from posterity.io.sources import find_ending, open_file
+from posterity.io.text_format import TextFormat
 
 
-class FolderSource:
+class FolderSource(Source):
     """Files with the same columns, one after the other in the order of their names.
 
     The first says what the columns are; each of the others is opened, and compared with it, when
     its turn comes.
     """
 
-    reads_ahead = True
-
     def __init__(self, path: Path, files: Sequence[Path], text: TextFormat | None = None) -> None:
-        self.path, self._files, self._text = path, list(files), text
-        self.schema = open_file(files[0], text).schema
+        self.path, self._files, self.text = path, list(files), text or TextFormat()
+        self._first = open_file(files[0], text)
+        self.schema = self._first.schema
         # Source and first row of each file that was begun.
         self._begun: list[tuple[Source, int]] = []
 
@@ -33,7 +33,7 @@ class FolderSource:
         sizes = [file.stat().st_size for file in self._files]
         done, self._begun = 0, []
         for number, file in enumerate(self._files):
-            source = open_file(file, self._text)
+            source = self._first if number == 0 else open_file(file, self.text)
             self._compare(source, columns)
             self._begun.append((source, done))
             before = sum(sizes[:number])
@@ -46,6 +46,17 @@ class FolderSource:
         source, first = next(one for one in reversed(self._begun) if one[1] <= row)
         name = Path(source.path).relative_to(self._root)
         return f"{source.row_name(row - first)} of {name}"
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Columns of the first file that are no features unless asked for."""
+        return self._first.set_aside
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the files that were begun."""
+        begun = [source for source, _ in self._begun] or [self._first]
+        return tuple(dict.fromkeys(note for source in begun for note in source.notes))
 
     @property
     def _root(self) -> Path:
