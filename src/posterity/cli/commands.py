@@ -11,7 +11,7 @@ import click
 from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
-from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 
 EXAMPLES = """\b
 Examples:
@@ -97,8 +97,8 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
-@options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE_OPTIONS, "log_target", "period", "slices", *WIDE_OPTIONS)
+@options("features", "drop", "weight", "time", "delay", "missing", *TABLE_OPTIONS)
+@options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "period", "slices", *WIDE_OPTIONS)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict every row of FILE before learning it, and score the predictions.
@@ -135,8 +135,9 @@ def evaluate(**options: Any) -> None:
     type=click.Choice(["log_score", "crps", "absolute", "squared"]),
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
-@options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
-@options("missing", *TABLE_OPTIONS, "period", "slices", "report", "as_json", "quiet")
+@options("levels", "noise_precision", "features", "drop", "weight", "delay")
+@options("missing", *TABLE_OPTIONS)
+@options(*READING_OPTIONS, "batch_rows", "memory", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Predict every row of FILE with several models before learning it, and rank the models.
 

@@ -91,7 +91,7 @@ def check_numbers(source: Source, column: str, role: str) -> None:
     kind = source.schema.field(column).type
     if is_number(kind):
         return
-    subject = f"the {role} {column!r}"
+    subject = f"column {column!r}" if role == "column" else f"the {role} {column!r}"
     if is_text(kind):
         raise explain_text(source, column, subject, [_LABELS] if role == "target" else [])
     raise TableError(f"{subject} holds {_describe_column(pa, kind)}; it must contain numbers")

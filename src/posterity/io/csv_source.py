@@ -91,30 +91,32 @@ class CsvSource(Source):
     def _read_header(self) -> str:
         lines = (line for n, line in enumerate(self._stream.lines()) if n >= self.text.skip_rows)
         first = next(lines, b"")
-        number = self.text.skip_rows + 1
         if not first.strip():
+            number = self.text.skip_rows + 1
             raise TableError(f"{self.path}: line {number} is blank; it must hold the column names")
         try:
             return first.decode("utf-8")
         except UnicodeDecodeError as error:
-            place = f"line {number} is not UTF-8 (byte {error.start + 1} of the line)"
-            raise self._explain_encoding(place) from error
+            raise self._explain_encoding(self._find_bytes()) from error
 
     def _refuse_undecodable(self, columns: Sequence[str]) -> None:
         """Raise for columns that Arrow took for bytes, as they are not UTF-8."""
         import pyarrow as pa
 
-        name = next((n for n in columns if pa.types.is_binary(self.schema.field(n).type)), None)
-        if name is None:
-            return
+        for name in columns:
+            if pa.types.is_binary(self.schema.field(name).type):
+                raise self._explain_encoding(
+                    f"column {name!r} holds bytes that are not UTF-8 text: {self._find_bytes()}"
+                )
+
+    def _find_bytes(self) -> str:
+        """The first place that is not UTF-8."""
         for number, line in enumerate(self._stream.lines(), start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise self._explain_encoding(
-                    f"column {name!r} holds bytes that are not UTF-8 text (line {number}, "
-                    f"byte {error.start + 1})"
-                ) from error
+                return f"line {number} is not UTF-8 (byte {error.start + 1} of the line)"
+        return "a value is not UTF-8"
 
     def _refuse_very_wide(self, n_columns: int) -> None:
         if n_columns > MOST_COLUMNS:
@@ -252,7 +254,7 @@ class CsvSource(Source):
             name = self.schema.names[int(column)]
             return self._explain_change(name, kind, value, row)
         if "invalid UTF8" in text:
-            return self._explain_encoding("a value is not UTF-8")
+            return self._explain_encoding(self._find_bytes())
         if "cannot infer number of columns" in text:
             return TableError(f"{self.path} has column names but no rows: give a table with rows")
         if "straddling object" in text:
@@ -300,9 +302,10 @@ class CsvSource(Source):
         cures = [] if odd is None or kind == "bool" else suggest(self.text, odd)
         many = "" if odd is None or kind == "bool" else f"{odd} hold no {wanted}: "
         return TableError(
-            f"{self.path}: {many}column {name!r} held {wanted} until {value!r}{place}",
-            ["correct the file", Cure("leave the column out ({})", {"drop": [name]}), *cures],
-            before="; ",
+            f"{self.path}: {many}column {name!r} held {wanted} until {value!r}{place}; correct the "
+            "file",
+            [Cure("leave the column out ({})", {"drop": [name]}), *cures],
+            before=", or ",
         )
 
     def _texts(self, name: str) -> Iterator[Any]:

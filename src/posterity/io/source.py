@@ -47,16 +47,13 @@ class Source(ABC):
 
     @property
     def set_aside(self) -> Mapping[str, str]:
-        """Columns that are no features unless asked for, with what they hold."""
+        """Columns that are no features unless asked for, with what is said of them."""
         return set_index_aside(self.schema.names)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out on the way in, in words."""
-        return tuple(
-            f"column {name!r} holds {what}, and is no feature"
-            for name, what in self.set_aside.items()
-        )
+        return tuple(f"{name!r} {what}: left out" for name, what in self.set_aside.items())
 
 
 __all__ = ["Batches", "Source"]

@@ -35,19 +35,19 @@ def set_columns_aside(first: Any, names: Sequence[str]) -> dict[str, str]:
 
 def set_index_aside(names: Sequence[str]) -> dict[str, str]:
     """The same for columns to which pandas wrote the index of a data frame."""
-    return {name: "the index of a data frame" for name in names if _INDEX.fullmatch(name)}
+    return {name: "holds the index of a data frame" for name in names if _INDEX.fullmatch(name)}
 
 
 def _describe_content(values: Any) -> str:
     import pyarrow as pa
 
     if values.null_count == len(values):
-        return "no values"
+        return "has no name and no values"
     if not pa.types.is_integer(values.type) or values.null_count:
         return ""
     numbers = np.asarray(values)
     counts = len(np.unique(numbers)) == len(numbers) or np.mean(np.diff(numbers) == 1) > 0.5
-    return "row numbers" if counts else ""
+    return "has no name and numbers the rows" if counts else ""
 
 
 __all__ = ["name_columns", "set_columns_aside", "set_index_aside"]
