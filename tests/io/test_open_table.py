@@ -290,7 +290,7 @@ def test_infinity_is_not_missing(tmp_path: Path) -> None:
         ("fare,x\n1,$2\n2,$3\n3,$4\n", {}, r"numbers with a sign, as in '\$2': take the sign out"),
         ("fare,x\n1,2%\n2,3 %\n", {}, r"categories=\['x'\]"),
         ("fare,x\n€1,2\n€2,3\n", {}, r"the target 'fare' holds text.*take the sign out"),
-        ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' is mostly numbers but also holds '\?'"),
+        ("fare,x\n1,2\n2,?\n3,4\n", {}, r"column 'x' holds text in 1 of 3 rows, first '\?' in line 3: give na=\['\?'\] to take"),
         ("fare,x\n1,a\n2,a\n", {}, "no feature is left: 'x' had only one level"),
         ("fare,x\n" + "".join(f"1,n{i}\n" for i in range(300)), {},
          "column 'x' has 300 different values in the first 300 rows, too many for categories"),

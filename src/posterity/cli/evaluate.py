@@ -326,7 +326,7 @@ def explain_no_rows_left(file: str, table: TableStream, *, learning: bool = True
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
     holes = table.n_left_out
     is_empty = learning and any(holes[column] == n for column in table.feature_names)
-    drop = Cure("leave such columns out ({})", {"drop": [max(holes, key=holes.__getitem__)]})
+    drop = Cure("leave such columns out by {}", {"drop": [max(holes, key=holes.__getitem__)]})
     return TableError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
         f"holes in {_count(n, 'row')}: {describe_holes(holes)})",

@@ -49,7 +49,7 @@ class Verb(click.Command):
         """Write the options, those of reading last."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 heading = getattr(param, "heading", "Options")
                 sections.setdefault(heading, []).append(record)

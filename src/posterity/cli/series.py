@@ -15,7 +15,7 @@ from posterity.io import TextFormat
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, is_text
 from posterity.io.folders import open_source
-from posterity.io.text_columns import explain_text
+from posterity.io.text_columns import refuse_odd_dates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Columns:
         for name in numbers:
             check_numbers(source, name, "column")
         if self.time is not None and is_text(source.schema.field(self.time).type):
-            raise explain_text(source, self.time, f"column {self.time!r}", dates=True)
+            refuse_odd_dates(source, self.time)
         batches = [batch for batch, _ in source.batches(wanted, 65536)]
         table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
         columns: dict[str, Any] = {}

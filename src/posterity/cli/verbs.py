@@ -12,25 +12,26 @@ from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, 
 
 FIT = """\b
 Examples:
-  posterity fit rides.csv --target fare --output fare.posterity
-  posterity fit rides.parquet --target fare --drop id --missing mean --output fare.posterity
+  posterity fit rides.csv --target fare --dates calendar --missing level --output fare.posterity
+  posterity fit rides.csv --target fare --drop pickup --missing mean --output plain.posterity
   posterity fit visits.csv --target bought --model logistic --output bought.posterity
   posterity fit clicks.csv --target clicked --model logistic --structure diagonal \\
     --hash 2^22 --interactions site:ad --output clicks.posterity
-  zcat rides-*.csv.gz | posterity fit - --target fare --output fare.posterity"""
+  zcat rides-*.csv.gz | posterity fit - --target fare --drop pickup --missing skip \\
+    --output fare.posterity"""
 
 UPDATE = """\b
 Examples:
   posterity update fare.posterity tomorrow.csv
   posterity update fare.posterity tomorrow.csv --output fare-2.posterity
-  zcat new.csv.gz | posterity update fare.posterity -"""
+  posterity update fare.posterity - < tomorrow.csv"""
 
 PREDICT = """\b
 Examples:
-  posterity predict fare.posterity asked.csv
-  posterity predict fare.posterity asked.csv --level 0.5 --quantile 0.1 --quantile 0.9
-  posterity predict fare.posterity asked.parquet --output predicted.parquet
-  posterity predict fare.posterity - < asked.csv | head"""
+  posterity predict fare.posterity tomorrow.csv
+  posterity predict fare.posterity tomorrow.csv --level 0.5 --quantile 0.1 --quantile 0.9
+  posterity predict fare.posterity tomorrow.csv --output predicted.parquet
+  posterity predict fare.posterity - < tomorrow.csv | head"""
 
 MERGE = """\b
 Examples:
@@ -38,8 +39,8 @@ Examples:
 
 UNLEARN = """\b
 Examples:
-  posterity unlearn fare.posterity mistaken.csv
-  posterity unlearn fare.posterity mistaken.csv --output mended.posterity"""
+  posterity unlearn fare.posterity tomorrow.csv
+  posterity unlearn fare.posterity tomorrow.csv --output mended.posterity"""
 
 SHOW = """\b
 Examples:
@@ -53,7 +54,9 @@ Examples:
   posterity forecast sales.csv --target sold --time day --series shop --horizon 14 --level 0.8
   posterity forecast load.csv --target load --time hour --horizon 48 --report next.html
   posterity forecast sales.csv --target sold --time day --series shop --horizon 14 \\
-    --features price,holiday --future plan.csv --output next.parquet"""
+    --features price,holiday --future plan.csv --output next.parquet
+  posterity forecast umsatz.csv --target Umsatz --time Datum --series Filiale --horizon 28 \\
+    --date-format %d.%m.%Y --decimal , --thousands . --na k.A. --drop-total"""
 
 model_argument = click.argument("model", type=click.Path())
 file_argument = click.argument("file", type=click.Path(allow_dash=True))

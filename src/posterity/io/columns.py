@@ -99,9 +99,9 @@ def check_numbers(source: Source, column: str, role: str) -> None:
 
 # What labels are predicted by.
 _LABELS = Cure(
-    "to predict labels, take {}",
+    "to predict labels, say {}",
     {"model": "logistic"},
-    words="a classifier (BayesianLogisticRegression)",
+    elsewhere="to predict labels, take a classifier (BayesianLogisticRegression)",
 )
 
 

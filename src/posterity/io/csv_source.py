@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from posterity.io.errors import Cure, TableError
-from posterity.io.odd_values import find_odd_values, suggest_date_format, suggest_number_format
+from posterity.io.odd_values import (
+    Cures,
+    find_odd_values,
+    suggest_date_format,
+    suggest_number_format,
+)
 from posterity.io.source import Batches, Source
 from posterity.io.text_format import TextFormat
 from posterity.io.text_stream import TextStream
@@ -31,6 +36,8 @@ _SHOWN = 60
 
 class CsvSource(Source):
     """A text table with column names in its first line; comma, semicolon, tab or bar between."""
+
+    path: Path
 
     def __init__(self, path: Path, text: TextFormat | None = None) -> None:
         import pyarrow as pa
@@ -242,7 +249,10 @@ class CsvSource(Source):
 
     def _explain_encoding(self, problem: str) -> TableError:
         other = "latin-1" if self.text.encoding == "utf-8" else "utf-8"
-        cures = [Cure("give its encoding, as in {}", {"encoding": other}), "save it as UTF-8"]
+        cures: Cures = [
+            Cure("give its encoding, as in {}", {"encoding": other}),
+            "save it as UTF-8",
+        ]
         return TableError(f"{self.path}: {problem}", cures)
 
     def _explain_error(self, text: str) -> TableError:

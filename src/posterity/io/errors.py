@@ -13,7 +13,7 @@ from posterity.safety import escaped
 class Cure:
     """Something to do about an error: keyword arguments, and a sentence with {} in their place.
 
-    ``words`` stand for the arguments in messages of Python, where they are no arguments.
+    ``elsewhere`` is the sentence in Python, where these are no arguments.
 
     Examples
     --------
@@ -23,11 +23,11 @@ class Cure:
 
     sentence: str
     options: Mapping[str, Any]
-    words: str = ""
+    elsewhere: str = ""
 
     def __str__(self) -> str:
         written = ", ".join(f"{name}={_quote(value)}" for name, value in self.options.items())
-        return self.sentence.format(self.words or written)
+        return self.elsewhere or self.sentence.format(written)
 
 
 class TableError(ValueError):

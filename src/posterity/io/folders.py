@@ -21,6 +21,8 @@ class FolderSource(Source):
     its turn comes.
     """
 
+    path: Path
+
     def __init__(self, path: Path, files: Sequence[Path], text: TextFormat | None = None) -> None:
         self.path, self._files, self.text = path, list(files), text or TextFormat()
         self._first = open_file(files[0], text)

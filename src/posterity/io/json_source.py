@@ -29,6 +29,8 @@ _PLACE = re.compile(r"JSON parse error: (.*) in row (\d+)", re.DOTALL)
 class JsonLinesSource(Source):
     """A table in which each line is an object; a key that a line lacks is a missing value."""
 
+    path: Path
+
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 

@@ -18,8 +18,8 @@ from posterity.io.text_stream import is_total
 _AT_ONCE = 65536
 # More different words than this don't all stand for a missing value.
 MOST_WORDS = 5
-_POINT = "if the comma is the decimal point, give {}"
-_THOUSANDS = "if the {mark} is between thousands, give {{}}"
+_POINT = "if the comma is the decimal point, say so ({})"
+_THOUSANDS = "if the {mark} is between thousands, say so ({{}})"
 # Other formats of numbers, and when each is the right one.
 _FORMATS: tuple[tuple[str, dict[str, str]], ...] = (
     (_THOUSANDS.format(mark="comma"), {"thousands": ","}),

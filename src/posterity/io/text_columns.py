@@ -54,6 +54,13 @@ def explain_text(
     return TableError(problem, [*cures, *ways, *([] if cures or ways else [last])])
 
 
+def refuse_odd_dates(source: Source, name: str) -> None:
+    """Raise for text of dates among which are other values, or which are in another form."""
+    odd = find_odd_values(read_column(source, name), source.text.reads_date)
+    if odd is not None and (odd.n_usable or looks_like_date(odd.first)):
+        raise explain_text(source, name, f"column {name!r}", dates=True)
+
+
 def refuse_numbers_and_dates(source: Source, name: str, levels: Sequence[str]) -> None:
     """Raise for levels of which most are numbers or dates, or would be in another format."""
     text, subject = source.text, f"column {name!r}"
@@ -81,4 +88,4 @@ def refuse_numbers_and_dates(source: Source, name: str, levels: Sequence[str]) -
         raise explain_text(source, name, subject, [categories, drop])
 
 
-__all__ = ["explain_text", "refuse_numbers_and_dates"]
+__all__ = ["explain_text", "refuse_numbers_and_dates", "refuse_odd_dates"]
