@@ -94,7 +94,7 @@ def _write_decisions(rng: np.random.Generator, n: int) -> None:
     chosen = pd.DataFrame({"arm": arm, "reward": rng.random(n) < 0.3, "age": age})
     chosen.assign(p=0.5).to_csv("decisions.csv", index=False)
     every = chosen.assign(p_blue=0.5, p_red=0.5)
-    every.to_csv("chosen.csv", index=False)
+    every.rename(columns={"reward": "bought"}).to_csv("chosen.csv", index=False)
     every.to_parquet("decisions.parquet", index=False)
     bandit = Bandit(arms=["blue", "red"], rng=0).learn(age[:, None], arm, chosen["reward"] * 1.0)
     save(bandit, "new.posterity")

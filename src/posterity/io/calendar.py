@@ -89,12 +89,13 @@ def looks_like_date(word: str) -> bool:
     return _DATE.fullmatch(word.strip()) is not None
 
 
-def find_date_format(words: Sequence[str]) -> str:
+def find_date_format(words: Sequence[str], known: Sequence[str] = ()) -> str:
     """Return the format of dates like 04/30/21, "%m/%d/%y"; "" if not all words are such.
 
     Where marks between numbers differ, it is the format of the first word, and of those like it.
 
-    A guess from whichever number is above 12; where none is, the day stands first, but after /.
+    A guess from whichever number is above 12; where none is, the day stands first, but after /. It
+    stands where the first of the ``known`` formats has it.
     """
     found = [_DATE.fullmatch(word.strip()) for word in words]
     dates = [one.groups() for one in found if one]
@@ -107,7 +108,8 @@ def find_date_format(words: Sequence[str]) -> str:
         order = ("%Y", "%m", "%d")
     else:
         largest = [max(int(date[place]) for date in dates) for place in (0, 2)]
-        month_first = largest[1] > 12 or (largest[0] <= 12 and mark == "/")
+        usual = "%m" in known[0].partition("%d")[0] if known else mark == "/"
+        month_first = largest[1] > 12 or (largest[0] <= 12 and usual)
         order = ("%m", "%d", years) if month_first else ("%d", "%m", years)
     colons = clock.count(":")
     return mark.join(order) + ("", " %H:%M", " %H:%M:%S")[min(colons, 2)]

@@ -110,7 +110,8 @@ def list_number_formats(text: TextFormat, words: Sequence[str]) -> Cures:
 
 def suggest_date_format(text: TextFormat, odd: OddValues) -> Cures:
     """List what makes dates, or missing values, of the odd values of a column."""
-    form = find_date_format(odd.words) or find_date_format(odd.words[:1])
+    known = text.date_format
+    form = find_date_format(odd.words, known) or find_date_format(odd.words[:1], known)
     if form and form not in text.date_format:
         also = " as well" if text.date_format else ""
         return [Cure(f"give their format{also} ({{}})", {"date_format": form})]

@@ -39,8 +39,9 @@ def explain_text(
     learned = f", and was {was} when it was learned" if was else ""
     if odd is None:
         return TableError(f"{subject} holds text{learned}", [f"convert it to {wanted} first"])
-    dated = dates or looks_like_date(odd.first)
-    cures = (suggest_date_format if dated else suggest_number_format)(text, odd)
+    if not dates and looks_like_date(odd.first):
+        return explain_text(source, name, subject, ways, dates=True, was=was)
+    cures = (suggest_date_format if dates else suggest_number_format)(text, odd)
     place = f"in {odd}, first {odd.first!r} in {source.row_name(odd.row)}"
     if was:
         problem = f"{subject} holds text{learned} ({place})"
