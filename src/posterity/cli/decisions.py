@@ -22,7 +22,7 @@ OFF_POLICY = """\b
 Examples:
   posterity off-policy decisions.csv --propensity p --policy uniform --policy red
   posterity off-policy decisions.parquet --propensities 'p_*' --policy new.posterity
-  posterity off-policy decisions.csv --propensity p --method dr --method snips --json
+  posterity off-policy decisions.csv --propensity p --policy uniform --method dr --json
   posterity off-policy personalizer.dsjson --policy uniform --report page.html"""
 
 table = click.argument("file", type=click.Path(allow_dash=True))

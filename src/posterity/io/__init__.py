@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from posterity.io.errors import Cure, TableError
+from posterity.io.folders import open_source
 from posterity.io.missing import ColumnMeans
 from posterity.io.table import TableStream, open_table
 from posterity.io.text_format import TextFormat
@@ -22,6 +23,7 @@ __all__ = [
     "TextFormat",
     "learn_stream",
     "open_formula",
+    "open_source",
     "open_table",
     "predict_stream",
 ]

@@ -112,7 +112,40 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
 
 
 def open_source(path: str | os.PathLike[str], text: TextFormat | None = None) -> Source:
-    """Open a table in a file, or in a folder of such; errors as of :func:`open_file`."""
+    r"""Open a table in a file, or in a folder of such, by how its text is written.
+
+    What comes back goes wherever a table goes: to :func:`open_table`, :func:`learn_stream` and
+    :func:`open_formula`, and to the logs and experiments that read tables.
+
+    Parameters
+    ----------
+    path : path
+        A file, a folder, or a pattern, as in :func:`open_table`.
+    text : TextFormat, optional
+        How a text file is written.
+
+    Returns
+    -------
+    Source
+        Its ``schema`` names the columns; its ``notes`` say what was left out.
+
+    Raises
+    ------
+    TableError
+        Unknown ending, no such file, an empty file, or content that is not what the ending says.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from posterity.io import TextFormat, open_source
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "sold.csv"
+    >>> _ = path.write_text("shop;sold\nNord;1,5\nWest;2,5\nSumme;4,0\n")
+    >>> source = open_source(path, TextFormat(decimal=",", drop_total=True))
+    >>> source.schema.names, source.notes
+    (['shop', 'sold'], ("line 4 was left out as a total: 'Summe;4,0'",))
+    >>> folder.cleanup()
+    """
     file = Path(path)
     if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
         return open_folder(file, text)

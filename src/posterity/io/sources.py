@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from posterity.io.csv_source import CsvSource
-from posterity.io.errors import TableError
+from posterity.io.errors import Cure, TableError
 from posterity.io.json_source import JsonLinesSource
 from posterity.io.source import Batches, Source
 from posterity.io.text_format import TextFormat
@@ -164,7 +164,10 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
     promised, source = _ENDINGS[ending]
     found = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
     if found is None:
-        found = "CSV" if b"\0" not in start else "binary"
+        encoding = "utf-8" if text is None else text.encoding
+        found = "CSV" if "\0" not in start.decode(encoding, "ignore") else "binary"
+    if found == "binary" and start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TableError(f"{file} is UTF-16", [Cure("give {}", {"encoding": "utf-16"})])
     if found != promised:
         raise TableError(
             f"{file} has the wrong ending: {ending} means {promised}, but the content is "
