@@ -181,7 +181,9 @@ def test_what_is_refused(table: Path, tmp_path: Path) -> None:
         table, *lost
     )
     text = ("--target", "shop", "--time", "day", "--horizon", 3)
-    assert "column 'shop' holds text: give a column of numbers" in complaint(table, *text)
+    assert "column 'shop' holds text (as 'Lyon'); it must contain numbers: give a" in complaint(
+        table, *text
+    )
     words = ("--target", "sold", "--time", "shop", "--horizon", 3)
     assert "times such as 'Lyon' can't be read" in complaint(table, *words)
     table.write_text("day,sold\n2026-01-01,1\n2026-01-02,\n")

@@ -191,7 +191,8 @@ def test_numbers_and_dates_as_written_in_europe(tmp_path):
     assert np.diff(X[:, 0]).tolist() == [1.0, 1.0]
     path.write_text(EUROPEAN + "03.05.21;1.23;5\n" * 5)
     with pytest.raises(
-        TableError, match=r"the target 'price' holds text \(as '3,25'\).*decimal=\",\""
+        TableError,
+        match=r"'price' holds text in 2 of 8 rows, first '3,25' in line 2.*decimal=\",\"",
     ):
         open_table(path, "price")
     path.write_text("x;y\n" + "1.000;1\n" * 300_000 + "1.0.0;1\n")

@@ -65,6 +65,8 @@ def test_a_damaged_arrow_file_is_an_error_and_not_a_crash(tmp_path: Path, seed: 
         ("y ~ poly(a, 10**6)", "write the result instead"),
         ("y ~ I(9**9**9) * a", "write the result instead"),
         ("y ~ " + "a+" * 20_000 + "a", "use at most 20,000"),
+        ("y ~ " + "a:" * 2_000 + "a", "the formula is nested too deeply"),
+        ("y ~ " + "a+" * 3_000 + "a", "the formula is nested too deeply"),
     ],
 )
 def test_formulas_that_never_end(formula: str, message: str) -> None:

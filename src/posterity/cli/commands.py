@@ -11,43 +11,43 @@ import click
 from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
-from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 
 EXAMPLES = """\b
 Examples:
-  posterity evaluate rides.csv --target fare
-  posterity evaluate rides.parquet --target fare --drop id,when --level 0.5 --level 0.95
-  posterity evaluate sensor.csv.gz --target load --missing mean --delay 24
-  posterity evaluate sensor.csv --target load --forgetting adaptive
-  posterity evaluate rides.csv --target fare --json > scores.json
-  posterity evaluate rides.csv --target fare --report report.html
-  posterity compare rides.csv --target fare --models auto,flat,spline
-  posterity fit rides.csv --target fare --output fare.posterity
+  posterity demo --data rides.csv
+  posterity evaluate rides.csv --target fare --dates calendar --missing level
+  posterity evaluate rides.csv --target fare --drop pickup --missing skip --level 0.5 --level 0.95
+  posterity evaluate rides.csv --target fare --dates calendar --missing level --json > scores.json
+  posterity compare rides.csv --target fare --drop pickup --missing mean --models auto,robust
+  posterity fit rides.csv --target fare --dates calendar --missing level --output fare.posterity
   posterity update fare.posterity tomorrow.csv
-  posterity predict fare.posterity asked.csv > predicted.csv
+  posterity predict fare.posterity tomorrow.csv > predicted.csv
   posterity show fare.posterity
   posterity forecast load.csv --target load --time hour --horizon 48
   posterity experiment visits.csv --arm variant --reward bought
   posterity off-policy decisions.csv --propensity p --policy uniform
-  posterity demo
   posterity demo drift"""
 
 EVALUATE_EXAMPLES = """\b
 Examples:
-  posterity evaluate rides.csv --target fare
-  posterity evaluate rides.csv --target fare --drop id --level 0.5 --level 0.95
-  posterity evaluate rides.csv --target fare --forgetting adaptive
-  posterity evaluate rides.csv --target fare --slice distance --slice zone
+  posterity evaluate rides.csv --target fare --dates calendar --missing level
+  posterity evaluate rides.csv --target fare --drop pickup --missing skip --level 0.5 --level 0.95
+  posterity evaluate rides.csv --target fare --drop pickup --missing mean --forgetting adaptive
+  posterity evaluate rides.csv --target fare --drop pickup --missing level --slice distance
+  posterity evaluate load.csv --target load --dates calendar --lag 24 --delay 12 --report load.html
+  posterity evaluate umsatz.csv --target Umsatz --dates days --date-format %d.%m.%Y --decimal , \\
+    --thousands . --na k.A. --missing skip --drop-total
   posterity evaluate visits.csv --target bought --model logistic
   posterity evaluate clicks.csv --target clicked --model logistic --structure diagonal
-  posterity evaluate rides.csv --target fare --json | jq .coverage"""
+  posterity evaluate rides.csv --target fare --drop pickup --missing skip --json | jq .coverage"""
 
 
 COMPARE_EXAMPLES = """\b
 Examples:
-  posterity compare rides.csv --target fare --models auto,flat,ard
-  posterity compare rides.csv --target fare --models auto,spline,hsgp+adaptive
-  posterity compare load.csv --target load --models auto,robust,adaptive --report compared.html
+  posterity compare rides.csv --target fare --drop pickup --missing skip --models auto,flat,ard
+  posterity compare rides.csv --target fare --drop pickup --missing skip --models auto,spline
+  posterity compare load.csv --target load --dates calendar --models auto,adaptive --report c.html
 
 \b
 Models: words with plus signs between, at most one of each kind.
@@ -97,8 +97,8 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
-@options("features", "drop", "weight", "time", "batch_rows", "memory", "delay", "missing")
-@options(*TABLE_OPTIONS, "log_target", "period", "slices", *WIDE_OPTIONS)
+@options("features", "drop", "weight", "time", "delay", "missing", *TABLE_OPTIONS)
+@options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "period", "slices", *WIDE_OPTIONS)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
     """Predict every row of FILE before learning it, and score the predictions.
@@ -135,8 +135,9 @@ def evaluate(**options: Any) -> None:
     type=click.Choice(["log_score", "crps", "absolute", "squared"]),
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
-@options("levels", "noise_precision", "features", "drop", "weight", "batch_rows", "memory", "delay")
-@options("missing", *TABLE_OPTIONS, "period", "slices", "report", "as_json", "quiet")
+@options("levels", "noise_precision", "features", "drop", "weight", "delay")
+@options("missing", *TABLE_OPTIONS)
+@options(*READING_OPTIONS, "batch_rows", "memory", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Predict every row of FILE with several models before learning it, and rank the models.
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.options import options
+from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
+from posterity.cli.options import READING_OPTIONS, options
 
 EXPERIMENT = """\b
 Examples:
@@ -22,7 +22,7 @@ OFF_POLICY = """\b
 Examples:
   posterity off-policy decisions.csv --propensity p --policy uniform --policy red
   posterity off-policy decisions.parquet --propensities 'p_*' --policy new.posterity
-  posterity off-policy decisions.csv --propensity p --method dr --method snips --json
+  posterity off-policy decisions.csv --propensity p --policy uniform --method dr --json
   posterity off-policy personalizer.dsjson --policy uniform --report page.html"""
 
 table = click.argument("file", type=click.Path(allow_dash=True))
@@ -30,7 +30,7 @@ level = click.option(
     "--level",
     default=0.95,
     show_default=True,
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=group.SHARE,
     help="Level of the intervals.",
 )
 every_propensity = click.option(
@@ -40,6 +40,7 @@ every_propensity = click.option(
 )
 missing = click.option(
     "--missing",
+    cls=ReadingOption,
     default="error",
     show_default=True,
     type=click.Choice(["error", "skip"]),
@@ -57,7 +58,9 @@ reward = click.option(
 )
 
 
-@click.command(epilog=EXPERIMENT, short_help="Compare the arms of an experiment at any time.")
+@click.command(
+    cls=Verb, epilog=EXPERIMENT, short_help="Compare the arms of an experiment at any time."
+)
 @table
 @arm
 @reward
@@ -88,7 +91,7 @@ reward = click.option(
 @options("model")
 @level
 @missing
-@options("report", "as_json", "quiet")
+@options(*READING_OPTIONS, "report", "as_json", "quiet")
 def experiment(**settings: Any) -> None:
     """Compare the arms of an experiment in FILE, with intervals that hold at all times.
 
@@ -102,7 +105,10 @@ def experiment(**settings: Any) -> None:
 
 
 @click.command(
-    "off-policy", epilog=OFF_POLICY, short_help="Evaluate policies from the log of another one."
+    "off-policy",
+    cls=Verb,
+    epilog=OFF_POLICY,
+    short_help="Evaluate policies from the log of another one.",
 )
 @table
 @click.option(
@@ -136,7 +142,7 @@ def experiment(**settings: Any) -> None:
 )
 @level
 @missing
-@options("report", "as_json", "quiet")
+@options(*READING_OPTIONS, "report", "as_json", "quiet")
 def off_policy(**settings: Any) -> None:
     """Estimate what policies would have earned, from the log of another one.
 

@@ -29,7 +29,7 @@ from posterity.evaluation import (
     progressive_validation,
 )
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
-from posterity.io import TableStream
+from posterity.io import Cure, TableError, TableStream
 from posterity.io.missing import describe_holes
 from posterity.report import About, ColumnSummaries, validation_report
 
@@ -293,6 +293,7 @@ def notes(
     ``levels`` says whose levels are known; ``left_out`` are levels, as ``zone=a``, that are known
     and have no feature.
     """
+    yield from table.notes
     if n := table.n_before:
         yield f"{_count(n, 'row')} at the start {_plural(n)} used as the past of the others only"
     if n := table.n_skipped:
@@ -325,10 +326,11 @@ def explain_no_rows_left(file: str, table: TableStream, *, learning: bool = True
         return ValueError(f"{file} has {_count(n, 'row')}: --lag needs more than {table.n_before}")
     holes = table.n_left_out
     is_empty = learning and any(holes[column] == n for column in table.feature_names)
-    return ValueError(
+    drop = Cure("leave such columns out by {}", {"drop": [max(holes, key=holes.__getitem__)]})
+    return TableError(
         f"every row of {file} has a missing value, so there is none to learn or predict (column, "
-        f"holes in {_count(n, 'row')}: {describe_holes(holes)}): leave such columns out by --drop"
-        f"{'' if is_empty else ', or fill them in by --missing level or mean'}"
+        f"holes in {_count(n, 'row')}: {describe_holes(holes)})",
+        [drop, *([] if is_empty else [Cure("fill them in ({})", {"missing": "level"})])],
     )
 
 

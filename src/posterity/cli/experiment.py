@@ -10,9 +10,12 @@ from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
 from posterity.cli.intervals import check_report_path, report_intervals
 from posterity.cli.models import build_model, parse_one
+from posterity.cli.reading import Reading
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
+from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
+from posterity.io.source import Source
 from posterity.report import EstimateRow
 
 # Below this p value of the sample ratio the report warns.
@@ -21,7 +24,7 @@ HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Reading):
     """Options of the verb, one field each."""
 
     file: str
@@ -45,9 +48,10 @@ def run(settings: Settings) -> None:
     """Read, compare, print, and draw."""
     page = check_report_path(settings)
     with table_path(settings.file) as path:
-        test = _experiment(settings, path)
+        source = open_source(path, settings.text)
+        test = _experiment(settings, source)
         test = test.observe(
-            path,
+            source,
             arm=settings.arm,
             reward=settings.reward,
             covariates=settings.covariates,
@@ -64,11 +68,12 @@ def run(settings: Settings) -> None:
         lines=_make_rows(test),
         document=_make_document(settings, test),
         shown=_format_value(settings),
+        notes=source.notes,
     )
 
 
-def _experiment(settings: Settings, path: str) -> Experiment:
-    arms = list(read_arms(path, settings.arm))
+def _experiment(settings: Settings, source: Source) -> Experiment:
+    arms = list(read_arms(source, settings.arm))
     by_text = {str(arm): arm for arm in arms}
     for name in (settings.control, *(settings.shares or ())):
         if name is not None and name not in by_text:

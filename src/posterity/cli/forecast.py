@@ -15,15 +15,17 @@ import pyarrow as pa
 
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
+from posterity.cli.reading import Reading
 from posterity.cli.series import Columns, as_typed, without_hours
 from posterity.cli.tables import name_input, table_path
+from posterity.cli.text import print_note
 from posterity.forecasting import Forecast, Forecaster
 from posterity.forecasting.reading import ID, TIME
 from posterity.report import About, forecast_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Reading):
     """Options of the verb, one field each."""
 
     file: str
@@ -58,10 +60,10 @@ def run(settings: Settings) -> None:
     page = None if settings.report is None else check_page(settings.report)
     with _collect_warnings() as notes:
         with table_path(settings.file) as path:
-            frame = columns.read(path)
+            frame = columns.read(path, settings.text)
         future = None
         if settings.features and settings.future is not None:
-            future = columns.read(settings.future, future=True)
+            future = columns.read(settings.future, settings.text, future=True)
         model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
     with opened() as write:
@@ -70,6 +72,8 @@ def run(settings: Settings) -> None:
         write_text(forecast_report(model, forecast, _describe_forecast(settings, notes)), page)
         if not settings.quiet:
             click.echo(f"The report is in {page}", err=True)
+    for note in () if settings.quiet else frame.notes:
+        print_note(note)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
 

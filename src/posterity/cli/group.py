@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import shlex
 import sys
 import warnings
@@ -15,6 +14,48 @@ import click
 from posterity.cli import forgetting as ways
 from posterity.cli import models as words
 from posterity.safety import escaped
+
+
+class Share(click.FloatRange):
+    """A number between 0 and 1, both left out."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0, min_open=True, max_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the number; of a percentage, say what to give."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            percent = str(value).removesuffix("%")
+            if percent.replace(".", "", 1).isdecimal() and 1.0 <= float(percent) < 100.0:
+                self.fail(f"{value} is not between 0 and 1: give {float(percent) / 100:g}")
+            raise
+
+
+SHARE = Share()
+
+
+class ReadingOption(click.Option):
+    """An option of how a table is read, which stands under a heading of its own in the help."""
+
+    heading = "Reading the file"
+
+
+class Verb(click.Command):
+    """A command whose options stand in the help under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those of reading last."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                heading = getattr(param, "heading", "Options")
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
 
 
 class Problem(click.ClickException):
@@ -28,6 +69,8 @@ COMMAND_LINE = "posterity.written"
 
 class OneLineErrors(click.Group):
     """A group that says what is wrong in one line on stderr, and is quiet when a pipe closes."""
+
+    command_class = Verb
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         """Run, and turn every foreseen failure into a line and an exit code."""
@@ -182,6 +225,11 @@ def pair(
     return low, high
 
 
+def mark(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """One character, of which a tab may be written out."""
+    return {"tab": "\t", "\\t": "\t"}.get(value or "", value)
+
+
 def hash_size(ctx: click.Context, option: click.Parameter, value: str | None) -> int | None:
     """A whole number, which may be written as a power: 2^22."""
     if value is None:
@@ -231,29 +279,45 @@ def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError) as error:
-        message = "; ".join([str(error), *getattr(error, "__notes__", ())])
-        raise Problem(_format_as_option(message)) from error
-    for warning in caught:
-        click.echo(f"note: {_join_lines(str(warning.message))}", err=True)
+        message = "; ".join([_describe(error), *getattr(error, "__notes__", ())])
+        raise Problem(message.replace("(unique_id)", "(--series)")) from error
+    for note in dict.fromkeys(_join_lines(str(warning.message)) for warning in caught):
+        click.echo(f"note: {note}", err=True)
 
 
-def _format_as_option(message: str) -> str:
-    """Write drop=['x'] or dates="days" in the library's messages as --drop x or --dates days."""
-    message = message.replace("(unique_id)", "(--series)")
-    message = re.sub(r"\bdrop=\[(['\"])(.*?)\1\]", _format_dropped, message)
-    message = message.replace(
-        "take a classifier (BayesianLogisticRegression)", "say --model logistic"
-    )
-    message = re.sub(r'\bdate_format="(.*?)"', r'--date-format "\1"', message)
-    return re.sub(r'\b(missing|dates|decimal|thousands)="([\w,]+)"', r"--\1 \2", message)
+def _describe(error: Exception) -> str:
+    """The message of an error, its remedies in options that this verb has."""
+    describe = getattr(error, "describe", None)
+    return str(error) if describe is None else str(describe(_write_as_options))
 
 
-def _format_dropped(found: re.Match[str]) -> str:
-    """The option, for a shell: a name with a comma in it quoted twice."""
-    name = found[2]
-    if "," in name or '"' in name:
-        name = '"' + name.replace('"', '""') + '"'
-    return f"--drop {shlex.quote(name)}"
+def _write_as_options(cure: Any) -> str | None:
+    """A cure with options for a shell; None if the verb lacks one, or all were given already."""
+    context = click.get_current_context()
+    options = {name: option for option in context.command.params for name in option.opts}
+    written, is_new = [], False
+    for name, values in cure.options.items():
+        long = f"--{name.replace('_', '-')}"
+        option, given = options.get(long), context.params.get(name)
+        for value in values if isinstance(values, list) else [values]:
+            if option is None or not _takes(option, value):
+                return None
+            written.append(long if value is True else f"{long} {_quote(option, value)}")
+            is_new |= value != given and value not in (given if isinstance(given, tuple) else ())
+    return cure.sentence.format(" ".join(written)) if is_new else None
+
+
+def _takes(option: click.Parameter, value: Any) -> bool:
+    return not isinstance(option.type, click.Choice) or value in option.type.choices
+
+
+def _quote(option: click.Parameter, value: str) -> str:
+    """A value for a shell; in a list of names, one with a comma in it has quotes of its own."""
+    if option.callback is names and ("," in value or '"' in value):
+        value = '"' + value.replace('"', '""') + '"'
+    quoted = shlex.quote(value)
+    plain = quoted == f"'{value}'" and not set(value).intersection('"$`!\\')
+    return f'"{value}"' if plain else quoted
 
 
 def _report_error(message: str) -> None:

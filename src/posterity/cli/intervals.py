@@ -13,6 +13,7 @@ import click
 from posterity.cli.estimates import print_lines
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.tables import name_input
+from posterity.cli.text import print_note
 from posterity.report import About, EstimateRow, intervals_report
 
 
@@ -48,6 +49,7 @@ def report_intervals(
     lines: Sequence[EstimateRow],
     document: Mapping[str, Any],
     shown: Mapping[str, str],
+    notes: Sequence[str] = (),
 ) -> None:
     """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
     file = name_input(settings.file)
@@ -55,6 +57,8 @@ def report_intervals(
         click.echo(json.dumps(document, allow_nan=False))
     else:
         print_lines(f"{file}: {title}", remarks, header, [line.cells for line in lines])
+    for note in () if settings.quiet else notes:
+        print_note(note)
     if page is None:
         return
     about = About(

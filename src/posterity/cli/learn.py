@@ -15,10 +15,11 @@ from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_ba
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.log_target import check_log_target, learning_logs
 from posterity.cli.model_files import ModelFile, check_place, read_model
+from posterity.cli.reading import Reading, describe_format
 from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.wide import WideSettings, open_wide_table
 from posterity.files import save
-from posterity.io import ColumnMeans, TableStream, TextFormat
+from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
@@ -69,7 +70,7 @@ def fit(settings: FitSettings) -> None:
 def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
     """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
-    written = {name: getattr(settings, name) for name in ("decimal", "thousands", "date_format")}
+    written = describe_format(settings.text)
     roles = {role: getattr(settings, role) for role in ("weight", "time")}
     return {
         "target": settings.target,
@@ -79,7 +80,7 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
         **{role: column for role, column in roles.items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
         **({"structure": settings.structure} if settings.is_wide else {}),
-        **({} if settings.text == TextFormat() else {"text": written}),
+        **({"text": written} if written else {}),
     }
 
 
@@ -95,9 +96,10 @@ def update(
     batch_rows: int,
     memory: str,
     quiet: bool,
+    **written: Any,
 ) -> None:
     """Learn a table on top of what a model knows."""
-    kept = _read(model, file, output)
+    kept = _read(model, file, output, Reading(**written))
     means = kept.means()
     policy = kept.missing(missing)
     reading = ReadSettings(
@@ -125,9 +127,10 @@ def unlearn(
     batch_rows: int,
     memory: str,
     quiet: bool,
+    **written: Any,
 ) -> None:
     """Take the rows of a table back."""
-    kept = _read(model, file, output)
+    kept = _read(model, file, output, Reading(**written))
     # Means so far were those of the rows before: what was filled in then can't be known now.
     policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
     weights = kept.noted("weight", weight)
@@ -164,10 +167,10 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _read(model: str, file: str, output: str | None) -> ModelFile:
+def _read(model: str, file: str, output: str | None, given: Reading) -> ModelFile:
     if model == STANDARD_INPUT and output is None:
         raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
-    kept = read_model(model, file)
+    kept = read_model(model, file, given)
     check_place(output or model, file)
     return kept
 

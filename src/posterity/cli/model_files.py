@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from posterity.cli.evaluate import notes as describe_reading
+from posterity.cli.reading import Reading
 from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
@@ -28,6 +29,7 @@ class ModelFile:
     model: Any
     notes: Mapping[str, Any]
     stamp: tuple[int, ...] | None
+    given: Reading = field(default_factory=Reading)
 
     @property
     def feature_names(self) -> list[str]:
@@ -87,9 +89,9 @@ class ModelFile:
 
     @property
     def text(self) -> TextFormat:
-        """Format of numbers and dates in text files, as fit read them."""
+        """Format of text files: what was given, or else as fit read them."""
         noted = self.notes.get("text")
-        return TextFormat(**noted) if isinstance(noted, dict) else TextFormat()
+        return self.given.change(noted if isinstance(noted, dict) else {})
 
     def describe_reading(self, table: TableStream) -> Iterator[str]:
         """Yield, in words, what was done to rows and values on the way in."""
@@ -106,19 +108,38 @@ class ModelFile:
         save(self.model, self.path, notes=notes)
 
 
-def read_model(path: str, table: str | None = None) -> ModelFile:
-    """Load a model file; ``-`` is standard input, which the ``table`` can't be as well."""
+def read_model(path: str, table: str | None = None, given: Reading | None = None) -> ModelFile:
+    """Load a model file; ``-`` is standard input, which the ``table`` can't be as well.
+
+    ``given`` says how the text of the table is written, where it differs from that of fit.
+    """
+    given = given or Reading()
     if path == table == STANDARD_INPUT:
         raise ValueError("only one of MODEL and FILE can be standard input")
     if path == STANDARD_INPUT:
-        return ModelFile("standard input", *_from_standard_input(), None)
+        return ModelFile("standard input", *_from_standard_input(), None, given)
     try:
         stamp = _stamp(path)
-        return ModelFile(path, *load_with_notes(path), stamp)
+        return ModelFile(path, *load_with_notes(path), stamp, given)
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
         raise ValueError(f"{path} is a folder: give a model file") from None
+    except ValueError:
+        if table is not None and _is_model(table):
+            raise ValueError(
+                f"{table} is the model file, and {path} is none: they are swapped, so give "
+                f"{table} first"
+            ) from None
+        raise
+
+
+def _is_model(path: str) -> bool:
+    try:
+        load_with_notes(path)
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _from_standard_input() -> tuple[Any, dict[str, Any]]:

@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import check_report_path, report_intervals
+from posterity.cli.reading import Reading
 from posterity.cli.tables import table_path
+from posterity.io.folders import open_source
+from posterity.io.source import Source
 from posterity.off_policy import Estimate, Evaluation, Log, evaluate
 from posterity.report import EstimateRow
 
@@ -18,7 +21,7 @@ HEADER = ("policy", "method", "value", "interval", "at all times", "effective ro
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Reading):
     """Options of the verb, one field each."""
 
     file: str
@@ -43,7 +46,8 @@ def run(settings: Settings) -> None:
     """Read, judge, print, and draw."""
     page = check_report_path(settings)
     with table_path(settings.file) as path:
-        log = _log(settings, path)
+        source = None if path.endswith(".dsjson") else open_source(path, settings.text)
+        log = Log.from_dsjson(path) if source is None else _open_log(settings, source)
         policies = {name: _policy(name, log.arms) for name in settings.policies}
         evaluation = evaluate(
             log,
@@ -62,14 +66,13 @@ def run(settings: Settings) -> None:
         lines=_make_rows(evaluation),
         document=_make_document(settings, evaluation),
         shown=_format_value(settings),
+        notes=() if source is None else source.notes,
     )
 
 
-def _log(settings: Settings, path: str) -> Log:
-    if path.endswith(".dsjson"):
-        return Log.from_dsjson(path)
+def _open_log(settings: Settings, source: Source) -> Log:
     return Log.open(
-        path,
+        source,
         arm=settings.arm,
         reward=settings.reward,
         propensity=settings.propensity,

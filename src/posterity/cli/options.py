@@ -17,7 +17,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
         multiple=True,
         default=(0.95,),
         show_default=True,
-        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        type=group.SHARE,
         help="Level of the intervals whose coverage is measured. May be given more than once.",
     ),
     "model": click.option(
@@ -121,6 +121,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "batch_rows": click.option(
         "--batch-rows",
+        cls=group.ReadingOption,
         default=65536,
         show_default=True,
         type=click.IntRange(min=1),
@@ -128,6 +129,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "memory": click.option(
         "--memory",
+        cls=group.ReadingOption,
         default="512MB",
         show_default=True,
         metavar="AMOUNT",
@@ -143,6 +145,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "missing": click.option(
         "--missing",
+        cls=group.ReadingOption,
         default="error",
         show_default=True,
         type=click.Choice(["error", "skip", "mean", "level"]),
@@ -152,31 +155,13 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "dates": click.option(
         "--dates",
+        cls=group.ReadingOption,
         default="error",
         show_default=True,
         type=click.Choice(["error", "days", "calendar"]),
         help="Columns of dates and times: error stops, days counts days, and calendar makes "
         "categories of hour, weekday and month, and also counts days if the dates never "
         "decrease.",
-    ),
-    "date_format": click.option(
-        "--date-format",
-        default="",
-        metavar="FORMAT",
-        help="Format of dates in a text file, besides 2021-04-30: %m/%d/%y for 04/30/21.",
-    ),
-    "decimal": click.option(
-        "--decimal",
-        default=".",
-        show_default=True,
-        type=click.Choice([".", ","]),
-        help="Decimal mark of numbers in a text file.",
-    ),
-    "thousands": click.option(
-        "--thousands",
-        default="",
-        metavar="MARK",
-        help="Thousands separator in a text file, as in 1.234.567,8.  [default: nothing]",
     ),
     "lags": click.option(
         "--lag",
@@ -189,6 +174,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "categories": click.option(
         "--categories",
+        cls=group.ReadingOption,
         metavar="a,b,...",
         multiple=True,
         callback=group.names,
@@ -197,6 +183,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "category_levels": click.option(
         "--levels",
         "category_levels",
+        cls=group.ReadingOption,
         multiple=True,
         metavar="COLUMN=a,b,...",
         callback=group.categories,
@@ -208,6 +195,60 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
         type=click.IntRange(min=1),
         help="Rows in a season, such as 24 for the hours of a day: also compare with the value "
         "one season ago.",
+    ),
+    "date_format": click.option(
+        "--date-format",
+        cls=group.ReadingOption,
+        multiple=True,
+        metavar="FORMAT",
+        help="Format of dates, besides 2021-04-30: %d.%m.%Y for 30.04.2021. May be given more than "
+        "once; the first that fits a date is taken.",
+    ),
+    "decimal": click.option(
+        "--decimal",
+        cls=group.ReadingOption,
+        type=click.Choice([".", ","]),
+        help="Decimal mark of numbers.  [default: .]",
+    ),
+    "thousands": click.option(
+        "--thousands",
+        cls=group.ReadingOption,
+        metavar="MARK",
+        help="Thousands separator, as in 1.234.567,8.  [default: nothing]",
+    ),
+    "na": click.option(
+        "--na",
+        cls=group.ReadingOption,
+        multiple=True,
+        metavar="WORD",
+        help="A word that stands for a missing value, besides an empty field, NA, NaN and null. "
+        "May be given more than once.",
+    ),
+    "encoding": click.option(
+        "--encoding",
+        cls=group.ReadingOption,
+        metavar="NAME",
+        help="Encoding, such as latin-1 or utf-16.  [default: utf-8]",
+    ),
+    "separator": click.option(
+        "--separator",
+        cls=group.ReadingOption,
+        metavar="MARK",
+        callback=group.mark,
+        help="What is between columns, such as ';' or tab.  [default: found in the line of names]",
+    ),
+    "skip_rows": click.option(
+        "--skip-rows",
+        cls=group.ReadingOption,
+        type=click.IntRange(min=0),
+        help="Number of lines before the column names that are left out.  [default: 0]",
+    ),
+    "drop_total": click.option(
+        "--drop-total/--keep-total",
+        cls=group.ReadingOption,
+        default=None,
+        help="Leave out the rows at the end that begin with Total, Sum, Summe or the like.  "
+        "[default: keep]",
     ),
     "slices": click.option(
         "--slice",
@@ -244,7 +285,11 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
 WIDE_OPTIONS = ("structure", "hash_size", "interactions")
 # How columns of a table are read, beside which of them are.
 TABLE_OPTIONS = (
-    "dates", "date_format", "decimal", "thousands", "lags", "categories", "category_levels",
+    "lags", "dates", "categories", "category_levels",
+)  # fmt: skip
+# How the text of a table is written.
+READING_OPTIONS = (
+    "date_format", "decimal", "thousands", "na", "encoding", "separator", "skip_rows", "drop_total",
 )  # fmt: skip
 
 

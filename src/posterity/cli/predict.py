@@ -20,6 +20,7 @@ from posterity.cli.evaluate import explain_no_rows_left, progress_bar
 from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import check_place, read_model
 from posterity.cli.pages import replace_atomically
+from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
 from posterity.io.containers import make_container
@@ -41,10 +42,11 @@ def run(
     batch_rows: int,
     memory: str,
     quiet: bool,
+    **written: Any,
 ) -> None:
     """Read, predict, write, batch by batch."""
     opened = open_writer(output)
-    kept = read_model(model, file)
+    kept = read_model(model, file, Reading(**written))
     names = kept.feature_names
     wrapped = make_container(None, "arrow")
     with table_path(file) as path:

@@ -11,10 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from posterity.forecasting.reading import ID, TARGET, TIME
-from posterity.io.columns import describe_type, require
-from posterity.io.conversions import as_floats
-from posterity.io.errors import TableError
+from posterity.io import TextFormat
+from posterity.io.columns import check_numbers, require
+from posterity.io.conversions import as_floats, is_text
 from posterity.io.folders import open_source
+from posterity.io.text_columns import refuse_odd_dates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +37,20 @@ class Columns:
                     f"{seen[name]} and {option} both name the column {name!r}: name different ones"
                 )
 
-    def read(self, path: str, *, future: bool = False) -> Any:
+    def read(self, path: str, text: TextFormat, *, future: bool = False) -> Frame:
         """The table as a long frame that :class:`Forecaster` reads; of the future without target.
 
         Raises ``TableError`` for a column that is missing or no number.
         """
         named = {ID: self.series, TIME: self.time, TARGET: None if future else self.target}
         wanted = [name for name in (*named.values(), *self.features) if name is not None]
-        source = open_source(path)
+        source = open_source(path, text)
         require(wanted, list(source.schema.names), "column")
+        numbers = self.features if future else (self.target, *self.features)
+        for name in numbers:
+            check_numbers(source, name, "column")
+        if self.time is not None and is_text(source.schema.field(self.time).type):
+            refuse_odd_dates(source, self.time)
         batches = [batch for batch, _ in source.batches(wanted, 65536)]
         table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
         columns: dict[str, Any] = {}
@@ -54,18 +60,23 @@ class Columns:
             columns[TIME] = _plain(table[self.time])
         elif self.series is not None and not future:
             columns[TIME] = _number_rows(columns[ID])
-        numbers = self.features if future else (self.target, *self.features)
         for name in numbers:
-            columns[TARGET if name == self.target else name] = _numbers(table[name], name)
-        return Frame(columns, None if self.time is None else table[self.time].type)
+            columns[TARGET if name == self.target else name] = as_floats(table[name])
+        time_type = None if self.time is None else table[self.time].type
+        return Frame(columns, time_type, source.notes)
 
 
 class Frame:
-    """Columns (n,) by name, as a data frame has them; and of what type times were, if any."""
+    """Columns (n,) by name, as a data frame has them; of what type times were, and notes."""
 
-    def __init__(self, columns: dict[str, NDArray[Any]], time_type: Any = None) -> None:
+    def __init__(
+        self,
+        columns: dict[str, NDArray[Any]],
+        time_type: Any = None,
+        notes: Sequence[str] = (),
+    ) -> None:
         self._columns = columns
-        self.time_type = time_type
+        self.time_type, self.notes = time_type, notes
 
     @property
     def columns(self) -> Sequence[str]:
@@ -106,15 +117,6 @@ def _names(column: Any) -> NDArray[Any]:
     if names.dtype.kind == "f" and np.isfinite(names).all() and (names == np.round(names)).all():
         return names.astype(np.int64)
     return names
-
-
-def _numbers(column: Any, name: str) -> NDArray[np.float64]:
-    found = describe_type(column.type)
-    if found != "numbers":
-        raise TableError(
-            f"column {name!r} holds {found}: give a column of numbers, or convert it first"
-        )
-    return as_floats(column)
 
 
 def _number_rows(names: NDArray[Any]) -> NDArray[np.int64]:

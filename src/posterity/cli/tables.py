@@ -13,15 +13,16 @@ from typing import Any, BinaryIO, Literal
 
 import click
 
-from posterity.io import TableError, TableStream, TextFormat, open_table
+from posterity.cli.reading import Reading
+from posterity.io import TableError, TableStream, open_table
 from posterity.io.columns import Dates
 
 STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableSettings:
-    """Options of all verbs that begin with a table, one field each."""
+class TableSettings(Reading):
+    """Options of verbs that make features of a table, one field each."""
 
     file: str
     target: str
@@ -33,19 +34,9 @@ class TableSettings:
     memory: str
     missing: Literal["error", "skip", "mean", "level"]
     dates: Dates
-    date_format: str
-    decimal: str
-    thousands: str
     lags: tuple[int, ...]
     categories: tuple[str, ...]
     category_levels: dict[str, tuple[str, ...]]
-
-    @property
-    def text(self) -> TextFormat:
-        """Format of numbers and dates."""
-        return TextFormat(
-            decimal=self.decimal, thousands=self.thousands, date_format=self.date_format
-        )
 
     def open(self, path: str, **others: Any) -> TableStream:
         """The table at the path, where FILE was put; ``others`` go to `open_table` as they are."""
@@ -95,4 +86,4 @@ def table_path(file: str) -> Iterator[str]:
         try:
             yield path
         except TableError as error:
-            raise TableError(str(error).replace(path, "standard input")) from error
+            raise error.rename(path, "standard input") from error

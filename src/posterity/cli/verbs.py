@@ -7,30 +7,31 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
+from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 
 FIT = """\b
 Examples:
-  posterity fit rides.csv --target fare --output fare.posterity
-  posterity fit rides.parquet --target fare --drop id --missing mean --output fare.posterity
+  posterity fit rides.csv --target fare --dates calendar --missing level --output fare.posterity
+  posterity fit rides.csv --target fare --drop pickup --missing mean --output plain.posterity
   posterity fit visits.csv --target bought --model logistic --output bought.posterity
   posterity fit clicks.csv --target clicked --model logistic --structure diagonal \\
     --hash 2^22 --interactions site:ad --output clicks.posterity
-  zcat rides-*.csv.gz | posterity fit - --target fare --output fare.posterity"""
+  zcat rides-*.csv.gz | posterity fit - --target fare --drop pickup --missing skip \\
+    --output fare.posterity"""
 
 UPDATE = """\b
 Examples:
   posterity update fare.posterity tomorrow.csv
   posterity update fare.posterity tomorrow.csv --output fare-2.posterity
-  zcat new.csv.gz | posterity update fare.posterity -"""
+  posterity update fare.posterity - < tomorrow.csv"""
 
 PREDICT = """\b
 Examples:
-  posterity predict fare.posterity asked.csv
-  posterity predict fare.posterity asked.csv --level 0.5 --quantile 0.1 --quantile 0.9
-  posterity predict fare.posterity asked.parquet --output predicted.parquet
-  posterity predict fare.posterity - < asked.csv | head"""
+  posterity predict fare.posterity tomorrow.csv
+  posterity predict fare.posterity tomorrow.csv --level 0.5 --quantile 0.1 --quantile 0.9
+  posterity predict fare.posterity tomorrow.csv --output predicted.parquet
+  posterity predict fare.posterity - < tomorrow.csv | head"""
 
 MERGE = """\b
 Examples:
@@ -38,8 +39,8 @@ Examples:
 
 UNLEARN = """\b
 Examples:
-  posterity unlearn fare.posterity mistaken.csv
-  posterity unlearn fare.posterity mistaken.csv --output mended.posterity"""
+  posterity unlearn fare.posterity tomorrow.csv
+  posterity unlearn fare.posterity tomorrow.csv --output mended.posterity"""
 
 SHOW = """\b
 Examples:
@@ -53,7 +54,9 @@ Examples:
   posterity forecast sales.csv --target sold --time day --series shop --horizon 14 --level 0.8
   posterity forecast load.csv --target load --time hour --horizon 48 --report next.html
   posterity forecast sales.csv --target sold --time day --series shop --horizon 14 \\
-    --features price,holiday --future plan.csv --output next.parquet"""
+    --features price,holiday --future plan.csv --output next.parquet
+  posterity forecast umsatz.csv --target Umsatz --time Datum --series Filiale --horizon 28 \\
+    --date-format %d.%m.%Y --decimal , --thousands . --na k.A. --drop-total"""
 
 model_argument = click.argument("model", type=click.Path())
 file_argument = click.argument("file", type=click.Path(allow_dash=True))
@@ -66,6 +69,7 @@ replaced = click.option(
 )
 learned_missing = click.option(
     "--missing",
+    cls=ReadingOption,
     type=click.Choice(["error", "skip", "mean", "level"]),
     help="Missing values: error stops, skip leaves the row out, and mean uses the mean of the "
     "column so far, including the rows of MODEL. After fit --missing level, a missing category "
@@ -84,27 +88,26 @@ level_option = click.option(
     "--level",
     default=0.95,
     show_default=True,
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=group.SHARE,
     help="Level of the intervals.",
 )
 several_quantiles = click.option(
     "--quantile",
     "quantiles",
     multiple=True,
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=group.SHARE,
     help="Also give this quantile: 0.1 adds a column q0.1. May be given more than once.",
 )
 
 
-@click.command(epilog=FIT, short_help="Learn a file, and save the model.")
+@click.command(cls=Verb, epilog=FIT, short_help="Learn a file, and save the model.")
 @file_argument
 @options("target")
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
-@options(
-    "time", "batch_rows", "memory", "missing", *TABLE_OPTIONS, "log_target", "no_intercept", "quiet"
-)
+@options("time", "missing", *TABLE_OPTIONS)
+@options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
 
@@ -119,7 +122,7 @@ def fit(**settings: Any) -> None:
     run_guarded(work, FitSettings(**settings))
 
 
-@click.command(epilog=UPDATE, short_help="Learn more rows.")
+@click.command(cls=Verb, epilog=UPDATE, short_help="Learn more rows.")
 @model_argument
 @file_argument
 @learned_target
@@ -127,7 +130,7 @@ def fit(**settings: Any) -> None:
 @learned_weight
 @learned_time
 @learned_missing
-@options("batch_rows", "memory", "quiet")
+@options(*READING_OPTIONS, "batch_rows", "memory", "quiet")
 def update(**settings: Any) -> None:
     """Learn every row of FILE (or of standard input: -) in addition to those of MODEL.
 
@@ -139,7 +142,7 @@ def update(**settings: Any) -> None:
     run_guarded(work, **settings)
 
 
-@click.command(epilog=UNLEARN, short_help="Remove rows that the model has learned.")
+@click.command(cls=Verb, epilog=UNLEARN, short_help="Remove rows that the model has learned.")
 @model_argument
 @file_argument
 @learned_target
@@ -147,10 +150,11 @@ def update(**settings: Any) -> None:
 @learned_weight
 @click.option(
     "--missing",
+    cls=ReadingOption,
     type=click.Choice(["error", "skip"]),
     help="Missing values: error stops, skip leaves the row out.  [default: as in fit]",
 )
-@options("batch_rows", "memory", "quiet")
+@options(*READING_OPTIONS, "batch_rows", "memory", "quiet")
 def unlearn(**settings: Any) -> None:
     """Remove the rows of FILE (or of standard input: -), as if MODEL had never learned them.
 
@@ -163,7 +167,7 @@ def unlearn(**settings: Any) -> None:
     run_guarded(work, **settings)
 
 
-@click.command(epilog=MERGE, short_help="Merge models that learned different rows.")
+@click.command(cls=Verb, epilog=MERGE, short_help="Merge models that learned different rows.")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path())
 @click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
 @options("quiet")
@@ -177,7 +181,7 @@ def merge(**settings: Any) -> None:
     run_guarded(work, **settings)
 
 
-@click.command(epilog=PREDICT, short_help="Predict the rows of a file, with intervals.")
+@click.command(cls=Verb, epilog=PREDICT, short_help="Predict the rows of a file, with intervals.")
 @model_argument
 @file_argument
 @click.option(
@@ -195,7 +199,7 @@ def merge(**settings: Any) -> None:
     help="Columns of FILE to copy to the predictions.",
 )
 @learned_missing
-@options("batch_rows", "memory", "quiet")
+@options(*READING_OPTIONS, "batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:
     """Predict the rows of FILE (or of standard input: -), with intervals.
 
@@ -208,7 +212,7 @@ def predict(**settings: Any) -> None:
     run_guarded(run, **settings)
 
 
-@click.command(epilog=SHOW, short_help="Print what a model has learned.")
+@click.command(cls=Verb, epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
 @level_option
 @options("as_json")
@@ -222,7 +226,7 @@ def show(**settings: Any) -> None:
     run_guarded(run, **settings)
 
 
-@click.command(epilog=FORECAST, short_help="Forecast the next steps of series.")
+@click.command(cls=Verb, epilog=FORECAST, short_help="Forecast the next steps of series.")
 @file_argument
 @options("target")
 @click.option(
@@ -262,7 +266,7 @@ def show(**settings: Any) -> None:
 )
 @level_option
 @several_quantiles
-@options("report", "quiet")
+@options(*READING_OPTIONS, "report", "quiet")
 def forecast(**settings: Any) -> None:
     """Forecast the next steps of each series in FILE (or on standard input: -).
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from posterity.io.csv_source import TextFormat
-from posterity.io.errors import TableError
+from posterity.io.errors import Cure, TableError
+from posterity.io.folders import open_source
 from posterity.io.missing import ColumnMeans
 from posterity.io.table import TableStream, open_table
+from posterity.io.text_format import TextFormat
 
 if TYPE_CHECKING:
     from posterity.io.formulas import FormulaStream, open_formula
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnMeans",
+    "Cure",
     "FormulaStream",
     "TableError",
     "TableStream",
     "TextFormat",
     "learn_stream",
     "open_formula",
+    "open_source",
     "open_table",
     "predict_stream",
 ]

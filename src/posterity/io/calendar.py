@@ -84,22 +84,32 @@ def find_calendar_part(label: str) -> tuple[str, str] | None:
 _DATE = re.compile(r"(\d{1,4})([/.-])(\d{1,2})\2(\d{2,4})\b(.*)", re.DOTALL)
 
 
-def find_date_format(words: Sequence[str]) -> str:
+def looks_like_date(word: str) -> bool:
+    """Return True for three numbers as in 04/30/21."""
+    return _DATE.fullmatch(word.strip()) is not None
+
+
+def find_date_format(words: Sequence[str], known: Sequence[str] = ()) -> str:
     """Return the format of dates like 04/30/21, "%m/%d/%y"; "" if not all words are such.
 
-    A guess from whichever number is above 12; where none is, the day stands first, but after /.
+    Where marks between numbers differ, it is the format of the first word, and of those like it.
+
+    A guess from whichever number is above 12; where none is, the day stands first, but after /. It
+    stands where the first of the ``known`` formats has it.
     """
     found = [_DATE.fullmatch(word.strip()) for word in words]
     dates = [one.groups() for one in found if one]
     if not dates or len(dates) < len(words):
         return ""
     mark, (first, _, _, last, clock) = dates[0][1], dates[0]
+    dates = [date for date in dates if date[1] == mark]
     years = f"%{'Y' if len(last) == 4 else 'y'}"
     if len(first) == 4:
         order = ("%Y", "%m", "%d")
     else:
         largest = [max(int(date[place]) for date in dates) for place in (0, 2)]
-        month_first = largest[1] > 12 or (largest[0] <= 12 and mark == "/")
+        usual = "%m" in known[0].partition("%d")[0] if known else mark == "/"
+        month_first = largest[1] > 12 or (largest[0] <= 12 and usual)
         order = ("%m", "%d", years) if month_first else ("%d", "%m", years)
     colons = clock.count(":")
     return mark.join(order) + ("", " %H:%M", " %H:%M:%S")[min(colons, 2)]
@@ -120,6 +130,7 @@ __all__ = [
     "find_calendar_parts",
     "find_date_format",
     "is_increasing",
+    "looks_like_date",
     "part_codes",
     "reader_of",
 ]

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from posterity.io.calendar import (
-    PARTS,
-    find_calendar_part,
-    find_calendar_parts,
-    find_date_format,
-    is_increasing,
-)
-from posterity.io.conversions import (
-    DECIMAL_COMMA,
-    GROUPED_THOUSANDS,
-    MISSING,
-    NUMBER_WITH_UNIT,
-    encode_text,
-)
-from posterity.io.csv_source import EXAMPLE
+from posterity.io.calendar import PARTS, find_calendar_part, find_calendar_parts, is_increasing
+from posterity.io.conversions import MISSING, encode_text, is_number, is_text
 from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
-from posterity.io.errors import TableError
+from posterity.io.errors import Cure, TableError
 from posterity.io.lags import find_lag
+from posterity.io.source import Source
+from posterity.io.text_columns import explain_text, refuse_numbers_and_dates
 
 Dates = Literal["error", "days", "calendar"]
 MOST_LEVELS = 256
@@ -51,7 +40,7 @@ class Encoding:
 
 
 def select_columns(
-    schema: Any,
+    source: Source,
     target: str,
     features: Sequence[str] | None,
     drop: Sequence[str],
@@ -60,8 +49,8 @@ def select_columns(
 ) -> list[str]:
     """Names of the feature columns, in the order asked for, or the file's.
 
-    Columns ``not_features``, of weights and times, are among them only where asked for. There
-    may be none only with ``lags``.
+    Columns ``not_features``, of weights and times, and those that the source sets aside, are among
+    them only where asked for. There may be none only with ``lags``.
 
     Raises
     ------
@@ -69,7 +58,7 @@ def select_columns(
         Names twice in the file, names that are not in it (with the nearest that are), a target
         among the features, or no feature left.
     """
-    present = list(schema.names)
+    present = list(source.schema.names)
     twice = [name for name, count in Counter(present).items() if count > 1]
     if twice:
         raise TableError(f"the file has more than one column named {_list(twice)}: rename them")
@@ -81,7 +70,7 @@ def select_columns(
     chosen = [
         name
         for name in (
-            [name for name in present if name not in not_features]
+            [name for name in present if name not in {*not_features, *source.set_aside}]
             if features is None
             else dict.fromkeys(features)
         )
@@ -95,31 +84,29 @@ def select_columns(
     return chosen
 
 
-def check_numbers(schema: Any, column: str, role: str) -> None:
+def check_numbers(source: Source, column: str, role: str) -> None:
     """Refuse a target, or whatever the role of the column is, that is not numbers."""
     import pyarrow as pa
 
-    field = schema.field(column)
-    if _is_number(pa, field.type):
+    kind = source.schema.field(column).type
+    if is_number(kind):
         return
-    example = (field.metadata or {}).get(EXAMPLE, b"").decode()
-    type_name = f"{_describe_column(pa, field.type)}{f' (as {example!r})' if example else ''}"
-    cure = ""
-    if DECIMAL_COMMA.fullmatch(example):
-        cure = ': if the comma is the decimal point, give decimal=","'
-        if GROUPED_THOUSANDS.fullmatch(example):
-            cure = ': say what the comma is: decimal="," or thousands=","'
-    elif NUMBER_WITH_UNIT.fullmatch(example):
-        cure = ": take the sign out of the file"
-    elif role == "reward" and _is_text(pa, field.type):
-        cure = ": write yes and no as 1 and 0"
-    elif role == "target" and _is_text(pa, field.type):
-        cure = ": to predict labels, take a classifier (BayesianLogisticRegression)"
-    raise TableError(f"the {role} {column!r} holds {type_name}; it must contain numbers{cure}")
+    subject = f"column {column!r}" if role == "column" else f"the {role} {column!r}"
+    if is_text(kind):
+        raise explain_text(source, column, subject, [_LABELS] if role == "target" else [])
+    raise TableError(f"{subject} holds {_describe_column(pa, kind)}; it must contain numbers")
+
+
+# What labels are predicted by.
+_LABELS = Cure(
+    "to predict labels, say {}",
+    {"model": "logistic"},
+    elsewhere="to predict labels, take a classifier (BayesianLogisticRegression)",
+)
 
 
 def make_encoders(
-    schema: Any, columns: Sequence[str], first: Any, how: Encoding
+    source: Source, columns: Sequence[str], first: Any, how: Encoding
 ) -> tuple[Encoder, ...]:
     """An encoder for each column: by its type, and for categories by the levels in `first`.
 
@@ -128,18 +115,18 @@ def make_encoders(
     """
     import pyarrow as pa
 
-    require(tuple(how.categories), list(schema.names), "category")
+    require(tuple(how.categories), list(source.schema.names), "category")
     encoders: list[Encoder] = []
     for name in columns:
-        kind = schema.field(name).type
-        if _is_text(pa, kind) or (name in how.categories and _is_number(pa, kind)):
-            encoders.append(_find_categories(name, first, how))
-        elif _is_number(pa, kind):
+        kind = source.schema.field(name).type
+        if is_text(kind) or (name in how.categories and is_number(kind)):
+            encoders.append(_find_categories(source, name, first, how))
+        elif is_number(kind):
             encoders.append(Numbers(name))
         elif how.dates != "error" and pa.types.is_temporal(kind):
             encoders += _convert_dates(name, kind, first, how)
         else:
-            raise TableError(_make_number_error(pa, name, kind))
+            raise _refuse_type(pa, name, kind)
     if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
             f"no feature is left: {_list(columns)} had only one level in the first batch: give "
@@ -148,12 +135,12 @@ def make_encoders(
     return tuple(encoders)
 
 
-def _find_categories(name: str, first: Any, how: Encoding) -> Categories:
+def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> Categories:
     given = (how.levels or {}).get(name)
     if given is not None:
         return Categories(name, tuple(map(str, given)), how.drop_first)
     values = first.column(name)
-    levels = _levels(name, values, numbers=name in how.categories)
+    levels = _levels(source, name, values, categories=how.categories)
     holes = (MISSING,) if how.holes and has_missing(values) and MISSING not in levels else ()
     return Categories(name, (*levels, *holes), how.drop_first)
 
@@ -170,21 +157,21 @@ def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Enco
     return made if parts and not is_increasing(values) else [*made, Days(name)]
 
 
-def _make_number_error(pa: Any, name: str, kind: Any) -> str:
-    dated = pa.types.is_temporal(kind)
-    ways = (
-        'take hour, weekday and month from it (dates="calendar"), count days (dates="days"), or '
-        if dated
-        else "turn it into numbers first, or "
-    )
-    return (
-        f"column {name!r} holds {_describe_column(pa, kind)}, "
-        "which can't be used as numbers directly: "
-        f"{ways}leave it out (drop=[{name!r}])"
+def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
+    ways: list[Cure | str] = ["turn it into numbers first"]
+    if pa.types.is_temporal(kind):
+        ways = [
+            Cure("take hour, weekday and month from it ({})", {"dates": "calendar"}),
+            Cure("count days ({})", {"dates": "days"}),
+        ]
+    return TableError(
+        f"column {name!r} holds {_describe_column(pa, kind)}, which can't be used as numbers "
+        "directly",
+        [*ways, Cure("leave it out ({})", {"drop": [name]})],
     )
 
 
-def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
+def make_learned_encoders(source: Source, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
     """Encoders for the features of a model, found by their names, as "size" or "zone=b".
 
     Raises
@@ -192,6 +179,7 @@ def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEnco
     TableError
         Where no column makes a feature, or one of another type than it was learned from.
     """
+    schema = source.schema
     present = set(schema.names)
     levels: dict[str, list[tuple[int, str]]] = {}
     made: list[PlacedEncoder] = []
@@ -200,7 +188,7 @@ def make_learned_encoders(schema: Any, names: Sequence[str]) -> tuple[PlacedEnco
         if label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
-            made.append(PlacedEncoder(_get_learned_column(schema, name), (place,)))
+            made.append(PlacedEncoder(_get_learned_column(source, name), (place,)))
     for label, found in levels.items():
         words = _list_words(schema, label, tuple(word for _, word in found))
         made.append(PlacedEncoder(words, tuple(place for place, _ in found)))
@@ -216,24 +204,26 @@ def _get_label(feature: str, present: Collection[str]) -> str | None:
     return next((stem for stem in [*stems, *dated] if stem in present or stem in dated), None)
 
 
-def _get_learned_column(schema: Any, name: str) -> Encoder:
+def _get_learned_column(source: Source, name: str) -> Encoder:
     """The column of this name, in numbers, or what it was so many rows before."""
     import pyarrow as pa
 
+    schema = source.schema
     lag = None if name in schema.names else find_lag(name, schema.names)
     if lag is not None:
-        check_numbers(schema, lag.column, "column")
+        check_numbers(source, lag.column, "column")
         return lag
     require([name], list(schema.names), "feature")
     kind = schema.field(name).type
     if pa.types.is_temporal(kind):
         return Days(name)
-    if _is_number(pa, kind):
+    if is_number(kind):
         return Numbers(name)
-    example = (schema.field(name).metadata or {}).get(EXAMPLE, b"").decode()
+    if is_text(kind):
+        raise explain_text(source, name, f"column {name!r}", was="numbers or dates")
     raise TableError(
         f"column {name!r} holds {_describe_column(pa, kind)}, and was numbers or dates when it was "
-        f"learned{f': the first such value is {example!r}' if example else ''}"
+        "learned"
     )
 
 
@@ -258,52 +248,24 @@ def has_missing(values: Any) -> bool:
     return bool((codes == len(words)).any())
 
 
-def _levels(name: str, values: Any, *, numbers: bool) -> tuple[str, ...]:
+def _levels(
+    source: Source, name: str, values: Any, *, categories: Collection[str]
+) -> tuple[str, ...]:
     codes, words = encode_text(values)
     counts = np.bincount(codes, minlength=len(words) + 1)
     levels = sorted(word for word, count in zip(words, counts, strict=False) if count)
-    if numbers:
+    if name in categories:
         levels.sort(key=_as_number)
     else:
-        _refuse_few_words(name, levels)
+        refuse_numbers_and_dates(source, name, levels)
     all_different = len(levels) > _FEW_LEVELS and 2 * len(levels) > len(values)
     if all_different or len(levels) > MOST_LEVELS:
         raise TableError(
             f"column {name!r} has {len(levels):,} different values in the first {len(values):,} "
-            f"rows, too many for categories: leave it out (drop=[{name!r}]), or turn it into "
-            "numbers"
+            "rows, too many for categories",
+            [Cure("leave it out ({})", {"drop": [name]}), "turn it into numbers"],
         )
     return tuple(levels)
-
-
-def _refuse_few_words(name: str, levels: Sequence[str]) -> None:
-    """Refuse numbers with some words among them, and what looks like dates."""
-    numbers = sum(map(_reads_as_number, levels))
-    if numbers * 2 > len(levels) > numbers:
-        odd = next(level for level in levels if not _reads_as_number(level))
-        raise TableError(
-            f"column {name!r} is mostly numbers but also holds {odd!r}: fix the value (leave it "
-            f"empty or write NA where it is missing), or leave the column out (drop=[{name!r}])"
-        )
-    how = find_date_format(levels)
-    if how:
-        raise TableError(
-            f"column {name!r} looks like dates, as in {levels[0]!r}: give their format "
-            f'(date_format="{how}"), or leave it out (drop=[{name!r}])'
-        )
-    if all(NUMBER_WITH_UNIT.fullmatch(level) for level in levels) and len(levels) > 1:
-        raise TableError(
-            f"column {name!r} holds numbers with a sign, as in {levels[0]!r}: take the sign out of "
-            f"the file; or, if they are names of categories, say so (categories=[{name!r}])"
-        )
-    commas = [level for level in levels if DECIMAL_COMMA.fullmatch(level)]
-    if commas and len(commas) + numbers == len(levels):
-        grouped = all(GROUPED_THOUSANDS.fullmatch(level) for level in commas)
-        thousands = 'if the comma is between thousands, say so (thousands=","); ' if grouped else ""
-        raise TableError(
-            f"column {name!r} contains {commas[0]!r}: {thousands}if the comma is the decimal "
-            f'point, say so (decimal=","), or leave the column out (drop=[{name!r}])'
-        )
 
 
 def require(names: Sequence[str], present: list[str], role: str) -> None:
@@ -323,27 +285,6 @@ def require(names: Sequence[str], present: list[str], role: str) -> None:
         raise TableError(f"{role} {name!r} is not a column of the file; {hint}")
 
 
-def _is_number(pa: Any, kind: Any) -> bool:
-    checks: list[Callable[[Any], bool]] = [
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_decimal,
-    ]
-    # A column of nulls has no type yet: all of it is missing.
-    return any(check(kind) for check in checks) or bool(pa.types.is_null(kind))
-
-
-def _is_text(pa: Any, kind: Any) -> bool:
-    # What a file calls a dictionary is a category, whatever its words are.
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_dictionary(kind)
-    )
-
-
 def _describe_column(pa: Any, kind: Any) -> str:
     if pa.types.is_duration(kind):
         return f"durations ({kind})"
@@ -351,14 +292,14 @@ def _describe_column(pa: Any, kind: Any) -> str:
         return f"dates or times ({kind})"
     if pa.types.is_binary(kind):
         return "bytes that are not UTF-8 text"
-    return "text" if _is_text(pa, kind) else f"values of type {kind}"
+    return "text" if is_text(kind) else f"values of type {kind}"
 
 
 def describe_type(type_: Any) -> str:
     """Describe the type of a column in words: numbers and text are each one kind."""
     import pyarrow as pa
 
-    return "numbers" if _is_number(pa, type_) else _describe_column(pa, type_)
+    return "numbers" if is_number(type_) else _describe_column(pa, type_)
 
 
 def _as_number(word: str) -> tuple[float, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,32 @@ MISSING = "missing"
 DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*,\d+")
 NUMBER_WITH_UNIT = re.compile(r"[-+]?[$€£¥] ?[-+]?\d[\d.,]*|[-+]?\d[\d.,]* ?[%$€£¥]")
 GROUPED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
+
+
+def is_number(kind: Any) -> bool:
+    """Return True for an Arrow type of numbers or booleans."""
+    import pyarrow as pa
+
+    checks: list[Callable[[Any], bool]] = [
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+    ]
+    # A column of nulls has no type yet: all of it is missing.
+    return any(check(kind) for check in checks) or bool(pa.types.is_null(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Return True for an Arrow type of text; a dictionary is a category, whatever its words are."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_dictionary(kind)
+    )
 
 
 def as_days(values: Any) -> FloatArray:
@@ -73,4 +100,6 @@ __all__ = [
     "as_floats",
     "encode_text",
     "get_codes",
+    "is_number",
+    "is_text",
 ]

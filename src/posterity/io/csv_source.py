@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from posterity.io.errors import TableError
-
-# Record batches, each with the share of the file read so far.
-Batches = Generator[tuple[Any, float], None, None]
+from posterity.io.errors import Cure, TableError
+from posterity.io.odd_values import (
+    Cures,
+    find_odd_values,
+    suggest_date_format,
+    suggest_number_format,
+)
+from posterity.io.source import Batches, Source
+from posterity.io.text_format import TextFormat
+from posterity.io.text_stream import TextStream
+from posterity.io.unnamed import name_columns, set_columns_aside
 
 # Arrow's own block size. Column types, and the levels of categories, are decided on the first one.
 _BLOCK = 1 << 20
@@ -22,123 +28,60 @@ _CONVERSION = re.compile(
     r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\S+): invalid value '(.*)'",
     re.DOTALL,
 )
+_RAGGED = re.compile(
+    r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)", re.DOTALL
+)
+_SHOWN = 60
 
 
-# A value of a text column that is in the way of numbers, kept with the field for messages.
-EXAMPLE = b"example"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFormat:
-    """Format of numbers and dates in a text file.
-
-    Attributes
-    ----------
-    decimal : str
-        What is before the fraction of a number, a point or a comma.
-    thousands : str
-        What is between the thousands of a number, as in 1.234.567,8; "" for nothing.
-    date_format : str
-        How dates are written beside 2021-04-30, 2021-04-30 12:00 and 2021-04, in the letters of
-        ``strftime``: "%m/%d/%y" for 04/30/21.
-
-    Examples
-    --------
-    >>> TextFormat(decimal=",", thousands=".").number("1.234,5")
-    1234.5
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    date_format: str = ""
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise ValueError(f"decimal must be a point or a comma, got {self.decimal!r}")
-        if self.thousands and (len(self.thousands) > 1 or self.thousands in "0123456789+-eE"):
-            raise ValueError(f"thousands must be one character, as in '.', got {self.thousands!r}")
-        if self.thousands == self.decimal:
-            raise ValueError(
-                f"thousands and decimal can't both be {self.decimal!r}: give different characters"
-            )
-        if self.date_format and "%" not in self.date_format:
-            raise ValueError(
-                f"date_format must contain day, month and year, as in '%d.%m.%Y'; got "
-                f"{self.date_format!r}"
-            )
-
-    def parsers(self) -> list[Any]:
-        """The formats by which Arrow reads times: that given first, then the international ones."""
-        import pyarrow.csv as pc
-
-        return [*filter(None, [self.date_format]), pc.ISO8601, "%Y-%m"]
-
-    @property
-    def grouped(self) -> re.Pattern[str]:
-        """A number, whose thousands may be grouped."""
-        mark, point = re.escape(self.thousands), re.escape(self.decimal)
-        return re.compile(rf"\s*[-+]?(\d{{1,3}}({mark}\d{{3}})+|\d+)({point}\d+)?\s*")
-
-    def number(self, word: str) -> float:
-        """Parse a number; raises ``ValueError`` for other text."""
-        if not self.grouped.fullmatch(word):
-            raise ValueError(f"{word!r} is not a number")
-        return float(word.replace(self.thousands, "").replace(self.decimal, "."))
-
-
-class CsvSource:
+class CsvSource(Source):
     """A text table with column names in its first line; comma, semicolon, tab or bar between."""
 
-    reads_ahead = True
+    path: Path
 
     def __init__(self, path: Path, text: TextFormat | None = None) -> None:
         import pyarrow as pa
 
-        self.path, self._text = path, text or TextFormat()
-        self._gzipped = path.name.lower().endswith(".gz")
-        header = self._first_lines(2)
-        if not header[0].strip():
-            raise TableError(f"{path}: line 1 is blank; it must hold the column names")
-        try:
-            line = header[0].decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise TableError(
-                f"{path}: line 1 is not UTF-8 (byte {error.start + 1} of the line): save the file "
-                "as UTF-8"
-            ) from error
-        self._delimiter = next((mark for mark in ",;\t|" if mark in line), ",")
-        n_columns = line.count(self._delimiter) + 1
-        if n_columns > MOST_COLUMNS:
-            raise TableError(
-                f"{path} has about {n_columns:,} columns, and a CSV file may have "
-                f"{MOST_COLUMNS:,}: transpose the table if its rows are columns"
-            )
-        self._block = max(_BLOCK, 16 * max(map(len, header)))
-        self._invalid_row: Any = None
+        self.path, self.text = path, text or TextFormat()
+        self._names: list[str] | None = None
         self._grouped: set[str] = set()
-        try:
+        with self._explained():
+            self._stream = TextStream(path, self.text)
+            header = self._read_header()
+            self._delimiter = self.text.separator or max(",;\t|", key=header.count)
+            self._refuse_very_wide(header.count(self._delimiter) + 1)
+            self._block = max(_BLOCK, 16 * len(header.encode()))
             first = self._first_batch(None)
-            if self._text.thousands:
+            self._names = name_columns(first.schema.names)
+            self._set_aside = set_columns_aside(first, self._names)
+            first = first.rename_columns(self._names)
+            if self.text.thousands:
                 words = self._first_batch(first.schema)
                 self._grouped = {
-                    name for name in words.schema.names if self._writes_grouped_numbers(words, name)
+                    name for name in self._names if self._writes_grouped_numbers(words, name)
                 }
-        except pa.ArrowException as error:
-            raise self._explain_error(error) from error
-        except OSError as error:
-            raise self._cut_gzip(error) from error
         # A whole number in the first block may be followed by 1.5: every number is a float64. A
         # column that is empty so far may yet turn out to hold numbers.
-        self.schema = pa.schema(
-            [self._infer_field(first, place) for place in range(first.num_columns)]
-        )
+        self.schema = pa.schema([self._choose_field(field) for field in first.schema])
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Columns without a name that are empty, or number the rows."""
+        return self._set_aside
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, with the row of totals."""
+        total = self._stream.total
+        if total is None:
+            return super().notes
+        return (*super().notes, f"line {total.line} was left out as a total: {total.text!r}")
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, block by block."""
-        import pyarrow as pa
-
+        self._refuse_undecodable(columns)
         size, done = self.path.stat().st_size, 0
-        try:
+        with self._explained():
             file, reader = self._reader(list(columns), self.schema)
             with file, reader:
                 for batch in reader:
@@ -147,28 +90,51 @@ class CsvSource:
                     done += batch.num_rows
                     for start in range(0, batch.num_rows, rows):
                         yield numbers.slice(start, rows), share
-        except pa.ArrowException as error:
-            raise self._explain_error(error) from error
-        except OSError as error:
-            raise self._cut_gzip(error) from error
 
     def row_name(self, row: int) -> str:
         """The line of the file; blank lines, which are no rows, are counted as lines."""
-        with self._open() as file:
-            seen = -1
-            for number, line in enumerate(file, start=1):
-                seen += bool(line.strip(b"\r\n"))
-                if seen == row + 1:
-                    return f"line {number}"
-        return f"row {row + 1}"
+        return self._stream.row_name(row, before=1)
+
+    def _read_header(self) -> str:
+        lines = (line for n, line in enumerate(self._stream.lines()) if n >= self.text.skip_rows)
+        first = next(lines, b"")
+        if not first.strip():
+            number = self.text.skip_rows + 1
+            raise TableError(f"{self.path}: line {number} is blank; it must hold the column names")
+        try:
+            return first.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._explain_encoding(self._find_bytes()) from error
+
+    def _refuse_undecodable(self, columns: Sequence[str]) -> None:
+        """Raise for columns that Arrow took for bytes, as they are not UTF-8."""
+        import pyarrow as pa
+
+        for name in columns:
+            if pa.types.is_binary(self.schema.field(name).type):
+                raise self._explain_encoding(
+                    f"column {name!r} holds bytes that are not UTF-8 text: {self._find_bytes()}"
+                )
+
+    def _find_bytes(self) -> str:
+        """The first place that is not UTF-8."""
+        for number, line in enumerate(self._stream.lines(), start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return f"line {number} is not UTF-8 (byte {error.start + 1} of the line)"
+        return "a value is not UTF-8"
+
+    def _refuse_very_wide(self, n_columns: int) -> None:
+        if n_columns > MOST_COLUMNS:
+            raise TableError(
+                f"{self.path} has about {n_columns:,} columns, and a CSV file may have "
+                f"{MOST_COLUMNS:,}: transpose the table if its rows are columns"
+            )
 
     def _reader(self, columns: list[str] | None, schema: Any) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.csv as pc
-
-        def keep(row: Any) -> str:
-            self._invalid_row = row
-            return "error"
 
         types = None
         if schema is not None:
@@ -177,18 +143,23 @@ class CsvSource:
                 f.name: text if pa.types.is_string(f.type) or f.name in self._grouped else f.type
                 for f in schema
             }
-        file = pa.OSFile(str(self.path))
+        file, stream = self._stream.open()
+        # Names that were given to nameless columns replace the line of names.
+        named = {"column_names": self._names, "skip_rows_after_names": 1} if self._names else {}
         # One parsing thread is as fast as two here, and knows the row in which it fails.
         reader = pc.open_csv(
-            pa.CompressedInputStream(file, "gzip") if self._gzipped else file,
-            read_options=pc.ReadOptions(block_size=self._block, use_threads=False),
-            parse_options=pc.ParseOptions(delimiter=self._delimiter, invalid_row_handler=keep),
+            stream,
+            read_options=pc.ReadOptions(
+                block_size=self._block, use_threads=False, skip_rows=self.text.skip_rows, **named
+            ),
+            parse_options=pc.ParseOptions(delimiter=self._delimiter),
             convert_options=pc.ConvertOptions(
                 include_columns=columns,
                 column_types=types,
                 strings_can_be_null=True,
-                decimal_point=self._text.decimal,
-                timestamp_parsers=self._text.parsers(),
+                null_values=[*pc.ConvertOptions().null_values, *self.text.na],
+                decimal_point=self.text.decimal,
+                timestamp_parsers=[*self.text.date_format, pc.ISO8601, "%Y-%m"],
             ),
         )
         return file, reader
@@ -209,16 +180,15 @@ class CsvSource:
                 return batch
         raise TableError(f"{self.path} has column names but no rows: give a table with rows")
 
-    def _infer_field(self, first: Any, place: int) -> Any:
-        """Name and type of a column, with a value that is no number where it is text."""
+    def _choose_field(self, field: Any) -> Any:
         import pyarrow as pa
 
-        field, values = first.schema.field(place), first.column(place)
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
-        if not pa.types.is_string(field.type):
-            return pa.field(field.name, choose_column_type(field.type))
-        return describe_text(field, values)
+        if pa.types.is_date(field.type) and self.text.date_format:
+            # A date in the form that was given may yet follow: Arrow reads these as times.
+            return pa.field(field.name, pa.timestamp("s"))
+        return pa.field(field.name, choose_column_type(field.type))
 
     def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
         """Return True if a column of text holds numbers whose thousands may be grouped."""
@@ -230,7 +200,7 @@ class CsvSource:
         # Arrow's dictionary may hold words of blocks that it has read ahead.
         used = values.dictionary.take(values.indices.unique().drop_null())
         known = [word for word in used.to_pylist() if word]
-        return bool(known) and all(self._text.grouped.fullmatch(word) for word in known)
+        return bool(known) and all(self.text.grouped.fullmatch(word) for word in known)
 
     def _remove_thousands_marks(self, batch: Any, done: int) -> Any:
         """The batch, numbers whose thousands are grouped as numbers; it begins at row ``done``."""
@@ -247,32 +217,54 @@ class CsvSource:
         numbers: list[float | None] = []
         for code, word in enumerate(values.dictionary.to_pylist()):
             try:
-                numbers.append(self._text.number(word) if word else None)
+                numbers.append(self.text.number(word) if word else None)
             except ValueError:
                 row = values.indices.to_pylist().index(code)
-                raise TableError(
-                    f"{self.path}: column {name!r} held numbers until {word!r} in "
-                    f"{self.row_name(done + row)}; correct the file, or leave the column out "
-                    f"(drop=[{name!r}])"
-                ) from None
+                raise self._explain_change(name, "numbers", word, done + row) from None
         return pa.array(numbers, pa.float64()).take(values.indices)
 
-    def _open(self) -> Any:
-        return gzip.open(self.path, "rb") if self._gzipped else self.path.open("rb")
+    # ---- errors ----------------------------------------------------------------------------------
 
-    def _first_lines(self, n: int) -> list[bytes]:
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn Arrow's errors into sentences."""
+        import pyarrow as pa
+
         try:
-            with self._open() as file:
-                return [file.readline(1 << 24) for _ in range(n)]
-        except (EOFError, OSError) as error:
-            raise self._cut_gzip(error) from error
+            yield
+        except UnicodeDecodeError as error:
+            raise self._explain_encoding(f"the file is not {error.encoding}") from error
+        except pa.ArrowException as error:
+            raise self._explain_error(str(error)) from error
+        except OSError as error:
+            raise TableError(
+                f"{self.path} is cut off or damaged: gzip cannot unpack it to its end ({error})"
+                if self._is_gzipped
+                else f"{self.path} cannot be read: {error}"
+            ) from error
 
-    def _explain_error(self, error: BaseException) -> TableError:
-        text = str(error)
-        if self._invalid_row is not None:
-            return self._explain_ragged_line()
+    @property
+    def _is_gzipped(self) -> bool:
+        return self.path.name.lower().endswith(".gz")
+
+    def _explain_encoding(self, problem: str) -> TableError:
+        other = "latin-1" if self.text.encoding == "utf-8" else "utf-8"
+        cures: Cures = [
+            Cure("give its encoding, as in {}", {"encoding": other}),
+            "save it as UTF-8",
+        ]
+        return TableError(f"{self.path}: {problem}", cures)
+
+    def _explain_error(self, text: str) -> TableError:
+        if found := _RAGGED.match(text):
+            return self._explain_ragged_line(*found.groups())
         if found := _CONVERSION.match(text):
-            return self._explain_wrong_type(*found.groups())
+            column, number, kind, value = found.groups()
+            row = None if number is None else self._row_index(number)
+            name = self.schema.names[int(column)]
+            return self._explain_change(name, kind, value, row)
+        if "invalid UTF8" in text:
+            return self._explain_encoding(self._find_bytes())
         if "cannot infer number of columns" in text:
             return TableError(f"{self.path} has column names but no rows: give a table with rows")
         if "straddling object" in text:
@@ -281,52 +273,59 @@ class CsvSource:
             )
         return TableError(f"{self.path} is not well-formed CSV: {text.splitlines()[0]}")
 
-    def _explain_ragged_line(self) -> TableError:
-        row = self._invalid_row
-        place = "a row" if row.number is None else self.row_name(row.number - 2)
-        text = row.text if len(row.text) <= 60 else row.text[:57] + "..."
-        if self._ends_with(row.text):
+    def _row_index(self, number: str) -> int:
+        """Number of a row from 0; Arrow counts the line of names, and lines before it, from 1."""
+        return int(number) - 2 - self.text.skip_rows
+
+    def _explain_ragged_line(
+        self, number: str | None, expected: str, actual: str, text: str
+    ) -> TableError:
+        place = "a row" if number is None else self.row_name(self._row_index(number))
+        shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+        if int(actual) < int(expected) and self._ends_in(place):
             return TableError(
                 f"{self.path} is cut off in the middle of a row: {place}, the last, has "
-                f"{row.actual_columns} of {row.expected_columns} columns ({text!r}); copy it "
-                "again, or delete that line"
+                f"{actual} of {expected} columns ({shown!r}); copy it again, or delete that line"
             )
         return TableError(
-            f"{self.path}: {place} has {row.actual_columns} columns where the first line names "
-            f"{row.expected_columns} ({text!r})"
+            f"{self.path}: {place} has {actual} columns where the first line names {expected} "
+            f"({shown!r})"
         )
 
-    def _ends_with(self, text: str) -> bool:
-        """Return True if the file ends in this text without a newline, as when it was cut."""
-        if self._gzipped:
-            return False
-        wanted = text.encode()
-        with self.path.open("rb") as file:
-            file.seek(max(self.path.stat().st_size - len(wanted), 0))
-            return file.read() == wanted
+    def _ends_in(self, place: str) -> bool:
+        """Return True if the file ends in this line without a newline, as when it was cut."""
+        number, last = 0, b"\n"
+        for number, last in enumerate(self._stream.lines(), start=1):  # noqa: B007
+            pass
+        return place == f"line {number}" and not last.endswith(b"\n")
 
-    def _explain_wrong_type(
-        self, column: str, number: str | None, kind: str, value: str
-    ) -> TableError:
-        place = "" if number is None else f" in {self.row_name(int(number) - 2)}"
-        name = self.schema.names[int(column)]
-        wanted = {"double": "numbers", "bool": "true or false"}.get(kind, kind)
+    def _explain_change(self, name: str, kind: str, value: str, row: int | None) -> TableError:
+        """The error for a value of another kind than those before it in its column."""
+        is_number = kind in ("double", "numbers")
+        usable: Callable[[str], bool] = self.text.reads_number
+        suggest = suggest_number_format
+        if kind.startswith(("timestamp", "date", "time")):
+            usable, suggest = self.text.reads_date, suggest_date_format
+        odd = find_odd_values(self._texts(name), usable)
+        wanted = "numbers" if is_number else "true or false" if kind == "bool" else "dates or times"
+        place = "" if row is None else f" in {self.row_name(row)}"
+        cures = [] if odd is None or kind == "bool" else suggest(self.text, odd)
+        many = "" if odd is None or kind == "bool" else f"{odd} hold no {wanted}: "
         return TableError(
-            f"{self.path}: column {name!r} held {wanted} until {value!r}{place}; correct the "
-            f"file, or leave the column out (drop=[{name!r}])"
+            f"{self.path}: {many}column {name!r} held {wanted} until {value!r}{place}; correct the "
+            "file",
+            [Cure("leave the column out ({})", {"drop": [name]}), *cures],
+            before=", or ",
         )
 
-    def _cut_gzip(self, error: BaseException) -> TableError:
-        return TableError(
-            f"{self.path} is cut off or damaged: gzip cannot unpack it to its end ({error})"
-        )
+    def _texts(self, name: str) -> Iterator[Any]:
+        """Yield a column as text, chunk by chunk."""
+        import pyarrow as pa
 
-
-def describe_text(field: Any, values: Any) -> Any:
-    """The field of a column of text, with a value that is in the way of numbers."""
-    words = values.drop_null()[:1000].to_pylist()
-    odd = next((word for word in words if not _can_read(word)), "")
-    return field.with_metadata({EXAMPLE: odd.encode()})
+        file, reader = self._reader([name], pa.schema([pa.field(name, pa.string())]))
+        with file, reader:
+            for batch in reader:
+                yield batch.column(0)
 
 
 def choose_column_type(inferred: Any) -> Any:
@@ -337,9 +336,4 @@ def choose_column_type(inferred: Any) -> Any:
     return pa.float64() if number else inferred
 
 
-def _can_read(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+__all__ = ["MOST_COLUMNS", "Batches", "CsvSource", "choose_column_type"]

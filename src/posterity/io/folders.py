@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from posterity.io.columns import describe_type
-from posterity.io.csv_source import Batches, TextFormat
 from posterity.io.errors import TableError
-from posterity.io.sources import Source, find_ending, open_file
+from posterity.io.source import Batches, Source
+from posterity.io.sources import find_ending, open_file
+from posterity.io.text_format import TextFormat
 
 
-class FolderSource:
+class FolderSource(Source):
     """Files with the same columns, one after the other in the order of their names.
 
     The first says what the columns are; each of the others is opened, and compared with it, when
     its turn comes.
     """
 
-    reads_ahead = True
+    path: Path
 
     def __init__(self, path: Path, files: Sequence[Path], text: TextFormat | None = None) -> None:
-        self.path, self._files, self._text = path, list(files), text
-        self.schema = open_file(files[0], text).schema
+        self.path, self._files, self.text = path, list(files), text or TextFormat()
+        self._first = open_file(files[0], text)
+        self.schema = self._first.schema
         # Source and first row of each file that was begun.
         self._begun: list[tuple[Source, int]] = []
 
@@ -33,7 +35,7 @@ class FolderSource:
         sizes = [file.stat().st_size for file in self._files]
         done, self._begun = 0, []
         for number, file in enumerate(self._files):
-            source = open_file(file, self._text)
+            source = self._first if number == 0 else open_file(file, self.text)
             self._compare(source, columns)
             self._begun.append((source, done))
             before = sum(sizes[:number])
@@ -46,6 +48,17 @@ class FolderSource:
         source, first = next(one for one in reversed(self._begun) if one[1] <= row)
         name = Path(source.path).relative_to(self._root)
         return f"{source.row_name(row - first)} of {name}"
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Columns of the first file that are no features unless asked for."""
+        return self._first.set_aside
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of the files that were begun."""
+        begun = [source for source, _ in self._begun] or [self._first]
+        return tuple(dict.fromkeys(note for source in begun for note in source.notes))
 
     @property
     def _root(self) -> Path:
@@ -99,7 +112,40 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
 
 
 def open_source(path: str | os.PathLike[str], text: TextFormat | None = None) -> Source:
-    """Open a table in a file, or in a folder of such; errors as of :func:`open_file`."""
+    r"""Open a table in a file, or in a folder of such, by how its text is written.
+
+    What comes back goes wherever a table goes: to :func:`open_table`, :func:`learn_stream` and
+    :func:`open_formula`, and to the logs and experiments that read tables.
+
+    Parameters
+    ----------
+    path : path
+        A file, a folder, or a pattern, as in :func:`open_table`.
+    text : TextFormat, optional
+        How a text file is written.
+
+    Returns
+    -------
+    Source
+        Its ``schema`` names the columns; its ``notes`` say what was left out.
+
+    Raises
+    ------
+    TableError
+        Unknown ending, no such file, an empty file, or content that is not what the ending says.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from posterity.io import TextFormat, open_source
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "sold.csv"
+    >>> _ = path.write_text("shop;sold\nNord;1,5\nWest;2,5\nSumme;4,0\n")
+    >>> source = open_source(path, TextFormat(decimal=",", drop_total=True))
+    >>> source.schema.names, source.notes
+    (['shop', 'sold'], ("line 4 was left out as a total: 'Summe;4,0'",))
+    >>> folder.cleanup()
+    """
     file = Path(path)
     if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
         return open_folder(file, text)

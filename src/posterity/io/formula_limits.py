@@ -23,12 +23,15 @@ def refuse_endless(formula: str, parser: Any) -> None:
     if len(formula) > LONGEST:
         raise TableError(f"the formula has {len(formula):,} characters: use at most {LONGEST:,}")
     try:
-        tree = parser.get_ast(formula)
+        counts = [_count_terms(side) for side in _split_sides(parser.get_ast(formula))]
+    except RecursionError:
+        raise TableError("the formula is nested too deeply: write fewer terms in a row") from None
+    except TableError:
+        raise
     except Exception:
         return
-    for side in _split_sides(tree):
-        if not _count_terms(side) <= MOST_TERMS:
-            raise TableError(f"the formula has more than {MOST_TERMS:,} terms: use smaller powers")
+    if not all(count <= MOST_TERMS for count in counts):
+        raise TableError(f"the formula has more than {MOST_TERMS:,} terms: use smaller powers")
 
 
 def _split_sides(tree: Any) -> list[Any]:

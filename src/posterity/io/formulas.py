@@ -14,6 +14,7 @@ from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
 from posterity.io.reading import BATCH_ROWS, ReadSettings
 from posterity.io.table import FIRST_ROWS, open_any
+from posterity.io.text_format import TextFormat
 
 FloatArray = NDArray[np.float64]
 
@@ -80,7 +81,12 @@ class _ValueNames:
 
 
 def open_formula(
-    table: Any, formula: str, *, batch_rows: int = BATCH_ROWS, missing: Missing = "error"
+    table: Any,
+    formula: str,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    missing: Missing = "error",
+    text: TextFormat | None = None,
 ) -> FormulaStream:
     """Open a table as the target and the terms of a formula, batch by batch (needs formulaic).
 
@@ -99,6 +105,8 @@ def open_formula(
         Rows a batch.
     missing : {"error", "skip", "mean"}, mapping of term to number, or ColumnMeans
         As in :func:`open_table`, for the terms.
+    text : TextFormat, optional
+        As in :func:`open_table`: how a text file is written.
 
     Returns
     -------
@@ -127,7 +135,7 @@ def open_formula(
     (2,)
     """
     ReadSettings(batch_rows=batch_rows, missing=missing)  # refuses what is out of range
-    return FormulaStream(open_any(table), formula, batch_rows, missing)
+    return FormulaStream(open_any(table, text), formula, batch_rows, missing)
 
 
 def _import_formulaic() -> Any:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from posterity.io.csv_source import Batches, choose_column_type, describe_text
-from posterity.io.errors import TableError
+from posterity.io.csv_source import choose_column_type
+from posterity.io.errors import Cure, TableError
+from posterity.io.source import Batches, Source
 
 # Arrow's own block size. Columns and their types are decided on the first one.
 _BLOCK = 1 << 20
@@ -25,10 +26,10 @@ _NAMES = {
 _PLACE = re.compile(r"JSON parse error: (.*) in row (\d+)", re.DOTALL)
 
 
-class JsonLinesSource:
+class JsonLinesSource(Source):
     """A table in which each line is an object; a key that a line lacks is a missing value."""
 
-    reads_ahead = True
+    path: Path
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -116,7 +117,9 @@ class JsonLinesSource:
                 )
             return TableError(
                 f"{self.path}: column {name!r} held {_NAMES[old]} until {place}, where it "
-                f"holds {_NAMES[new]}; correct the file, or leave the column out (drop=[{name!r}])"
+                f"holds {_NAMES[new]}",
+                ["correct the file", Cure("leave the column out ({})", {"drop": [name]})],
+                before="; ",
             )
         if found := _PLACE.search(text):
             problem, row = found.groups()
@@ -151,4 +154,4 @@ def _describe_field(field: Any, values: Any) -> Any:
         except pa.ArrowInvalid:
             continue
         return pa.field(field.name, time)
-    return describe_text(field, values)
+    return field

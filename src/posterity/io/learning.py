@@ -17,6 +17,7 @@ from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.table import TableStream, open_any, open_first, open_rows
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.io.text_format import TextFormat
 from posterity.linear.base import LinearModel
 from posterity.linear.named import NamedRows
 
@@ -41,6 +42,7 @@ def learn_stream(
     levels: Levels = "fixed",
     categories: Sequence[str] = (),
     lags: Sequence[int] = (),
+    text: TextFormat | None = None,
     progress: Callable[[TableStream], object] | None = None,
 ) -> Model:
     """Learn all rows of a table, out of core, in addition to earlier rows.
@@ -73,6 +75,8 @@ def learn_stream(
         level that comes later has zeros in all. A mapping says beforehand what will come.
         "growing": every level has a feature, which joins the model when it first comes; the prior
         decides what is believed of it, so it must not be flat.
+    text : TextFormat, optional
+        As in :func:`open_table`: how a text file is written.
     progress : callable, optional
         Called with the stream after every batch; it tells ``n_rows_read`` and ``fraction``.
 
@@ -115,7 +119,7 @@ def learn_stream(
             holes=missing == "level" if isinstance(missing, str) else False,
             lags=check_lags(lags),
         )
-        source = open_any(table)
+        source = open_any(table, text)
         stream = open_first(source, goal, reading, (features, drop), how, growing=growing)
     else:
         if features is not None or drop or categories or lags:
@@ -124,7 +128,9 @@ def learn_stream(
                 "features, drop, categories and lags"
             )
         since = getattr(model, "_now", None)
-        stream = open_rows(table, list(known), reading, target=goal, growing=growing, since=since)
+        stream = open_rows(
+            table, list(known), reading, target=goal, growing=growing, since=since, text=text
+        )
     for rows in stream.batches():
         names = stream.feature_names
         if growing:
@@ -144,6 +150,7 @@ def predict_stream(
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     missing: Missing = "error",
+    text: TextFormat | None = None,
     output: Output = "same",
 ) -> Iterator[Any]:
     """Predict all rows of a table, out of core, in containers of the same kind.
@@ -165,6 +172,8 @@ def predict_stream(
         As in :func:`open_table`; the means of the rows that were learned are ``fixed`` in a
         :class:`ColumnMeans`. Where rows are left out, "row" (or the index) says which are
         there.
+    text : TextFormat, optional
+        As in :func:`open_table`: how a text file is written.
     output : {"same", "arrow", "pandas", "polars", "numpy"}
         "same": pandas for pandas, with its index; Polars for Polars; Arrow for all else.
 
@@ -197,7 +206,7 @@ def predict_stream(
             "the model has no feature names: learn with learn_stream, or from a data frame"
         )
     reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
-    stream = open_rows(table, list(names), reading)
+    stream = open_rows(table, list(names), reading, text=text)
     wrapped = make_container(table, output)
     for X, rows in stream:
         yield wrapped(rows, _list_columns(model, name_columns(X, names, model), level, quantiles))

@@ -11,13 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
-from posterity.io.errors import TableError
+from posterity.io.errors import Cure, TableError
 from posterity.other_names import warn_former_name
 
 FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
 Kept = NDArray[np.bool_]
 WAYS = ("error", "skip", "mean", "level")
+# What to do about a missing value.
+LEAVE_OUT = Cure("use {} to leave such rows out", {"missing": "skip"})
+MEAN = Cure("{} to fill in the mean so far", {"missing": "mean"})
+LEVEL = Cure("{} to make missing text a level of its own", {"missing": "level"})
 
 
 class ColumnMeans:
@@ -128,10 +132,8 @@ class Refuse:
         """Let all rows through, or raise."""
         bad = find_first(np.isnan, X, y)
         if bad is not None:
-            raise TableError(
-                f'{place(*bad)} is missing; use missing="skip" to leave such rows out'
-                + ("" if bad[1] < 0 else ', or missing="mean" to fill in the mean so far')
-            )
+            cures = [LEAVE_OUT] if bad[1] < 0 else [LEAVE_OUT, MEAN]
+            raise TableError(f"{place(*bad)} is missing", cures, before="; ")
         return None
 
 

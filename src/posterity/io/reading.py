@@ -14,6 +14,7 @@ from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_days, as_floats
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing, check_missing
+from posterity.io.source import Source
 
 FloatArray = NDArray[np.float64]
 BATCH_ROWS = 65536
@@ -109,10 +110,11 @@ class WeightAndTime:
         self._weight, self._time, self._now = reading.weight, reading.time, since
         self.columns = reading.other_columns
 
-    def check(self, schema: Any, target: Collection[str]) -> None:
+    def check(self, source: Source, target: Collection[str]) -> None:
         """Refuse columns that are not there, hold something else, or are the target."""
         import pyarrow as pa
 
+        schema = source.schema
         for role, name in (("weight", self._weight), ("time", self._time)):
             if name is None:
                 continue
@@ -122,7 +124,7 @@ class WeightAndTime:
                     f"{name!r} is the target, and can't also be the {role}: name another column"
                 )
             if not (role == "time" and pa.types.is_temporal(schema.field(name).type)):
-                check_numbers(schema, name, role)
+                check_numbers(source, name, role)
 
     def read(
         self, batch: Any, place: Callable[[int, str], str]

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.columns import check_numbers, require
+from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes
 from posterity.io.errors import TableError
-from posterity.io.reading import BATCH_ROWS, MEMORY
-from posterity.io.table import TableStream, open_any, open_table
-from posterity.io.tables import SinglePassSource
+from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
+from posterity.io.table import TableStream, open_any, open_first
+from posterity.io.targets import TargetRewards, read_yes_and_no
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -84,12 +84,15 @@ class Rounds:
 
 
 def read_rewards(values: Any) -> Array:
-    """Return rewards (n,) as numbers; a :class:`TableError` names one that is not."""
+    """Return rewards (n,) as numbers, of yes 1 and of no 0; a :class:`TableError` names another."""
+    given = np.asarray(values)
+    if given.dtype.kind in "OUT":
+        given = np.array([read_yes_and_no(value) for value in given.ravel()]).reshape(given.shape)
     try:
-        return np.asarray(values, dtype=np.float64)
+        return given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise TableError(
-            f"a reward is not a number: {error}; write yes and no as 1 and 0"
+            f"a reward is not a number: {error}", ["give numbers, or yes and no"], before="; "
         ) from error
 
 
@@ -201,26 +204,28 @@ def open_rounds(
     for role in ("arm", "reward", "propensity", "id"):
         named = getattr(columns, role)
         require([] if named is None else [named], present, role)
-    check_numbers(source.schema, columns.reward, "reward")
+    goal = TargetRewards(columns.reward)
+    goal.check(source)
     columns, propensities = _list_columns(columns, present, arms)
     if columns.id is not None or propensities is None:
-        if isinstance(source, SinglePassSource):
+        if not source.reads_again:
             raise TableError(
                 f"{source.path} can be read only once: name the arms in arms=, and leave id out"
             )
         found = _scan_arms(source, columns)
         propensities = found if propensities is None else propensities
-    names = _list_used_columns(columns, present, propensities)
+    for name in _list_propensity_columns(columns, propensities):
+        check_numbers(source, name, "propensity")
+    ordinary = [name for name in present if name not in source.set_aside]
+    names = _list_used_columns(columns, ordinary, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
-    stream = open_table(
-        table,
-        columns.reward,
-        features=names,
-        missing=missing,
-        drop_first=False,
-        batch_rows=batch_rows,
-        memory=memory,
-        levels={**(levels or {}), **({columns.arm: propensities} if text else {})},
+    known = {**(levels or {}), **({columns.arm: propensities} if text else {})}
+    stream = open_first(
+        source,
+        goal,
+        ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing),
+        (names, ()),
+        Encoding(drop_first=False, levels=known, categories=tuple(known)),
     )
     if text and columns.arm not in stream.levels:
         raise TableError(

@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-from posterity.io.csv_source import Batches, CsvSource, TextFormat
-from posterity.io.errors import TableError
+from posterity.io.csv_source import CsvSource
+from posterity.io.errors import Cure, TableError
 from posterity.io.json_source import JsonLinesSource
-
-
-class Source(Protocol):
-    """A table. `schema` is decided when it is opened; `path` is what messages call it."""
-
-    @property
-    def path(self) -> Path | str:
-        """Path, or a few words."""
-        ...
-
-    @property
-    def schema(self) -> Any:
-        """Arrow schema."""
-        ...
-
-    @property
-    def reads_ahead(self) -> bool:
-        """True if batches may be read in a thread of their own."""
-        ...
-
-    def batches(self, columns: Sequence[str], rows: int) -> Batches:
-        """Record batches of these columns, each with the share of the file read so far."""
-        ...
-
-    def row_name(self, row: int) -> str:
-        """Return the name of row `row` (the first is 0) for a message."""
-        ...
-
+from posterity.io.source import Batches, Source
+from posterity.io.text_format import TextFormat
 
 # Bytes that Arrow reads of a column at a time, and of all columns together.
 _BUFFER, _BUFFERS = 1 << 18, 1 << 26
-# Bytes of a mapped file after which its pages are given back.
-_MAPPED = 1 << 26
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """An Apache Parquet file, read row group by row group."""
-
-    reads_ahead = True
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -96,18 +64,19 @@ class ParquetSource:
         return f"row {row + 1}"
 
 
-class ArrowSource:
-    """An Arrow IPC (Feather) file, mapped into memory."""
+class ArrowSource(Source):
+    """An Arrow IPC (Feather) file, read record batch by record batch.
 
-    reads_ahead = True
+    It is not mapped into memory: a file that becomes shorter meanwhile would end the process.
+    """
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
 
         self.path = path
         try:
-            with pa.memory_map(str(path)) as file:
-                self.schema = pa.ipc.open_file(file).schema
+            with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
+                self.schema = reader.schema
         except (pa.ArrowException, OSError) as error:
             raise TableError(
                 f"{path} cannot be read as Arrow: {_get_first_line(error)}; it may be "
@@ -118,23 +87,19 @@ class ArrowSource:
         """Slices of the file's own record batches."""
         import pyarrow as pa
 
+        places = [self.schema.get_field_index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=sorted(set(places)), use_threads=False)
         try:
-            with self.path.open("rb") as file:
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            reader = pa.ipc.open_file(pa.py_buffer(mapped))
-            touched = 0
-            for i in range(reader.num_record_batches):
-                batch = reader.get_batch(i).select(list(columns))
-                # An offset that points outside its buffer would crash whoever follows it.
-                batch.validate(full=True)
-                for start in range(0, batch.num_rows, rows):
-                    part = batch.slice(start, rows)
-                    yield part, (i + 1) / reader.num_record_batches
-                    touched += part.nbytes
-                    # Pages that were read stay in the process until they are given back.
-                    if touched > _MAPPED and hasattr(mapped, "madvise"):
-                        mapped.madvise(mmap.MADV_DONTNEED)
-                        touched = 0
+            with (
+                pa.OSFile(str(self.path)) as file,
+                pa.ipc.open_file(file, options=options) as reader,
+            ):
+                for i in range(reader.num_record_batches):
+                    batch = reader.get_batch(i).select(list(columns))
+                    # An offset that points outside its buffer would crash whoever follows it.
+                    batch.validate(full=True)
+                    for start in range(0, batch.num_rows, rows):
+                        yield batch.slice(start, rows), (i + 1) / reader.num_record_batches
         except (pa.ArrowException, OSError) as error:
             raise TableError(
                 f"{self.path} is damaged ({_get_first_line(error)}): write it anew"
@@ -199,7 +164,10 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
     promised, source = _ENDINGS[ending]
     found = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
     if found is None:
-        found = "CSV" if b"\0" not in start else "binary"
+        encoding = "utf-8" if text is None else text.encoding
+        found = "CSV" if "\0" not in start.decode(encoding, "ignore") else "binary"
+    if found == "binary" and start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TableError(f"{file} is UTF-16", [Cure("give {}", {"encoding": "utf-16"})])
     if found != promised:
         raise TableError(
             f"{file} has the wrong ending: {ending} means {promised}, but the content is "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -21,7 +22,6 @@ from posterity.io.columns import (
     require,
     select_columns,
 )
-from posterity.io.csv_source import TextFormat
 from posterity.io.encoders import Categories, Encoder, PlacedEncoder, place_encoders
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
@@ -36,9 +36,10 @@ from posterity.io.missing import (
     sum_is_usable,
 )
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings, Rows, WeightAndTime
-from posterity.io.sources import Source
+from posterity.io.source import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
+from posterity.io.text_format import TextFormat
 
 FloatArray = NDArray[np.float64]
 # Arrow hands out whole blocks; levels are looked for in the first of at least so many rows.
@@ -64,6 +65,8 @@ class TableStream:
         By column, its missing values; and those of them for which a row was left out.
     fraction : float
         Share of the file read so far, between 0 and 1.
+    notes : tuple of str
+        What of the table was left out, in words: columns without a name, rows of totals.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class TableStream:
         self._reading = reading
         self._growing = growing
         self._since = since
-        WeightAndTime(reading).check(source.schema, target.columns)
+        WeightAndTime(reading).check(source, target.columns)
         require(reading.keep, list(source.schema.names), "column to keep")
         self._restart()
 
@@ -122,6 +125,11 @@ class TableStream:
     def used_columns(self) -> tuple[str, ...]:
         """Columns of the table that the features are made from."""
         return tuple(dict.fromkeys(one.encoder.column for one in self._encoders if one.names))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the table was left out: columns without a name, rows of totals."""
+        return self._source.notes
 
     @property
     def n_before(self) -> int:
@@ -286,8 +294,11 @@ def open_table(
         .feather. A folder of such files, or a pattern as ``"rides-*.csv"``, is one table: its files
         in the order of their names, those that begin with . or _ left out. The first line of CSV
         holds the column names; the delimiter is comma, semicolon, tab or bar, whichever of these
-        comes first in this list and is in that line. A quoted field may not hold a line break. Each
-        line of JSON lines is an object; a key that it lacks is a missing value.
+        is most frequent in that line. A quoted field may not hold a line break. Each line of JSON
+        lines is an object; a key that it lacks is a missing value. A column without a name is
+        called "column 3" by its place; it is no feature, unless it is named in ``features``, where
+        it is empty or numbers the rows, as the index of a data frame does. What was left out is
+        said in ``notes`` of the stream.
     target : str
         Column to predict; numbers or booleans, or with ``labels`` anything.
     features : sequence of str, optional
@@ -331,7 +342,8 @@ def open_table(
         the largest lag, are only the past of those after them. Rows are those of the table,
         whether or not they are left out for a missing value.
     text : TextFormat, optional
-        How numbers and dates are written in text files.
+        How a text file is written: its encoding and separator, lines before the column names,
+        numbers, dates, and words for missing values.
 
     Returns
     -------
@@ -389,10 +401,10 @@ def open_first(
 ) -> TableStream:
     """A table whose first batch says what its features are; `columns` are to use, and to drop."""
     target = goal.columns[0]
-    chosen = select_columns(source.schema, target, *columns, reading.other_columns, how.lags)
-    goal.check(source.schema)
+    chosen = select_columns(source, target, *columns, reading.other_columns, how.lags)
+    goal.check(source)
     if how.lags:
-        check_numbers(source.schema, target, "target of lags")
+        check_numbers(source, target, "target of lags")
     lags = [Lag(target, rows) for rows in how.lags]
     encoders = (*(_choose_encoders(source, chosen, reading, how) if chosen else ()), *lags)
     return TableStream(source, goal, place_encoders(encoders), reading, growing=growing)
@@ -415,13 +427,15 @@ def open_rows(
     """
     goal = target or TargetRows()
     source = open_any(table, text)
-    goal.check(source.schema)
-    encoders = make_learned_encoders(source.schema, names)
+    goal.check(source)
+    encoders = make_learned_encoders(source, names)
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
 def open_any(table: Any, text: TextFormat | None = None) -> Source:
     """A source, of a path or of anything that holds a table."""
+    if isinstance(table, Source):
+        return table
     if isinstance(table, str | os.PathLike):
         return open_source(table, text)
     if text is not None:
@@ -439,12 +453,10 @@ def _choose_encoders(
     source: Source, columns: Sequence[str], reading: ReadSettings, how: Encoding
 ) -> tuple[Encoder, ...]:
     """Encoders as the first batch has them be."""
-    peek = source.batches(
-        columns, reading.choose_batch_rows(len(columns), len(columns), FIRST_ROWS)
-    )
-    first = next(peek, None)
+    at_once = reading.choose_batch_rows(len(columns), len(columns), FIRST_ROWS)
+    # A reader that is left open might still be at work when the process ends.
+    with closing(source.batches(columns, at_once)) as peek:
+        first = next(peek, None)
     if first is None:
         raise TableError(f"{source.path} has column names but no rows: give a table with rows")
-    encoders = make_encoders(source.schema, columns, first[0], how)
-    peek.close()
-    return encoders
+    return make_encoders(source, columns, first[0], how)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from posterity.io.csv_source import Batches
 from posterity.io.errors import TableError
+from posterity.io.source import Batches, Source
 
 # Rows that are asked of a database cursor at a time.
 FETCHED_ROWS = 8192
 
 
-class TableSource:
+class TableSource(Source):
     """A table that can be read again: ``read(columns)`` begins a stream of record batches.
 
     ``rows`` is how many there are, where that is known.
@@ -43,13 +43,14 @@ class TableSource:
         return f"row {row}"
 
 
-class SinglePassSource:
+class SinglePassSource(Source):
     """Record batches that come only once: a reader, a cursor, an iterator of tables.
 
     The first batch is looked at before any is used, and kept until the second is asked for.
     """
 
     reads_ahead = False
+    reads_again = False
 
     def __init__(self, name: str, schema: Any, batches: Iterable[Any]) -> None:
         self.path, self.schema = name, schema

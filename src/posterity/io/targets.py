@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.columns import check_numbers, require
-from posterity.io.conversions import as_floats, get_codes
+from posterity.io.conversions import as_floats, encode_text, get_codes, is_text
+from posterity.io.errors import TableError
+from posterity.io.odd_values import find_odd_values, read_column
+from posterity.io.source import Source
+from posterity.io.text_columns import explain_text
 
 FloatArray = NDArray[np.float64]
 
@@ -21,7 +25,7 @@ class Target(Protocol):
         """Names of the columns that it needs."""
         ...
 
-    def check(self, schema: Any) -> None:
+    def check(self, source: Source) -> None:
         """Raise ``TableError`` if a column is missing or of the wrong kind."""
         ...
 
@@ -40,10 +44,10 @@ class TargetNumbers:
     def __init__(self, column: str) -> None:
         self.columns = (column,)
 
-    def check(self, schema: Any) -> None:
+    def check(self, source: Source) -> None:
         """Refuse what are not numbers."""
-        require(self.columns, schema.names, "target")
-        check_numbers(schema, self.columns[0], "target")
+        require(self.columns, source.schema.names, "target")
+        check_numbers(source, self.columns[0], "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """The column."""
@@ -54,6 +58,58 @@ class TargetNumbers:
         return numbers
 
 
+# What a reward counts as where it is a word.
+YES, NO = ("yes", "y", "true", "ja", "oui"), ("no", "n", "false", "nein", "non")
+
+
+def read_yes_and_no(value: Any) -> Any:
+    """Return 1.0 for yes and 0.0 for no, in capitals or not; anything else as it is.
+
+    Examples
+    --------
+    >>> read_yes_and_no("Yes"), read_yes_and_no("no"), read_yes_and_no(2.5)
+    (1.0, 0.0, 2.5)
+    """
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    return 1.0 if word in YES else 0.0 if word in NO else value
+
+
+def _is_yes_or_no(word: str) -> bool:
+    return read_yes_and_no(word) in (0.0, 1.0)
+
+
+class TargetRewards(TargetNumbers):
+    """A column of numbers, or of yes and no."""
+
+    def check(self, source: Source) -> None:
+        """Refuse text other than yes and no."""
+        (name,) = self.columns
+        require(self.columns, source.schema.names, "reward")
+        if not is_text(source.schema.field(name).type):
+            check_numbers(source, name, "reward")
+            return
+        odd = find_odd_values(read_column(source, name), _is_yes_or_no)
+        if odd is not None:
+            usable = _is_yes_or_no if odd.n_usable else source.text.reads_number
+            ways = ["give numbers, or yes and no"]
+            raise explain_text(source, name, f"the reward {name!r}", ways, is_usable=usable)
+
+    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+        """The column, with 1 for yes and 0 for no."""
+        values = batch.column(self.columns[0])
+        if not is_text(values.type):
+            return super().numbers(batch, first_row)
+        codes, words = encode_text(values)
+        try:
+            return np.array([*map(read_yes_and_no, words), np.nan], dtype=np.float64)[codes]
+        except ValueError as error:
+            raise TableError(
+                f"the reward {self.columns[0]!r} is no number: {error}",
+                ["give numbers, or yes and no"],
+                before="; ",
+            ) from error
+
+
 class TargetLabels:
     """A column of labels: text, or whatever else Arrow can count apart."""
 
@@ -61,9 +117,9 @@ class TargetLabels:
         self.columns = (column,)
         self._label_numbers: dict[Any, int] = {}
 
-    def check(self, schema: Any) -> None:
+    def check(self, source: Source) -> None:
         """Refuse a column that is not there."""
-        require(self.columns, schema.names, "target")
+        require(self.columns, source.schema.names, "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """A number for each label, in the order in which labels first came."""
@@ -83,7 +139,7 @@ class TargetRows:
 
     columns: tuple[str, ...] = ()
 
-    def check(self, schema: Any) -> None:
+    def check(self, source: Source) -> None:
         """Do nothing: no column is needed."""
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
@@ -95,4 +151,11 @@ class TargetRows:
         return numbers.astype(np.intp)
 
 
-__all__ = ["Target", "TargetLabels", "TargetNumbers", "TargetRows"]
+__all__ = [
+    "Target",
+    "TargetLabels",
+    "TargetNumbers",
+    "TargetRewards",
+    "TargetRows",
+    "read_yes_and_no",
+]

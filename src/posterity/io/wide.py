@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING
-from posterity.io.csv_source import TextFormat
 from posterity.io.errors import TableError
+from posterity.io.missing import LEAVE_OUT, LEVEL
 from posterity.io.reading import ReadSettings, Rows
-from posterity.io.sources import Source
+from posterity.io.source import Source
 from posterity.io.table import TableStream, open_any
 from posterity.io.targets import Target, TargetRows
+from posterity.io.text_format import TextFormat
 
 Holes = Literal["error", "skip", "level"]
 
@@ -40,8 +41,8 @@ class WideStream(TableStream):
         missing: Any = reading.missing
         if missing not in get_args(Holes):
             raise TableError(
-                f'missing="{missing}" is not for models of many features: take "error", "skip", or '
-                '"level", which makes missing text a level'
+                f"models of many features fill in no mean (missing={missing!r})",
+                [LEAVE_OUT, LEVEL],
             )
         self._columns, self._shown, self._holes = tuple(columns), reading.keep, missing
         kept = tuple(dict.fromkeys([*columns, *reading.keep]))
@@ -87,7 +88,7 @@ class WideStream(TableStream):
         if holes and self._holes != "skip":
             name = min(holes, key=lambda one: int(np.argmax(holes[one])))
             place = self._cell(int(np.argmax(holes[name])), name)
-            raise TableError(f'{place} is missing; use missing="skip" to leave such rows out')
+            raise TableError(f"{place} is missing", [LEAVE_OUT, LEVEL], before="; ")
         if holes:
             self.n_left_out.update({name: int(found.sum()) for name, found in holes.items()})
             kept = ~np.any(list(holes.values()), axis=0)
@@ -117,10 +118,10 @@ def open_wide(
     """
     source = open_any(path, text)
     goal = target or TargetRows()
-    goal.check(source.schema)
+    goal.check(source)
     use, drop = columns
     if goal.columns:
-        use = select_columns(source.schema, goal.columns[0], use, drop, reading.other_columns)
+        use = select_columns(source, goal.columns[0], use, drop, reading.other_columns)
     chosen = list(use or ())
     require(chosen, list(source.schema.names), "feature")
     return WideStream(source, goal, chosen, reading, since)
