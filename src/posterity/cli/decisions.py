@@ -8,6 +8,7 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import describe_command, run_guarded
+from posterity.cli.outputs import InputPath
 from posterity.cli.options import options
 
 EXPERIMENT = """\b
@@ -25,7 +26,7 @@ Examples:
   posterity off-policy decisions.csv --propensity p --method dr --method snips --json
   posterity off-policy personalizer.dsjson --policy uniform --report page.html"""
 
-table = click.argument("file", type=click.Path(allow_dash=True))
+table = click.argument("file", type=InputPath())
 level = click.option(
     "--level",
     default=0.95,
@@ -111,6 +112,7 @@ def experiment(**settings: Any) -> None:
     multiple=True,
     required=True,
     metavar="POLICY",
+    type=InputPath(),  # which may be a model file
     help="uniform, logged (what the log did), an arm, or the model file of a bandit. May be given "
     "more than once.",
 )
