@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.cli.demo import write_png
-from posterity.cli.outputs import check_place
 from posterity.cli.estimates import format_number, print_lines
+from posterity.cli.outputs import check_place
 
 Array = NDArray[np.float64]
 

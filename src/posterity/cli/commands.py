@@ -11,8 +11,8 @@ import click
 from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
-from posterity.cli.outputs import InputPath, OutputPath
 from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.outputs import InputPath, OutputPath
 
 EXAMPLES = """\b
 Examples:

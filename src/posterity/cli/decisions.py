@@ -8,8 +8,8 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.outputs import InputPath
 from posterity.cli.options import options
+from posterity.cli.outputs import InputPath
 
 EXPERIMENT = """\b
 Examples:
@@ -112,7 +112,7 @@ def experiment(**settings: Any) -> None:
     multiple=True,
     required=True,
     metavar="POLICY",
-    type=InputPath(),  # which may be a model file
+    type=InputPath("the bandit"),  # where it is a file
     help="uniform, logged (what the log did), an arm, or the model file of a bandit. May be given "
     "more than once.",
 )

@@ -160,8 +160,8 @@ def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
                 return
         if time.monotonic() > deadline:
             raise ValueError(
-                f"{path} is being changed by another process, for more than {patience:.0f} seconds: "
-                "run the command again when that has ended"
+                f"{path} has been held by another process for {patience:.0f} seconds: run the "
+                "command again when that has ended"
             )
         if not is_told:
             click.echo(f"waiting: another process is changing {path}", err=True)
@@ -171,7 +171,7 @@ def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
 
 def _open_to_lock(path: str) -> IO[bytes]:
     try:
-        return open(path, "rb")  # noqa: SIM115 - the caller closes it
+        return open(path, "rb")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:

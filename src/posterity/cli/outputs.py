@@ -10,10 +10,11 @@ import click
 
 
 class InputPath(click.Path):
-    """A file, folder or pattern of names that is read."""
+    """A file, folder or pattern of names that is read; ``what`` names it in messages."""
 
-    def __init__(self, **how: Any) -> None:
+    def __init__(self, what: str = "the table", **how: Any) -> None:
         super().__init__(allow_dash=True, **how)
+        self.what = what
 
 
 class OutputPath(click.Path):
@@ -36,7 +37,7 @@ def check_outputs(context: click.Context) -> None:
         for path in _list_values(context, output):
             for source in read:
                 for given in _list_values(context, source):
-                    _refuse_input(path, _name(output), given, _name(source))
+                    _refuse_input(path, _name(output), given, source.type.what)
             other = places.setdefault(_place(path), _name(output))
             if other != _name(output):
                 raise ValueError(f"{other} and {_name(output)} are both {path}: give two files")
@@ -52,26 +53,24 @@ def _name(param: click.Parameter) -> str:
     return param.opts[0] if isinstance(param, click.Option) else (param.name or "").upper()
 
 
-def _refuse_input(output: str, option: str, given: str, source: str) -> None:
+def _refuse_input(output: str, option: str, given: str, what: str) -> None:
     from posterity.io.folders import find_tables, is_folder_or_pattern, is_table_of
 
     place, path = _place(output), Path(given)
     if place == _place(given):
-        raise ValueError(
-            f"{option} {output} is {source} itself, and would replace it: give another file"
-        )
+        raise ValueError(f"{option} {output} is {what} itself, and would replace it: give another")
     if "://" in given or not is_folder_or_pattern(path):
         return
     if any(_place(file) == place for file in find_tables(path)):
         raise ValueError(
-            f"{option} {output} is one of the tables of {source} {given}, and would replace it: "
-            "give another file"
+            f"{option} {output} is one of the files of {what}, {given}, and would replace it: "
+            "give another"
         )
     folder, pattern = (path, "") if path.is_dir() else (path.parent, path.name)
     if is_table_of(Path(os.path.realpath(folder), pattern), Path(os.path.realpath(output))):
         raise ValueError(
-            f"{option} {output} would be one more table of {source} {given}, and be read with "
-            "the others the next time: give a file outside it"
+            f"{option} {output} would be one more file of {what}, {given}, and be read with the "
+            "others the next time: give one outside it"
         )
 
 

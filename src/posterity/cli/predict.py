@@ -7,7 +7,6 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -20,9 +19,9 @@ from posterity.cli.evaluate import explain_no_rows_left, progress_bar
 from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import read_model
 from posterity.cli.outputs import check_place
-from posterity.files.writing import is_special, replace_atomically
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
+from posterity.files.writing import is_special, replace_atomically
 from posterity.io.containers import make_container
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings

@@ -8,8 +8,8 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import describe_command, run_guarded
-from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 from posterity.cli.options import TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 
 FIT = """\b
 Examples:
@@ -56,7 +56,7 @@ Examples:
   posterity forecast sales.csv --target sold --time day --series shop --horizon 14 \\
     --features price,holiday --future plan.csv --output next.parquet"""
 
-model_argument = click.argument("model", type=InputPath())
+model_argument = click.argument("model", type=InputPath("the model"))
 replaced_model = click.argument("model", type=ReplacedPath(allow_dash=True))
 file_argument = click.argument("file", type=InputPath())
 learned_target = click.option("--target", help="Column to predict.  [default: that of fit]")
@@ -166,7 +166,9 @@ def unlearn(**settings: Any) -> None:
 
 
 @click.command(epilog=MERGE, short_help="Merge models that learned different rows.")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...", type=InputPath())
+@click.argument(
+    "models", nargs=-1, required=True, metavar="MODEL MODEL...", type=InputPath("one of the models")
+)
 @click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("quiet")
 def merge(**settings: Any) -> None:
@@ -254,7 +256,7 @@ def show(**settings: Any) -> None:
 @click.option(
     "--future",
     metavar="TABLE",
-    type=InputPath(),
+    type=InputPath("the table of --future"),
     help="Table with the --features in the next steps, and the columns of time and series.",
 )
 @click.option(
