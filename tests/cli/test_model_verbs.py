@@ -282,7 +282,8 @@ def test_a_wrong_file_column_or_model(model: Path, second: Path, tmp_path: Path)
         assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file; check the path\n"
         missing = complaint(invoke(verb, tmp_path / "no", second))
         assert missing == f"posterity: {tmp_path / 'no'}: no such file; check the path\n"
-        assert f"{second}: this is not a model file" in complaint(invoke(verb, second, second))
+        wrong = invoke(verb, second, model, "--output", tmp_path / "new.csv")
+        assert f"{second}: this is not a model file" in complaint(wrong)
         assert "is a folder: give a model file" in complaint(invoke(verb, tmp_path, second))
         narrow = write_table(tmp_path / "narrow.csv", 0, 9, "a,y")
         assert "feature 'zone' is not a column of the file" in complaint(

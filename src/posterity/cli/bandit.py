@@ -8,8 +8,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.cli.demo import check_path, write_png
+from posterity.cli.demo import write_png
 from posterity.cli.estimates import format_number, print_lines
+from posterity.cli.outputs import check_place
 
 Array = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ def run(output: str) -> None:
     from posterity.off_policy import Log, evaluate
     from posterity.plots.decisions import plot_decisions
 
-    path = check_path(output)
+    path = check_place(output)
     X, digits = load_digits_in_mixed_order()
     arms, rewards, chances = decisions(X, digits)
     log = Log.of(X, arms, rewards, propensities=chances, names=range(10))

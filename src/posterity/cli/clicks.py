@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from posterity.cli import text
-from posterity.cli.demo import check_path, write_png
+from posterity.cli.demo import write_png
+from posterity.cli.outputs import check_place
 
 Array = NDArray[np.float64]
 MODEL = "diagonal model"
@@ -51,7 +52,7 @@ def run(output: str) -> None:
     from posterity.plots._frame import require_matplotlib
     from posterity.sparse import DiagonalLogisticRegression
 
-    path = check_path(output)
+    path = check_place(output)
     require_matplotlib()
     columns, y, truth = simulate_clicks(ROWS)
     rows = pa.table(columns)

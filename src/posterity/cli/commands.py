@@ -12,6 +12,7 @@ from posterity import __version__
 from posterity.cli import decisions, verbs
 from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
 from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.outputs import InputPath, OutputPath
 
 EXAMPLES = """\b
 Examples:
@@ -95,7 +96,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 
 
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=InputPath())
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "delay", "missing", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "period", "slices", *WIDE_OPTIONS)
@@ -118,7 +119,7 @@ def evaluate(**options: Any) -> None:
 @posterity.command(
     epilog=COMPARE_EXAMPLES, short_help="Rank several models by their predictions of a file."
 )
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=InputPath())
 @options("target")
 @click.option(
     "--models",
@@ -155,14 +156,14 @@ def compare(**options: Any) -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     help="Where to write the figure (PNG).  "
     "[default: posterity-demo.png, or posterity-demo-drift.png and so on]",
 )
 @click.option(
     "--data",
     metavar="rides.csv",
-    type=click.Path(dir_okay=False),
+    type=OutputPath(dir_okay=False),
     help="With rides: also write the table, to try the other verbs on.",
 )
 @click.option(

@@ -9,6 +9,7 @@ import click
 from posterity.cli import group
 from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
 from posterity.cli.options import READING_OPTIONS, options
+from posterity.cli.outputs import InputPath
 
 EXPERIMENT = """\b
 Examples:
@@ -25,7 +26,7 @@ Examples:
   posterity off-policy decisions.csv --propensity p --policy uniform --method dr --json
   posterity off-policy personalizer.dsjson --policy uniform --report page.html"""
 
-table = click.argument("file", type=click.Path(allow_dash=True))
+table = click.argument("file", type=InputPath())
 level = click.option(
     "--level",
     default=0.95,
@@ -117,6 +118,7 @@ def experiment(**settings: Any) -> None:
     multiple=True,
     required=True,
     metavar="POLICY",
+    type=InputPath("the bandit"),  # where it is a file
     help="uniform, logged (what the log did), an arm, or the model file of a bandit. May be given "
     "more than once.",
 )

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from posterity.cli.pages import replace_atomically
+from posterity.cli.outputs import check_place
 from posterity.cli.report import print_report
 from posterity.evaluation import progressive_validation
+from posterity.files.writing import replace_atomically
 
 _LEVELS = (0.5, 0.95)
 
@@ -21,7 +22,7 @@ def run(output: str) -> None:
     from posterity import BayesianLinearRegression
     from posterity.plots import plot_validation
 
-    path = check_path(output)
+    path = check_place(output)
     X, y = load_diabetes(return_X_y=True)
     result = progressive_validation(BayesianLinearRegression(), X, y, levels=_LEVELS)
     print_report(
@@ -34,16 +35,6 @@ def run(output: str) -> None:
     )
     write_png(figure, path)
     click.echo(f"\nCoverage and error along time are drawn in {path}")
-
-
-def check_path(output: str, option: str = "--output") -> Path:
-    """Return the path to write to; raises ``ValueError`` before any work if it has no folder."""
-    path = Path(output)
-    if not path.parent.is_dir():
-        raise ValueError(
-            f"{path.parent} is not a folder: create it first, or give another {option}"
-        )
-    return path
 
 
 def write_png(figure: Any, path: Path, dpi: int = 150) -> None:

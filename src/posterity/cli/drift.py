@@ -10,7 +10,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.cli.demo import check_path, write_png
+from posterity.cli.demo import write_png
+from posterity.cli.outputs import check_place
 
 Array = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def run(output: str) -> None:
     """Compare, print the table, write the figure."""
     from posterity.plots.drift import plot_errors
 
-    path = check_path(output)
+    path = check_place(output)
     trials = list(compare(*drift_stream()))
     _print(trials)
     figure = plot_errors(

@@ -13,6 +13,7 @@ import click
 
 from posterity.cli import forgetting as ways
 from posterity.cli import models as words
+from posterity.cli.outputs import check_outputs
 from posterity.safety import escaped
 
 
@@ -269,6 +270,7 @@ def run_guarded(work: Any, *arguments: Any, **keywords: Any) -> None:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
+            check_outputs(click.get_current_context())
             work(*arguments, **keywords)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from sklearn.base import is_classifier
 from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.log_target import check_log_target, learning_logs
-from posterity.cli.model_files import ModelFile, check_place, read_model
+from posterity.cli.model_files import ModelFile, hold_model, read_model
+from posterity.cli.outputs import check_place
 from posterity.cli.reading import Reading, describe_format
 from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.wide import WideSettings, open_wide_table
@@ -42,7 +44,7 @@ class FitSettings(WideSettings):
 
 def fit(settings: FitSettings) -> None:
     """Learn a table."""
-    check_place(settings.output, settings.file)
+    check_place(settings.output)
     learner = make_model(settings)
     if settings.log_target:
         check_log_target(learner)
@@ -99,20 +101,20 @@ def update(
     **written: Any,
 ) -> None:
     """Learn a table on top of what a model knows."""
-    kept = _read(model, file, output, Reading(**written))
-    means = kept.means()
-    policy = kept.missing(missing)
-    reading = ReadSettings(
-        batch_rows=batch_rows,
-        memory=memory,
-        missing=means if policy in ("mean", "level") else policy,
-        weight=kept.noted("weight", weight),
-        time=kept.noted("time", time),
-    )
-    learn = _method(kept, "partial_fit")
-    table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
-    notes = {**kept.notes, **_count_rows(means)}
-    _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
+    with _open_model(model, file, output, Reading(**written)) as kept:
+        means = kept.means()
+        policy = kept.missing(missing)
+        reading = ReadSettings(
+            batch_rows=batch_rows,
+            memory=memory,
+            missing=means if policy in ("mean", "level") else policy,
+            weight=kept.noted("weight", weight),
+            time=kept.noted("time", time),
+        )
+        learn = _method(kept, "partial_fit")
+        table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
+        notes = {**kept.notes, **_count_rows(means)}
+        _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _print_summary(f"{_rows(table)} learned into {output or model}", quiet)
 
 
@@ -130,15 +132,15 @@ def unlearn(
     **written: Any,
 ) -> None:
     """Take the rows of a table back."""
-    kept = _read(model, file, output, Reading(**written))
-    # Means so far were those of the rows before: what was filled in then can't be known now.
-    policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
-    weights = kept.noted("weight", weight)
-    reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
-    forget = _method(kept, "unlearn")
-    table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
-    notes = dict(kept.notes)
-    _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
+    with _open_model(model, file, output, Reading(**written)) as kept:
+        # Means so far were those of the rows before: what was filled in then can't be known now.
+        policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
+        weights = kept.noted("weight", weight)
+        reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
+        forget = _method(kept, "unlearn")
+        table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
+        notes = dict(kept.notes)
+        _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
     _print_summary(f"{_rows(table)} taken out of {output or model}", quiet)
 
 
@@ -167,12 +169,14 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _read(model: str, file: str, output: str | None, given: Reading) -> ModelFile:
+@contextmanager
+def _open_model(model: str, file: str, output: str | None, given: Reading) -> Iterator[ModelFile]:
+    """A model to learn; one that is replaced is held until then, so that nobody else's rows go."""
     if model == STANDARD_INPUT and output is None:
         raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
-    kept = read_model(model, file, given)
-    check_place(output or model, file)
-    return kept
+    check_place(output or model)
+    with hold_model(model) if output is None else nullcontext():
+        yield read_model(model, file, given)
 
 
 def _read_file(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import IO, Any
+
+import click
 
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.reading import Reading
@@ -19,6 +23,11 @@ from posterity.io.reading import ReadSettings
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -154,15 +163,53 @@ def _stamp(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def check_place(path: str, table: str | None = None) -> None:
-    """Raise, before any work, where a file can't be written, or is the table that is read."""
-    if table is not None and os.path.realpath(path) == os.path.realpath(table):
-        raise ValueError(
-            f"--output is the table itself, {table}, and would replace it: give another"
-        )
-    if Path(path).is_dir():
-        raise ValueError(f"{path} is a folder: give --output a file in it")
-    if not Path(path).absolute().parent.is_dir():
-        raise ValueError(
-            f"{Path(path).parent} is not a folder: create it first, or give another --output"
-        )
+@contextmanager
+def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
+    """Hold a model file, so that commands that replace it take turns.
+
+    The lock is on the file itself. Whoever waited for one that was replaced meanwhile locks the
+    file that took its place. Where the system has no such locks, `ModelFile.replace` still refuses.
+    """
+    if fcntl is None:
+        yield
+        return
+    deadline, is_told = time.monotonic() + patience, False
+    while True:
+        with _open_to_lock(path) as file:
+            if _lock(file, fcntl) and _is_at(file, path):
+                yield
+                return
+        if time.monotonic() > deadline:
+            raise ValueError(
+                f"{path} has been held by another process for {patience:.0f} seconds: run the "
+                "command again when that has ended"
+            )
+        if not is_told:
+            click.echo(f"waiting: another process is changing {path}", err=True)
+            is_told = True
+        time.sleep(0.05)
+
+
+def _open_to_lock(path: str) -> IO[bytes]:
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder: give a model file") from None
+
+
+def _lock(file: IO[bytes], locks: ModuleType) -> bool:
+    try:
+        locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(file: IO[bytes], path: str) -> bool:
+    """True if the path still leads to the file that is open."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False

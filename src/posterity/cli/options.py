@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from posterity.cli import group
+from posterity.cli.outputs import OutputPath
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column to predict."),
@@ -261,7 +262,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "report": click.option(
         "--report",
         metavar="PAGE.html",
-        type=click.Path(),
+        type=OutputPath(),
         help="Also write a self-contained page with charts, to open in a browser.",
     ),
     "no_intercept": click.option(

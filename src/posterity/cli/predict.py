@@ -7,7 +7,6 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
 from posterity.cli.log_target import DistributionOfExp
-from posterity.cli.model_files import check_place, read_model
-from posterity.cli.pages import replace_atomically
+from posterity.cli.model_files import read_model
+from posterity.cli.outputs import check_place
 from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
+from posterity.files.writing import is_special, replace_atomically
 from posterity.io.containers import make_container
 from posterity.io.learning import name_columns
 from posterity.io.reading import ReadSettings
@@ -109,13 +109,12 @@ def open_writer(output: str | None) -> Any:
     """Return the function that opens the output, by the ending of its name."""
     if output is None:
         return lambda: _write_csv(sys.stdout.buffer)
-    check_place(output)
-    path = Path(output)
+    path = check_place(output)
     kinds = {
         ".csv": _write_csv, ".parquet": _parquet, ".pq": _parquet,
         ".arrow": _arrow, ".feather": _arrow,
     }  # fmt: skip
-    kind = kinds.get(path.suffix.lower())
+    kind = kinds.get(path.suffix.lower(), _write_csv if is_special(path) else None)
     if kind is None:
         raise ValueError(f"{output}: unknown ending; use one of {', '.join(kinds)}")
 

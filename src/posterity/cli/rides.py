@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.cli import text
-from posterity.cli.demo import check_path, write_png
-from posterity.cli.pages import replace_atomically
+from posterity.cli.demo import write_png
+from posterity.cli.outputs import check_place
 from posterity.datasets import rides_file
+from posterity.files.writing import replace_atomically
 
 Array = NDArray[np.float64]
 LEVEL = 0.95
@@ -27,7 +28,7 @@ def run(output: str, data: str | None) -> None:
     from posterity.io import open_table
     from posterity.plots._frame import require_matplotlib
 
-    path = check_path(output)
+    path = check_place(output)
     require_matplotlib()
     if data is not None:
         _write_data(data)
@@ -61,7 +62,7 @@ def run(output: str, data: str | None) -> None:
 
 
 def _write_data(data: str) -> None:
-    path = check_path(data, "--data")
+    path = check_place(data, "--data")
     with gzip.open(rides_file()) as packed, replace_atomically(path) as file:
         file.write(packed.read())
     click.echo(f"The rides are in {path}: try posterity evaluate {path} --target fare "

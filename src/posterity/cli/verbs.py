@@ -9,6 +9,7 @@ import click
 from posterity.cli import group
 from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
 from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 
 FIT = """\b
 Examples:
@@ -58,13 +59,14 @@ Examples:
   posterity forecast umsatz.csv --target Umsatz --time Datum --series Filiale --horizon 28 \\
     --date-format %d.%m.%Y --decimal , --thousands . --na k.A. --drop-total"""
 
-model_argument = click.argument("model", type=click.Path())
-file_argument = click.argument("file", type=click.Path(allow_dash=True))
+model_argument = click.argument("model", type=InputPath("the model"))
+replaced_model = click.argument("model", type=ReplacedPath(allow_dash=True))
+file_argument = click.argument("file", type=InputPath())
 learned_target = click.option("--target", help="Column to predict.  [default: that of fit]")
 replaced = click.option(
     "--output",
     metavar="NEW_MODEL",
-    type=click.Path(),
+    type=OutputPath(),
     help="Model file to write.  [default: MODEL is replaced]",
 )
 learned_missing = click.option(
@@ -103,7 +105,7 @@ several_quantiles = click.option(
 @click.command(cls=Verb, epilog=FIT, short_help="Learn a file, and save the model.")
 @file_argument
 @options("target")
-@click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
+@click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
 @options("time", "missing", *TABLE_OPTIONS)
@@ -123,7 +125,7 @@ def fit(**settings: Any) -> None:
 
 
 @click.command(cls=Verb, epilog=UPDATE, short_help="Learn more rows.")
-@model_argument
+@replaced_model
 @file_argument
 @learned_target
 @replaced
@@ -143,7 +145,7 @@ def update(**settings: Any) -> None:
 
 
 @click.command(cls=Verb, epilog=UNLEARN, short_help="Remove rows that the model has learned.")
-@model_argument
+@replaced_model
 @file_argument
 @learned_target
 @replaced
@@ -168,8 +170,10 @@ def unlearn(**settings: Any) -> None:
 
 
 @click.command(cls=Verb, epilog=MERGE, short_help="Merge models that learned different rows.")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path())
-@click.option("--output", required=True, metavar="MODEL", type=click.Path(), help="The model file.")
+@click.argument(
+    "models", nargs=-1, required=True, metavar="MODEL MODEL...", type=InputPath("one of the models")
+)
+@click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("quiet")
 def merge(**settings: Any) -> None:
     """Merge MODELs into one that has learned the rows of all of them.
@@ -186,7 +190,7 @@ def merge(**settings: Any) -> None:
 @file_argument
 @click.option(
     "--output",
-    type=click.Path(),
+    type=OutputPath(),
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
 @level_option
@@ -256,12 +260,12 @@ def show(**settings: Any) -> None:
 @click.option(
     "--future",
     metavar="TABLE",
-    type=click.Path(),
+    type=InputPath("the table of --future"),
     help="Table with the --features in the next steps, and the columns of time and series.",
 )
 @click.option(
     "--output",
-    type=click.Path(),
+    type=OutputPath(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
 @level_option

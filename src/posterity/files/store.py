@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.files import container, schemas
 from posterity.files.errors import ModelFileError
+from posterity.files.writing import replace_atomically
 
 
 def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
@@ -93,7 +92,8 @@ def save(
         ``posterity.adapters.river`` its ``to_estimator()`` is written; ``from_estimator`` of its
         class leads back.
     path : path
-        An existing file is replaced; what a link points to is, and not the link.
+        An existing file is replaced; what a link points to is, and not the link. A pipe or a device
+        is written as it is.
     notes : mapping of str to plain values or arrays, optional
         Whatever else should be kept with the model; :func:`load_with_notes` gives it back.
     durable : bool, default True
@@ -124,7 +124,9 @@ def save(
     """
     if hasattr(path, "get_params"):
         raise TypeError(f"path is {type(path).__name__}: the model comes first, save(model, path)")
-    _replace(Path(os.path.realpath(path)), dumps(model, notes), durable=durable)
+    content = dumps(model, notes)
+    with replace_atomically(path, durable=durable) as file:
+        file.write(content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -192,33 +194,6 @@ def _read_content(path: Path) -> bytes:
         start = file.read(container.BEGINNING)
         container.check_beginning(start, status.st_size)
         return start + file.read()
-
-
-def _replace(path: Path, content: bytes, *, durable: bool) -> None:
-    """Put a file into the place of another, in one step that a crash can't halve."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o666)
-    try:
-        with open(descriptor, "wb", closefd=True) as file:
-            file.write(content)
-            file.flush()
-            if durable:  # before its name: else the name could reach the disk before the content
-                os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    if durable and hasattr(os, "O_DIRECTORY"):  # the new name is on disk when its folder is
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with contextlib.suppress(OSError):  # not every file system can
-                os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 __all__ = ["dumps", "load", "load_with_notes", "loads", "loads_with_notes", "save"]

@@ -88,15 +88,7 @@ def open_folder(path: Path, text: TextFormat | None = None) -> Any:
     TableError
         Where there is none, or files of different endings.
     """
-    found = path.rglob("*") if path.is_dir() else path.parent.glob(path.name)
-    root = path if path.is_dir() else path.parent
-    files = sorted(
-        file
-        for file in found
-        if file.is_file()
-        and find_ending(file) is not None
-        and not any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
-    )
+    root, files = _find_root(path), find_tables(path)
     if not files:
         raise TableError(
             f"{path} {'holds no table' if path.is_dir() else 'matches no table'}: give a file, a "
@@ -147,9 +139,39 @@ def open_source(path: str | os.PathLike[str], text: TextFormat | None = None) ->
     >>> folder.cleanup()
     """
     file = Path(path)
-    if file.is_dir() or (not file.exists() and set("*?[") & set(file.name)):
-        return open_folder(file, text)
-    return open_file(file, text)
+    return open_folder(file, text) if is_folder_or_pattern(file) else open_file(file, text)
 
 
-__all__ = ["FolderSource", "open_folder", "open_source"]
+def is_folder_or_pattern(path: Path) -> bool:
+    """True of a folder, or of a pattern of names; a file of that very name is a file."""
+    return path.is_dir() or (not path.exists() and bool(set("*?[") & set(path.name)))
+
+
+def find_tables(path: Path) -> list[Path]:
+    """Return the tables in a folder and those below it, or with names that match, in order."""
+    found = path.rglob("*") if path.is_dir() else path.parent.glob(path.name)
+    return sorted(file for file in found if file.is_file() and is_table_of(path, file))
+
+
+def is_table_of(path: Path, file: Path) -> bool:
+    """True if a file of this name, there or not yet, belongs to a folder or a pattern."""
+    root = _find_root(path)
+    if root not in file.parents or find_ending(file) is None:
+        return False
+    inside = file.relative_to(root)
+    matches = path.is_dir() or (len(inside.parts) == 1 and inside.match(path.name))
+    return matches and not any(part.startswith((".", "_")) for part in inside.parts)
+
+
+def _find_root(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
+
+
+__all__ = [
+    "FolderSource",
+    "find_tables",
+    "is_folder_or_pattern",
+    "is_table_of",
+    "open_folder",
+    "open_source",
+]

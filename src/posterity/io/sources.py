@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -153,6 +154,12 @@ def open_file(path: str | os.PathLike[str], text: TextFormat | None = None) -> S
             f"{file}: unknown ending; give a file that ends in one of {', '.join(sorted(_ENDINGS))}"
         )
     try:
+        mode = file.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # it would wait for its writer for ever
+            raise TableError(
+                f"{file} is no file but a pipe or a device: give - and pipe the rows in, or write "
+                "them to a file"
+            )
         with file.open("rb") as opened:
             start = opened.read(4096)
     except FileNotFoundError:
