@@ -62,7 +62,7 @@ def hold_model_lock(method: Method) -> Method:
 
 @contextmanager
 def restored_on_error(*models: Any) -> Iterator[None]:
-    """Give models their attributes back if anything raises, or interrupts; what these hold stays."""
+    """Give models their attributes back if anything raises or interrupts."""
     before = [dict(model.__dict__) for model in models]
     try:
         yield

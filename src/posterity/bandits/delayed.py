@@ -69,6 +69,7 @@ class DelayedRewards(BaseEstimator):
         self.horizon = horizon
         self.default = default
 
+    @hold_model_lock
     def decide(self, X: Any, *, at: float, ids: Any = None, **how: Any) -> Any:
         """As :meth:`Bandit.decide`, and store the decisions under ``ids`` or their own ids."""
         self._check_horizon()  # before anything is drawn
