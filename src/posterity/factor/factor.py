@@ -55,7 +55,7 @@ class LostInRoundingError(ValueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the targets to unlearn are more than ten million times as large as all others together, "
+            "the targets to unlearn are more than a million times as large as all others together, "
             "which were lost in their rounding: fit the model again without these rows"
         )
 
