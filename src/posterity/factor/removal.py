@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 # second is zero. Both are far beyond rounding, unless features are collinear to ten digits.
 EXCESS_TOLERANCE = 1e-6
 ZERO_TOLERANCE = 1e-10
-# Of the length of a target so much must be left, for four digits of a standard deviation, or nothing.
+# Of the length of a target so much must be left, for four digits of a deviation, or nothing.
 LEAST_LEFT, ZERO_LEFT, LARGEST_ALONE = 1e-6, 1e-13, 1e12
 # For rows that are nearly those learned: where less than this share of a direction is left, the
 # mean moves by at most this many of its standard deviations; and columns below this share of their
