@@ -8,7 +8,8 @@ keyboard interrupt, no other thread. Threads that learn wait for each other.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -73,9 +74,28 @@ def hold_model_lock(method: Method) -> Method:
     return cast(Method, alone)
 
 
+@contextmanager
+def restored_on_error(*models: Any) -> Iterator[None]:
+    """Give models their attributes back if anything raises or interrupts."""
+    before = [dict(model.__dict__) for model in models]
+    try:
+        yield
+    except BaseException:
+        for model, state in zip(models, before, strict=True):
+            model.__dict__ = state
+        raise
+
+
 def make_branch(model: Any) -> Any:
     """A branch of any model: its own way to make one, or a deep copy."""
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
 
 
-__all__ = ["atomic", "get_free_lock", "get_lock", "hold_model_lock", "make_branch"]
+__all__ = [
+    "atomic",
+    "get_free_lock",
+    "get_lock",
+    "hold_model_lock",
+    "make_branch",
+    "restored_on_error",
+]

@@ -17,6 +17,7 @@ from files_models import Case, X, parameters, taught
 
 import posterity
 from posterity import BayesianLinearRegression, BayesianLogisticRegression, GroupedRegression
+from posterity.bandits import Bandit, DelayedRewards
 from posterity.files import dumps
 
 HOME = str(Path(posterity.__file__).parent)
@@ -218,3 +219,34 @@ def test_threads_lose_no_row_of_groups() -> None:
 
     in_threads(work)
     assert model.n_observations_ == 10 + 4 * (20 + 20 * 3)
+
+
+# ---- delayed rewards -----------------------------------------------------------------------------
+
+
+def make_delayed() -> DelayedRewards:
+    delayed = DelayedRewards(Bandit(arms=["a", "b"], rng=0), horizon=5.0, default=0.5)
+    draws = np.random.default_rng(0)
+    for i in range(12):
+        delayed.decide(draws.normal(size=2), at=float(i), ids=f"d{i}")
+    delayed.reward([f"d{i}" for i in range(6)], draws.normal(size=6))
+    return delayed
+
+
+def correct_two(delayed: DelayedRewards) -> object:
+    return delayed.reward(["d1", "d2"], [2.0, 3.0])
+
+
+DELAYED: dict[str, Callable[[DelayedRewards], object]] = {
+    "decide": lambda delayed: delayed.decide(np.ones((2, 2)), at=20.0, ids=["e0", "e1"]),
+    "reward": lambda delayed: delayed.reward("d7", 1.0),
+    "correct": correct_two,
+    "take_back": lambda delayed: delayed.take_back(["d1", "d8"]),
+    "expire": lambda delayed: delayed.expire(now=14.0),
+    "release": lambda delayed: delayed.release(before=4.0),
+}
+
+
+@pytest.mark.parametrize("name", DELAYED)
+def test_bandit_and_waiting_decisions_change_together(name: str) -> None:
+    check_lines(make_delayed(), DELAYED[name], everywhere)

@@ -37,7 +37,7 @@ from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_poli
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
-from posterity.transaction import atomic, hold_model_lock
+from posterity.transaction import atomic, hold_model_lock, restored_on_error
 
 Array = NDArray[np.float64]
 
@@ -203,6 +203,10 @@ class Bandit(BaseEstimator):
 
     @hold_model_lock
     def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:
+        with restored_on_error(self):
+            return self._decide_all(X, allowed, k)
+
+    def _decide_all(self, X: Any, allowed: Any, k: int | None) -> Any:
         self._start()
         contexts = read_contexts(self, X, learns=False)
         n = len(contexts)
@@ -314,7 +318,7 @@ class Bandit(BaseEstimator):
             x = read[0]
         try:
             self._arms.learn_one(x, place, reward, weight)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             read_reward(reward)  # which says what is wrong with it, if that is what was wrong
             raise
         return self
@@ -407,9 +411,10 @@ class Bandit(BaseEstimator):
         return None if arms is None else arms.path(state.get("feature_names_in_"))
 
     def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, np.random.Generator]:
-        self._start()
-        contexts = read_contexts(self, X, learns=False)
-        mask = read_allowed(allowed, len(contexts), self._roster)
+        with restored_on_error(self):
+            self._start()
+            contexts = read_contexts(self, X, learns=False)
+            mask = read_allowed(allowed, len(contexts), self._roster)
         rng = make_generator(self._seed, self._decided)
         return compute_beliefs(contexts, mask, self._arms, self._open_arms_path(), rng), rng
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -68,16 +69,21 @@ class DelayedRewards(BaseEstimator):
         self.horizon = horizon
         self.default = default
 
+    @hold_model_lock
     def decide(self, X: Any, *, at: float, ids: Any = None, **how: Any) -> Any:
         """As :meth:`Bandit.decide`, and store the decisions under ``ids`` or their own ids."""
         self._check_horizon()  # before anything is drawn
         _check_finite("at", at)
         if ids is not None:
             self._refuse_held([ids] if is_row(X) else list(ids))
-        decided = self.bandit.decide(X, **how)
-        read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
-        self.hold(decided, at=at, ids=ids)
-        return decided
+        names: list[Any] = []
+        with self._whole(names):
+            decided = self.bandit.decide(X, **how)
+            read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
+            new = self._read_decided(decided, at, ids)
+            names.extend(new)
+            self._held.update(new)
+            return decided
 
     @hold_model_lock
     def hold(self, decided: Decision | Decisions, *, at: float, ids: Any = None) -> Self:
@@ -97,6 +103,15 @@ class DelayedRewards(BaseEstimator):
         ValueError
             If one of these names is held already, or there are too many or too few.
         """
+        new = self._read_decided(decided, at, ids)
+        with self._whole(list(new)):
+            self._held.update(new)
+            return self
+
+    def _read_decided(
+        self, decided: Decision | Decisions, at: float, ids: Any
+    ) -> dict[Any, HeldDecision]:
+        """Return what is to be held, by the ids of the decisions."""
         self._check_horizon()
         _check_finite("at", at)
         own, contexts, arms = _parts(decided)
@@ -109,9 +124,10 @@ class DelayedRewards(BaseEstimator):
             )
         self._refuse_held(names)
         rows = read_contexts(self.bandit, contexts, learns=False)
-        for name, row, arm in zip(names, rows, _plain(arms), strict=True):
-            self._held[name] = HeldDecision(row, arm, float(at), None)
-        return self
+        return {
+            name: HeldDecision(row, arm, float(at), None)
+            for name, row, arm in zip(names, rows, _plain(arms), strict=True)
+        }
 
     @hold_model_lock
     def reward(self, ids: Any, rewards: ArrayLike) -> Self:
@@ -130,17 +146,19 @@ class DelayedRewards(BaseEstimator):
                 f"rewards are {values}: give a number for each of {len(names)} ids; use "
                 "take_back to remove a reward"
             )
-        self._correct_rewards(names, values.tolist())
-        return self
+        with self._whole(names):
+            self._correct_rewards(names, values.tolist())
+            return self
 
     @hold_model_lock
     def take_back(self, ids: Any) -> Self:
         """Unlearn the rewards of decisions, of one id or a sequence, and remove the decisions."""
         names = self._list_waiting_ids(ids)
-        self._correct_rewards(names, [math.nan] * len(names))
-        for name in names:
-            del self._held[name]
-        return self
+        with self._whole(names):
+            self._correct_rewards(names, [math.nan] * len(names))
+            for name in names:
+                del self._held[name]
+            return self
 
     @hold_model_lock
     def expire(self, now: float) -> list[Any]:
@@ -152,8 +170,9 @@ class DelayedRewards(BaseEstimator):
             for name, held in self._held.items()
             if held.reward is None and held.at + self.horizon <= now
         ]
-        self._correct_rewards(late, [float(self.default)] * len(late))
-        return late
+        with self._whole(late):
+            self._correct_rewards(late, [float(self.default)] * len(late))
+            return late
 
     @hold_model_lock
     def release(self, before: float) -> list[Any]:
@@ -167,9 +186,10 @@ class DelayedRewards(BaseEstimator):
             for name, held in self._held.items()
             if held.reward is not None and held.at < before
         ]
-        for name in done:
-            del self._held[name]
-        return done
+        with self._whole(done):
+            for name in done:
+                del self._held[name]
+            return done
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -217,8 +237,27 @@ class DelayedRewards(BaseEstimator):
             former=[math.nan if one.reward is None else one.reward for one in held],
             rewards=values,
         )
-        for name, one, value in zip(names, held, values, strict=True):
-            self._held[name] = one._replace(reward=value)
+        self._held.update(
+            (name, one._replace(reward=value))
+            for name, one, value in zip(names, held, values, strict=True)
+        )
+
+    @contextmanager
+    def _whole(self, names: Sequence[Any]) -> Iterator[None]:
+        """Give the bandit and these decisions back as they were if anything raises or interrupts.
+
+        One place does both, so that there is no moment in which one is new and the other old.
+        """
+        held, state = self._held, dict(self.bandit.__dict__)
+        before = {name: held[name] for name in names if name in held}
+        try:
+            yield
+        except BaseException:
+            self.bandit.__dict__ = state
+            for name in names:
+                held.pop(name, None)
+            held.update(before)
+            raise
 
 
 def _plain(names: Any) -> list[Any]:

@@ -136,7 +136,7 @@ def _read_mapping(reader: Any, x: Any) -> Array:
 def _as_number(name: str, value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"the context's feature {name!r} is {value!r}, which is not a number: encode "
             "categories as a number for each of their values, 0 or 1"
@@ -225,7 +225,7 @@ def as_numbers(rewards: ArrayLike) -> Array:
     """Convert rewards to floats; a ``ValueError`` names one that is not a number."""
     try:
         return np.asarray(rewards, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"a reward is not a number: {error}; write yes and no as 1 and 0"
         ) from error

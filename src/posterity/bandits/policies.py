@@ -31,8 +31,8 @@ class Policy:
     ----------
     floor
         Probability, between 0 and 1, that is shared by all arms alike, whatever is believed: each
-        of K has at least ``floor / K``. Without it some arms are never seen again, and no log
-        tells what another policy would have earned.
+        of K has at least ``floor / K``, also while nothing is known of some. Without it some arms
+        are never seen again, and no log tells what another policy would have earned.
     """
 
     floor: float = 0.02
@@ -44,18 +44,16 @@ class Policy:
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """(n, K) probabilities of all arms; those that are not allowed have 0.
 
-        Arms of which nothing is known come first, all alike.
+        Arms of which nothing is known come first, all alike, but for the floor.
         """
         allowed, unknown = beliefs.allowed, beliefs.unknown
-        propensities = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
+        preferences = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
         known = np.asarray(~unknown.any(axis=1))
         if known.any():
             some = beliefs if known.all() else beliefs.of(known)
-            uniform = allowed[known] / allowed[known].sum(axis=1, keepdims=True)
-            propensities[known] = (1.0 - self.floor) * self._compute_preferences(
-                some, rng
-            ) + self.floor * uniform
-        return np.asarray(propensities)
+            preferences[known] = self._compute_preferences(some, rng)
+        uniform = allowed / allowed.sum(axis=1, keepdims=True)
+        return np.asarray((1.0 - self.floor) * preferences + self.floor * uniform)
 
     def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
@@ -114,8 +112,10 @@ class ThompsonSampling(Policy):
         if not beliefs.are_independent:
             return super().choose(beliefs, rng)
         unknown = beliefs.unknown
-        anything = np.asarray(unknown.any(axis=1)) | (rng.random(len(unknown)) < self.floor)
-        may = np.where(unknown.any(axis=1, keepdims=True), unknown, beliefs.allowed)
+        floored = rng.random(len(unknown)) < self.floor
+        comes_first = np.asarray(unknown.any(axis=1)) & ~floored
+        may = np.where(comes_first[:, None], unknown, beliefs.allowed)
+        anything = comes_first | floored
         draws = np.where(may, rng.random(may.shape), -np.inf)
         if not anything.all():
             wide = beliefs.of(~anything).scale_deviations(self.width)

@@ -229,6 +229,14 @@ class Experiment:
     # ---- what is known ---------------------------------------------------------------------------
 
     @property
+    def scored_(self) -> dict[Any, int]:
+        """Number of rows of each arm that the estimates are of: those after the first few.
+
+        The first rows are learned only, to predict the rewards of the others.
+        """
+        return {arm: int(n) for arm, n in zip(self.arms, self._contrasts.errors[0], strict=True)}
+
+    @property
     def mean_(self) -> dict[Any, float]:
         """Mean reward of each arm if all rows had it; NaN while rows are few."""
         return self._by_arm(self._contrasts.differences[:-1, -1])
@@ -272,6 +280,7 @@ class Experiment:
         summaries = self._summarize_arms()
         columns = {
             "rows": self._counts.astype(int),
+            "scored": self._contrasts.errors[0].astype(int),
             "mean": summaries.means,
             "effect": self._contrasts.differences[:-1, 0],
             "low": summaries.low[:, 0],

@@ -50,6 +50,16 @@ class NotInFactorError(ValueError):
         self.row = row
 
 
+class LostInRoundingError(ValueError):
+    """The targets to remove are so large that rounding of them is what would be left."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the targets to unlearn are more than a million times as large as all others together, "
+            "which were lost in their rounding: fit the model again without these rows"
+        )
+
+
 @dataclass(frozen=True)
 class OneStepPredictions:
     """The factor's prediction of each row before it was learned.
@@ -276,12 +286,15 @@ class Factor:
         Returns the smallest cosine met, from 1 (nothing lost) to 0: each factor of ten below one
         is a digit lost. A direction that only these rows knew is not known any more, but for what
         ``stay``, a prior that was merged, says of it. Raises :class:`NotInFactorError`, and
-        changes nothing, when a row can't have been learned.
+        changes nothing, when a row can't have been learned, and :class:`LostInRoundingError` where
+        its target is so large that nothing right would be left.
         """
         triangle = self.triangle.copy()
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if status or not least > DOUBTFUL_COSINE:
             triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
+        if removal.loses_targets(self.triangle, triangle, self.n_targets):
+            raise LostInRoundingError
         self._replace_checked(triangle, self._counts - _total(weights, len(X)))
         return least
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from posterity import kernel
-from posterity.factor.factor import Factor
+from posterity.factor.factor import Factor, LostInRoundingError
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked
 from posterity.factor.parallel import run_together, split_rows
+from posterity.factor.removal import loses_targets
 
 Array = NDArray[np.float64]
 
@@ -262,6 +263,8 @@ class GroupBank:
             without = _remove_rows(triangles[group], stacked[some], empty=left[group] == 0.0)
             if without is None or left[group] < 0.0:
                 raise NotInGroupError(int(some[-1]))
+            if loses_targets(triangles[group], without, 1):
+                raise LostInRoundingError
             triangles[group] = without
         self.packed[slots] = packed(triangles)
         self.count[slots] = left

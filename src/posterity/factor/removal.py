@@ -17,11 +17,32 @@ Array = NDArray[np.float64]
 # second is zero. Both are far beyond rounding, unless features are collinear to ten digits.
 EXCESS_TOLERANCE = 1e-6
 ZERO_TOLERANCE = 1e-10
+# Of the length of a target so much must be left, for four digits of a deviation, or nothing.
+LEAST_LEFT, ZERO_LEFT, LARGEST_ALONE = 1e-6, 1e-13, 1e12
 # For rows that are nearly those learned: where less than this share of a direction is left, the
 # mean moves by at most this many of its standard deviations; and columns below this share of their
 # length are zero.
 SMALL_SHARE, MOST_MOVED = 0.1, 3.0
 LEAST_COLUMN = 1e-4
+
+
+def loses_targets(before: Array, after: Array, n_targets: int) -> bool:
+    """True if what is left (q, ld) of some target has too few digits.
+
+    Removing subtracts squares, and the rounding of the removed ones stays. What is left and no more
+    than rounding is believed to be 0, as where all other rewards are 0, unless it was too large.
+
+    Examples
+    --------
+    >>> before, after = np.diag([1.0, 1e9]), np.diag([1.0, 1.0])
+    >>> loses_targets(before, after, 1), loses_targets(after, after, 1)
+    (True, False)
+    """
+    q = len(before)
+    columns = slice(q - n_targets, q)
+    size, left = (np.linalg.norm(T[:, columns], axis=0) for T in (before, after))
+    is_zero = (left <= ZERO_LEFT * size) & (size <= LARGEST_ALONE)
+    return bool(((left < LEAST_LEFT * size) & ~is_zero).any())
 
 
 def remove_rows(

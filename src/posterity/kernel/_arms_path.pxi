@@ -23,6 +23,17 @@ cdef extern from "posterity_arms.h" nogil:
     Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
 
 
+cdef int _check_expected(const double *mean, Py_ssize_t arms) except -1:
+    """Refuse means that are no numbers: no arm is the best of them."""
+    cdef Py_ssize_t k
+    for k in range(arms):
+        if mean[k] != mean[k]:
+            raise ValueError(
+                f"what is expected of arm {k} is not a number: contexts or rewards were too large; "
+                "use smaller units")
+    return 0
+
+
 cdef class ArmsPath(RowPath):
     """Chooses among the groups of a bank by their expected targets, and learns single rows of them.
 
@@ -96,7 +107,7 @@ cdef class ArmsPath(RowPath):
         # Asked last: reading Python's objects may have let another thread close this, or learn.
         if self.clock + 1 >= self.until or not self.is_of(self.known):
             return False
-        self.known.fresh = None
+        self.known.forget_reading()
         memcpy(&self.path.buffer[0], &self.buffer[0], self.shape.ld * sizeof(double))
         self.path._learn_loaded(self.bank, slot, weight)
         self.clock += 1
@@ -138,6 +149,7 @@ cdef class ArmsPath(RowPath):
         cdef double *mean = <double *> cnp.PyArray_DATA(means)
         cdef double *width = <double *> cnp.PyArray_DATA(scales)
         self._expect(&self.buffer[0], mean, width)
+        _check_expected(mean, self.arms)
         return pk_choose_arm(mean, width, &allowed[0], self.arms, &chooser, number), means, scales
 
     def decide_rows(self, const double[:, ::1] X, const unsigned char[:, :] allowed, how, double floor,
@@ -159,6 +171,7 @@ cdef class ArmsPath(RowPath):
                 self.buffer[0] = 1.0  # overwritten when there is no intercept
                 memcpy(&self.buffer[self.intercept], &X[i, 0], self.columns * sizeof(double))
                 self._expect(&self.buffer[0], &mean[i, 0], &width[i, 0])
+            _check_expected(&mean[i, 0], self.arms)
             arms[i] = pk_choose_arm(&mean[i, 0], &width[i, 0], &may[i, 0], self.arms, &chooser, number + i)
         return np.asarray(arms), np.asarray(mean), np.asarray(width)
 

@@ -68,7 +68,7 @@ PK_INLINE pk_vector pk_draw_t(uint64_t state, uint64_t first, double df)
 }
 
 /* The arm of decision `number`, of means and widths (arms) of the allowed ones, of which there is at least one. Those of
- * which nothing is known, of infinite width, come first, all alike. */
+ * which nothing is known, of infinite width, come first, all alike, but for the floor. */
 static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, ptrdiff_t arms,
                                const pk_chooser *how, uint64_t number)
 {
@@ -80,10 +80,11 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const un
             unknown += flat;
             known += !flat;
         }
-    if (unknown || pk_uniform(state, 0) < how->floor) {
-        ptrdiff_t count = unknown ? unknown : known, skipped = (ptrdiff_t)(pk_uniform(state, 1) * (double)count);
+    int floored = pk_uniform(state, 0) < how->floor;
+    if (unknown || floored) {
+        ptrdiff_t count = floored ? known + unknown : unknown, skipped = (ptrdiff_t)(pk_uniform(state, 1) * (double)count);
         for (ptrdiff_t k = 0; k < arms; k++)
-            if (allowed[k] && (!unknown || !(width[k] < INFINITY)) && skipped-- == 0)
+            if (allowed[k] && (floored || !(width[k] < INFINITY)) && skipped-- == 0)
                 return k;
     }
     double highest = -INFINITY, ties = 0.0, widths = 1.0;

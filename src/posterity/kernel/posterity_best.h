@@ -14,6 +14,8 @@ enum { PK_NODES = 16, PK_NODE_SLICES = PK_NODES / PK_LANES, PK_MOST_PIECES = 409
 /* A piece is as long as so many scales of an arm, or this share of the way to its middle. */
 #define PK_PIECE 2.0
 #define PK_PIECE_SHARE 0.5
+/* A scale of so small a share of the way to the highest arm makes no difference: the arm is certain. */
+#define PK_CERTAIN 0x1p-44
 /* From so many degrees of freedom on a t distribution is normal. */
 #define PK_NORMAL_FREED 1e9
 
@@ -51,18 +53,29 @@ static double pk_reach(double df, double log_constant)
     return exp(high);
 }
 
-/* The allowed arms; how many. */
+PK_INLINE double pk_highest(const pk_arms *of)
+{
+    double highest = -INFINITY;
+    for (ptrdiff_t k = 0; k < of->arms; k++)
+        if (of->allowed[k] && of->location[k] > highest)
+            highest = of->location[k];
+    return highest;
+}
+
+/* The allowed arms; how many. Their locations are those from the highest one, so that pieces near it have a length
+ * however large its location is. */
 static ptrdiff_t pk_collect_allowed_arms(const pk_arms *of, pk_arm *arms)
 {
     ptrdiff_t count = 0;
+    double highest = pk_highest(of);
     for (ptrdiff_t k = 0; k < of->arms; k++) {
         if (!of->allowed[k])
             continue;
         pk_arm *arm = arms + count;
         double df = of->df[k];
-        arm->location = of->location[k];
+        arm->location = of->location[k] - highest;
         arm->scale = of->scale[k];
-        arm->certain = !(arm->scale > 0.0);
+        arm->certain = !(arm->scale > PK_CERTAIN * -arm->location);
         arm->normal = !(df < PK_NORMAL_FREED);
         if (count && df == of->df[k - 1] && of->allowed[k - 1]) {
             arm->reach = arms[count - 1].reach;

@@ -132,6 +132,10 @@ class GroupedPosterior:
             self._learn(rows.part(cut, n))
         self.next_update = due
 
+    def forget_reading(self) -> None:
+        """Drop what was read from all rows: one more was learned."""
+        self.newest_reading = None
+
     def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
         """Learn a row of a group in the bank by the compiled path.
 
