@@ -151,7 +151,9 @@ def test_a_column_far_from_0_is_no_reason_to_warn(
     X = rng.normal(size=(200, 2))
     y = (rng.random(200) < expit(X[:, 0])).astype(int)
     here = kind(prior_precision=1.0, approximation=approximation).fit(X, y)
-    there = kind(prior_precision=1.0, approximation=approximation).fit(X + [offset, 0.0], y)
+    there = kind(prior_precision=1.0, approximation=approximation).fit(
+        X + np.array([offset, 0.0]), y
+    )
     assert np.allclose(here.coef_, there.coef_, rtol=1e-3)
 
 
@@ -159,7 +161,7 @@ def test_a_column_far_from_0_is_no_reason_to_warn(
 @pytest.mark.parametrize("kind", [LABELS, COUNTS])
 def test_rows_of_a_column_far_from_0_do_not_warn(kind: Any) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 2)) + [1e9, 0.0]
+    X = rng.normal(size=(100, 2)) + np.array([1e9, 0.0])
     y = (rng.random(100) < 0.5).astype(int)
     model = kind(prior_precision=1.0)
     for x, target in zip(X, y, strict=True):

@@ -298,14 +298,14 @@ class Bandit(BaseEstimator):
                     return self
             except TypeError:  # nothing was learned: the call below says what is wrong
                 pass
-        return self._learn_one(x, arm, reward, weight)
-
-    @hold_model_lock
-    def _learn_one(self, x: Any, arm: Any, reward: Any, weight: float) -> Self:
         if reward is None or "n_features_in_" not in self.__dict__:
             if reward is not None:
                 read_reward(reward)
             return self.learn(x, arm, reward, None if weight == 1.0 else [weight])
+        return self._learn_one(x, arm, reward, weight)
+
+    @hold_model_lock
+    def _learn_one(self, x: Any, arm: Any, reward: Any, weight: float) -> Self:
         places = self._roster.places
         place = places[arm] if is_among(arm, places) else int(read_arms([arm], places)[0])
         if self._binary:

@@ -27,9 +27,9 @@ class PoissonLogNormal(LogNormalCounts):
     Notes
     -----
     Where ``log_variance`` is beyond 10 the mean is 150 medians and more. Unless it is less than 1,
-    that says that nothing is known yet: then it is infinite. So is the CRPS beyond 10. Probabilities are integrals over the rate,
-    worked out to about ten digits; CRPS to about seven. ``pmf`` and ``logpmf`` are ``pdf`` and
-    ``logpdf``; a ``y`` that is no count has probability 0.
+    that says that nothing is known yet: then it is infinite. So is the CRPS beyond 10.
+    Probabilities are integrals over the rate, worked out to about ten digits; CRPS to about seven.
+    ``pmf`` and ``logpmf`` are ``pdf`` and ``logpdf``; a ``y`` that is no count has probability 0.
 
     Examples
     --------

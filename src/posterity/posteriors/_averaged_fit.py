@@ -26,8 +26,8 @@ from posterity.priors import GaussianPrior
 Array = NDArray[np.float64]
 
 MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
-# Largest change after the last round, in posterior standard deviations and shares of the precision;
-# of a search, as the round before the last lets expect, which itself changes no more than the other.
+# Largest change after the last round, in posterior sds and shares of the precision; of a search, as
+# the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 1e-2, 1e-1
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
@@ -190,7 +190,7 @@ def _search_under_prior(
 def _ascend(
     look: Callable[[Array, Array], Averages], now: Averages, step: float
 ) -> tuple[Averages, float]:
-    """The next round, and the length of its step, shortened until it is nearer or the bound rises."""
+    """The next round, and its step, shortened until it is nearer or the bound rises."""
     for _ in range(MOST_HALVINGS):
         after = look(*now.move(step))
         if after.change < now.change or after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):

@@ -6,7 +6,11 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+<<<<<<< HEAD
 from typing import Any, ClassVar, Literal, Self
+=======
+from typing import Any, Self
+>>>>>>> rates
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
