@@ -6,11 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-<<<<<<< HEAD
-from typing import Any, ClassVar, Literal, Self
-=======
-from typing import Any, Self
->>>>>>> rates
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
