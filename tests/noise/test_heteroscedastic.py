@@ -328,6 +328,7 @@ def test_what_is_refused_says_why_and_changes_nothing() -> None:
     np.testing.assert_array_equal(model.predict_distribution(X).logpdf(y), before)
 
 
+@pytest.mark.slow  # a fit of the rows in the window for each row
 def test_a_window_keeps_rows_in_units_of_their_noise() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 2))
