@@ -110,8 +110,10 @@ class DispersedPosterior(LinearPosterior):
 
         In order where they are few: matched together prior and dispersion might run away.
         """
-        few = len(rows[0]) < ROWS_A_COEFFICIENT * self.n_coefficients
-        (self.predict_then_learn if few else self.append)(*rows)
+        if len(rows[0]) < ROWS_A_COEFFICIENT * self.n_coefficients:
+            self.predict_then_learn(*rows)
+        else:
+            self.append(*rows)
 
     def predict_then_learn(  # type: ignore[override]
         self,
