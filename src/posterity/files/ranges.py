@@ -39,7 +39,8 @@ NOT_NEGATIVE = frozenset({
 })  # fmt: skip
 POSITIVE = frozenset({
     "df", "dispersion", "discount", "gamma", "half_life", "known_precision",
-    "memory", "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd", "start", "steps", "temperature",
+    "memory", "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd",
+    "start", "steps", "temperature",
     "temperatures", "trust", "unit", "value", "width", "widened",
 })  # fmt: skip
 # Sums of logarithms, which larger ones would leave no digits.
