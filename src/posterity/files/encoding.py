@@ -110,7 +110,8 @@ class Encoder:
 
     def _number(self, entry: dict[str, Node], value: Any) -> int:
         """The number of an object: that of an equal one where neither can change."""
-        if not (dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen):
+        parameters = getattr(type(value), "__dataclass_params__", None)
+        if parameters is None or not parameters.frozen:
             self.objects.append(entry)
             return len(self.objects) - 1
         number = self._frozen.setdefault(json.dumps(entry), len(self.objects))

@@ -187,6 +187,10 @@ def _check_adapted_tails(tails: Any) -> bool:
     return 0 < n <= len(tails.ordered) and place >= 0
 
 
+def _check_probability_map(state: Any) -> bool:
+    return len(state.counts) == len(type(state).start(2.0, 1.0).counts)
+
+
 def _check_ensemble(ensemble: Any) -> bool:
     return len(ensemble.scores) > 0
 
@@ -227,6 +231,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "SharedArms": _check_shared_arms,
     "DelayedRewards": _check_delayed,
     "AdaptedTails": _check_adapted_tails,
+    "ProbabilityMap": _check_probability_map,
     "ModelStanding": _check_ensemble,
 }
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from posterity.calibration.recalibrated_distribution import N_BINS
-
 SHAPES: dict[str, dict[str, str]] = {
     "AdaptedTails": {
         "levels": "L", "tails": "L", "temperatures": "L", "rates": "K", "aims": "2 L K",
@@ -22,7 +20,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "levels": "L", "tails": "L", "steps": "L", "bounds": "2 L", "integrals": "2 L",
         "scale": "3",
     },
-    "ProbabilityMap": {"counts": f"{N_BINS}", "waiting": f"{N_BINS}"},
+    "ProbabilityMap": {"counts": "B", "waiting": "B"},
     "RunningScales": {"mean": "m", "squares": "m"},
     "ReachingScales": {"mean": "m", "squares": "m", "low": "m", "high": "m"},
     "Choice": {"precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K"},
