@@ -142,7 +142,7 @@ def test_report_without_its_package_names_the_cure(
 def test_help_lists_the_words() -> None:
     said = invoke("compare", "--help").stdout
     assert "auto (the default), ard, flat, prior:NUMBER" in said
-    assert "posterity compare rides.csv --target fare --models auto,flat,ard" in said
+    assert "--drop pickup --missing skip --models auto,flat,ard" in said
 
 
 # ---- slices, and coefficients along the stream ----

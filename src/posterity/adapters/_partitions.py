@@ -56,6 +56,7 @@ from posterity.io.errors import TableError
 from posterity.io.learning import name_columns
 from posterity.io.missing import Missing
 from posterity.io.table import TableStream, open_rows
+from posterity.io.tables import describe_table
 
 # A tree of merges has so many branches: the last one merges no more files than this.
 BRANCHES = 16
@@ -148,7 +149,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
 
 def check_features(model: Any, schema: Any) -> None:
     """Refuse a table whose columns do not make the features of a model: ``TableError``."""
-    make_learned_encoders(schema, _get_feature_names(model))
+    make_learned_encoders(describe_table(schema), _get_feature_names(model))
     require(get_key_columns(model), list(schema.names), "key")
 
 

@@ -18,6 +18,7 @@ from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, ReadSettings, WeightAndTime
+from posterity.io.tables import describe_table
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
@@ -122,8 +123,8 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     check_model(model)
     require(get_key_columns(model), list(schema.names), "key")
     goal = make_target(columns.target, classifier=is_classifier(model))
-    goal.check(schema)
-    WeightAndTime(_reading(columns)).check(schema, goal.columns)
+    goal.check(describe_table(schema))
+    WeightAndTime(_reading(columns)).check(describe_table(schema), goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
     labels = columns.target if classless else None
     if hasattr(model, "feature_names_in_"):
@@ -231,7 +232,8 @@ def _reading(columns: Columns) -> ReadSettings:
 def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
     other_columns = (*_reading(columns).other_columns, *by)
     features = None if columns.features is None else list(columns.features)
-    return select_columns(schema, columns.target, features, list(columns.drop), other_columns)
+    source = describe_table(schema)
+    return select_columns(source, columns.target, features, list(columns.drop), other_columns)
 
 
 def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers | None) -> Any:
@@ -239,7 +241,8 @@ def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers |
     given = {name: list(map(str, levels)) for name, levels in (columns.levels or {}).items()}
     made_up = {name: ["a", "b"] for name in chosen}
     known = made_up if found is None else {name: list(one) for name, one in found.levels.items()}
-    return make_encoders(schema, chosen, None, Encoding(dates=columns.dates, levels=known | given))
+    how = Encoding(dates=columns.dates, levels=known | given)
+    return make_encoders(describe_table(schema), chosen, None, how)
 
 
 def _is_category(encoder: Any) -> bool:

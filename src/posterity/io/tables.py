@@ -43,6 +43,11 @@ class TableSource(Source):
         return f"row {row}"
 
 
+def describe_table(schema: Any) -> TableSource:
+    """A table of which only the columns are known."""
+    return TableSource("the table", schema, lambda columns: ())
+
+
 class SinglePassSource(Source):
     """Record batches that come only once: a reader, a cursor, an iterator of tables.
 
@@ -279,4 +284,4 @@ def _convert_one(pa: Any, data: Any) -> Any:
     )
 
 
-__all__ = ["SinglePassSource", "TableSource", "is_table", "open_tables"]
+__all__ = ["SinglePassSource", "TableSource", "describe_table", "is_table", "open_tables"]

@@ -38,7 +38,8 @@ def explain_text(
     wanted = "dates" if dates else "numbers"
     learned = f", and was {was} when it was learned" if was else ""
     if odd is None:
-        return TableError(f"{subject} holds text{learned}", [f"convert it to {wanted} first"])
+        problem = f"{subject} holds text{learned or f'; it must contain {wanted}'}"
+        return TableError(problem, ways or [f"convert it to {wanted} first"])
     if not dates and looks_like_date(odd.first):
         return explain_text(source, name, subject, ways, dates=True, was=was)
     cures = (suggest_date_format if dates else suggest_number_format)(text, odd)
