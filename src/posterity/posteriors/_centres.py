@@ -91,8 +91,8 @@ class Centres:
 
     def plan(self, n: int, weights: Array | None) -> Iterator[tuple[int, int]]:
         """Parts of n rows: after each but the last, centres are due to move."""
-        here = np.ones(n) if weights is None else weights > 0.0
-        seen, start = np.cumsum(here) + self.n_rows, 0
+        here = np.ones(n) if weights is None else (weights > 0.0).astype(np.float64)
+        seen, start = self.n_rows + np.cumsum(here), 0
         due = self.due
         while start < n:
             while due <= (seen[start - 1] if start else self.n_rows):
