@@ -230,7 +230,7 @@ class Centres:
             values=self.values[order],
             sums=self.sums[order],
             counts=self.counts[order],
-            products=features[self.products],
+            products=features[self.products] if len(self.products) else self.products,
             _active=None,
         )
 
@@ -256,8 +256,9 @@ class Centres:
         return Terms(*(part[some] for part in parts))
 
     def _join_products(self, new: Numbers) -> None:
-        both = np.unique(np.concatenate([self.products, new]), axis=0)
-        self.products = np.ascontiguousarray(both)
+        if len(new):
+            both = np.unique(np.concatenate([self.products, new]), axis=0)
+            self.products = np.ascontiguousarray(both)
 
     def _spread(self, by: Array, features: NDArray[np.intp]) -> Array:
         places = self.find(features.astype(np.int32))
