@@ -81,4 +81,4 @@ def checks() -> list[Check]:
             partial(slopes, kind=DiagonalLinearRegression, table=(20, 10), offset=1000.0),
         ),
     ]
-    return [Check(TOPIC, setting, 0.95, simulate, 80, 0.93, 0.97) for setting, simulate in found]
+    return [Check(TOPIC, setting, 0.95, simulate, 40, 0.93, 0.97) for setting, simulate in found]

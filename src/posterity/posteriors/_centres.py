@@ -8,7 +8,7 @@ entries, and by it rows, sums of products and weights move on to other centres.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,8 @@ class Centres:
     def of_matrix(cls, width: int) -> Centres:
         """Of the features 1 to ``width`` of a matrix."""
         features = np.arange(1, width + 1, dtype=np.int32)
-        return cls(features, *(np.zeros(width) for _ in range(3)), in_matrix=True)
+        values, sums, counts = np.zeros((3, width))
+        return cls(features, values, sums, counts, in_matrix=True)
 
     @property
     def active(self) -> NDArray[np.intp]:
@@ -90,7 +91,7 @@ class Centres:
 
     def plan(self, n: int, weights: Array | None) -> Iterator[tuple[int, int]]:
         """Parts of n rows: after each but the last, centres are due to move."""
-        here = np.ones(n) if weights is None else weights > 0.0
+        here = np.ones(n) if weights is None else (weights > 0.0).astype(np.float64)
         seen, start = self.n_rows + np.cumsum(here), 0
         due = self.due
         while start < n:
@@ -102,8 +103,10 @@ class Centres:
 
     def copy(self) -> Centres:
         """An independent copy."""
-        values = (getattr(self, one.name) for one in fields(self))
-        return Centres(*(one.copy() if isinstance(one, np.ndarray) else one for one in values))
+        named: dict[str, Any] = {
+            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)
+        }
+        return replace(self, **named)
 
     # ---- rows ------------------------------------------------------------------------------------
 
@@ -219,11 +222,17 @@ class Centres:
 
     def renumber(self, features: Numbers) -> Centres:
         """The same centres, with other numbers of features."""
-        order = np.argsort(features[self.features], kind="stable")
-        numbers = features[self.features], self.values, self.sums, self.counts
-        arrays = (array[order] for array in numbers)
-        rest = self.in_matrix, self.n_rows, self.weight, self.due
-        return Centres(*arrays, features[self.products], *rest)
+        found = features[self.features]
+        order = np.argsort(found, kind="stable")
+        return replace(
+            self,
+            features=found[order],
+            values=self.values[order],
+            sums=self.sums[order],
+            counts=self.counts[order],
+            products=features[self.products] if len(self.products) else self.products,
+            _active=None,
+        )
 
     def absorb(self, other: Centres) -> None:
         """Add the rows of another one's, which has the same numbers and the same centres."""
@@ -247,8 +256,9 @@ class Centres:
         return Terms(*(part[some] for part in parts))
 
     def _join_products(self, new: Numbers) -> None:
-        both = np.unique(np.concatenate([self.products, new]), axis=0)
-        self.products = np.ascontiguousarray(both)
+        if len(new):
+            both = np.unique(np.concatenate([self.products, new]), axis=0)
+            self.products = np.ascontiguousarray(both)
 
     def _spread(self, by: Array, features: NDArray[np.intp]) -> Array:
         places = self.find(features.astype(np.int32))

@@ -45,7 +45,7 @@ class Solution(NamedTuple):
         return mean, variance
 
     def degrees_of_freedom(self) -> Array:
-        """(P,) degrees of freedom of weights, given those of the noise and of scales: Satterthwaite.
+        """(P,) degrees of freedom of weights, of those of the noise and of scales: Satterthwaite.
 
         The variance v of the intercept, or of a weight whose column has few, depends on the prior
         precisions of other columns, whose logarithms are known with Fisher's information I, and

@@ -32,8 +32,8 @@ Numbers = NDArray[np.int32]
 
 # Weight of the prior of a column's scale, for labels or counts, in weights of 1.
 KNOWN_WEIGHTS = 1.0
-# Number of weights that tell a scale: of Gaussian noise, where columns have fewer, so many that
-# share a variance of 1 are added.
+# Number of weights that tell a scale: of Gaussian noise, columns that have fewer are given the
+# others. Of k weights in such columns, and n rows, these draw to 0 by a share of (k / n)^2.
 ENOUGH_WEIGHTS = 5.0
 # Relative rounding of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
@@ -457,7 +457,7 @@ class SparsePosterior:
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
         if self.likelihood.is_noise:
             known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
-            usual = max(1.0, float(numbers[few].sum()))
+            usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(self.n_effective, 1.0)
         return Columns(owners, np.flatnonzero(learned), scale, known, usual, few)
 
     def _mean_squares(self, data: CentredData) -> Array:
