@@ -278,7 +278,7 @@ LATER: dict[str, dict[str, object]] = {
     "SeriesPanel": {"left_out": None},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
-    "Account": {"together": -1.0, "at_mode": False, "start": None},
+    "Account": {"together": -1.0, "at_mode": False, "averaged": False, "start": None},
     "GeneralizedPosterior": {"keeps_start": False},
     "HeteroscedasticPosterior": {"keeps_start": False},
     "NoiseAccount": {"start": None},

@@ -46,6 +46,8 @@ TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
+# Squared decrement of the mode that averages start from.
+START_DECREMENT = 1e-12
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
@@ -246,7 +248,7 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
-    close = NEAR_CONVERGENCE.decrement if model.averages else 0.0
+    close = START_DECREMENT if model.averages else 0.0
     fitted = find_mode(
         before, likelihood.smooth, rows, begun.start, intercept, begun.curvature, close
     )

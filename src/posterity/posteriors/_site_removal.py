@@ -2,7 +2,8 @@
 
 A site is not kept, but what is known holds it: the Gaussian of the row's eta is cavity times site,
 and the site is the one that the likelihood has in that cavity (the fixed point of expectation
-propagation, Minka 2001). At a mode it is the likelihood's slope and curvature there. So a row that
+propagation, Minka 2001). At a mode it is the likelihood's slope and curvature there, and of a fit by
+averages these on average. So a row that
 was learned last, and rows whose sites agree with each other as after a fit, leave exactly; others
 leave with what they would say today.
 """
@@ -19,6 +20,7 @@ from posterity.factor import Factor
 from posterity.factor.factor import NotInFactorError
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Sites
+from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._joint_fit import SiteModel
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
@@ -39,6 +41,10 @@ def compute_sites_within(
 ) -> tuple[Sites, Array]:
     """Sites that are part of eta ~ Normal(mean, variance) (n,), and the logs of their constants."""
     likelihood, y, weights = model.likelihood, rows.y, rows.weights
+    if model.averages:
+        sites = averaged_sites(likelihood, y, mean, variance, weights)
+        squares = np.square(sites.target - mean) + variance
+        return sites, sites.log_normalizer + 0.5 * sites.precision * squares
     if model.approximation == "laplace" and not likelihood.kinked:
         slope, curvature = likelihood.derivatives(y, mean)
         precision = np.maximum(weights * curvature, 1e-8 * weights * np.abs(slope))
