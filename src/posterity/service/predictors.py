@@ -20,8 +20,9 @@ from posterity import (
     BayesianRobustRegression,
 )
 from posterity.distributions import Categorical
+from posterity.factor.usable import LARGEST
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import LARGEST, read_context
+from posterity.service.inputs import read_context
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import Group, LogEntries, Record, Store, keep_row
