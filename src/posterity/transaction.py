@@ -19,6 +19,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # Not in the models themselves, which are copied, compared and sent to other processes.
 _LOCKS: dict[ref[Any], Any] = {}
+# The branch of each model on which a method learns.
+_BRANCHES: dict[ref[Any], ref[Any]] = {}
 _BRANCH = "_is_branch"
 
 
@@ -32,9 +34,9 @@ def get_lock(model: object) -> Any:
 
 
 def get_free_lock(model: object) -> Any:
-    """The same lock; raises ``ValueError`` where this thread holds it already."""
-    lock = get_lock(model)
-    if lock._is_owned():
+    """The same lock; raises ``ValueError`` where this thread is learning on a branch already."""
+    lock, branch = get_lock(model), _BRANCHES.get(ref(model))
+    if branch is not None and branch() is not None and lock._is_owned():
         raise ValueError(
             "the model is learning rows whose values use it while they are read: convert them to "
             "numbers first, as by float"
@@ -55,9 +57,11 @@ def atomic(method: Method) -> Method:
         with get_free_lock(self):
             branch = self._branch()
             branch.__dict__[_BRANCH] = True
+            _BRANCHES[ref(self, _BRANCHES.pop)] = ref(branch)
             answer = method(branch, *arguments, **keywords)
             state = {name: value for name, value in branch.__dict__.items() if name != _BRANCH}
             self.__dict__ = state
+            _BRANCHES.pop(ref(self), None)
         return self if answer is branch else answer
 
     return cast(Method, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import importlib
@@ -139,7 +140,7 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
     yield "VectorAutoregression", Subject(lambda: VectorAutoregression(lags=1).fit(series), good)
     yield (
         "ConformalForecaster",
-        Subject(lambda: ConformalForecaster(Forecaster().fit(series), h=2), good),
+        Subject(lambda: ConformalForecaster(Forecaster().fit(series), horizon=2), good),
     )
     good = {
         "X": X[:4],
@@ -166,7 +167,10 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
         rewards = {"linear": Y, "logistic": ONES, "poisson": COUNTS}[model]
         one = {"rewards": rewards[:4], "reward": float(rewards[0]), "former": rewards[:4]}
         yield f"Bandit of {model}", Subject(_bandit(model, rewards), good | one)
-    yield "DelayedRewards", Subject(lambda: DelayedRewards(_bandit("linear", Y)()), good)
+    yield (
+        "DelayedRewards",
+        Subject(lambda: DelayedRewards(_bandit("linear", Y)(), horizon=9.0), good),
+    )
     arms = np.array(list("abab"))
     yield (
         "Experiment",
@@ -284,6 +288,9 @@ def taught(name: str) -> Any:
     for method in READS:
         if method in calls:
             getattr(model, method)(**calls[method])
+    if "learn_one" in calls:  # what is made ready for a row stays
+        with contextlib.suppress(TypeError, ValueError):
+            model.learn_one(**{**calls["learn_one"], "y": None})
     return model
 
 

@@ -72,7 +72,7 @@ cdef class NodesPath:
             self._open()
         data._ask_what_waits()
         self.scales.bind()
-        data._load(x, root)
+        data._fill(x, root)
         data.buffer[data.shape.p] = root * y
         if data.closed or data.clock[0] != rows or data._moves(root):
             return False

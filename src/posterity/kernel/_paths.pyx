@@ -155,8 +155,7 @@ cdef class RowPath:
         cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
-        x = self._ask_before(x)
-        self._load(x, root)
+        self._fill(self._ask_before(x), root)
         self.buffer[self.shape.p] = root * y
         if self._is_due(root) or self.closed:
             return False
@@ -252,11 +251,13 @@ cdef class RowPath:
         return 0.0 - self.buffer[self.shape.p], leverage
 
     cdef int _load(self, object x, double root) except -1:
-        """Fill the buffer with a row, times ``root``; once it begins, no Python runs until all is in."""
+        return self._fill(self._as_plain(x), root)
+
+    cdef int _fill(self, object x, double root) except -1:
+        """Fill the buffer with a plain row, times ``root``: no Python runs until all is in."""
         cdef Py_ssize_t i
         cdef double *row = &self.buffer[0]
         cdef const double *values
-        x = self._as_plain(x)
         for i in range(self.shape.p, self.shape.ld):
             row[i] = 0.0
         row[0] = root  # overwritten when there is no intercept

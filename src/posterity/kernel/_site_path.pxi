@@ -44,10 +44,10 @@ cdef class SitePath(RowPath):
         if before is not None and weight > 0.0:
             if before.count_missing() <= 1:
                 return False  # the first rows are due to be fitted together
-            self._load(x, 1.0)
+            self._fill(x, 1.0)
             kept = np.array(self.buffer[self.intercept : self.shape.p])
             row, start = kept, before.with_row(kept, y, weight)
-        self._load(x, 1.0)
+        self._fill(x, 1.0)
         cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
         cdef double *triangle = self._faded(left)
         variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
@@ -172,8 +172,7 @@ cdef class SitePath(RowPath):
         None where a feature that was constant so far is another, of which this path does not know enough.
         """
         cdef double mean, variance, yes, no
-        x = self._ask_before(x)
-        self._load(x, 1.0)
+        self._fill(self._ask_before(x), 1.0)
         if self.waiting is not None and (self.clock[0] != self.rows or self._moves(1.0)):
             return None
         if len(self.labels) == 1:

@@ -24,8 +24,7 @@ cdef class TargetsPath(RowPath):
         _check_weight(weight)
         cdef double root = sqrt(weight)
         y = self._as_plain_targets(y)
-        x = self._ask_before(x)
-        self._load(x, root)
+        self._fill(self._ask_before(x), root)
         self._load_targets(y, root)
         if self._is_due(root) or self.closed:
             return False
