@@ -8,7 +8,7 @@ import msgspec
 
 from posterity.service.decoding import explain_value
 from posterity.service.errors import RefusedError
-from posterity.service.messages import ExperimentSettings, Name
+from posterity.service.messages import ExperimentSettings, Named
 
 # Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
 LARGEST_MODEL = 256_000_000
@@ -39,9 +39,10 @@ def check_name(name: str, field: str) -> None:
         422, with the field.
     """
     try:
-        msgspec.convert(name, Name)
+        msgspec.convert({"name": name}, Named)
     except msgspec.ValidationError as error:
-        raise RefusedError(422, explain_value(str(error)), field) from error
+        what = str(error).partition(" - at `$")[0]
+        raise RefusedError(422, explain_value(what), field) from error
 
 
 def check_features(settings: Any) -> None:

@@ -311,9 +311,10 @@ class Engine:
 
     async def predict(self, name: str, asked: Predict) -> Predicted:
         """Predict a row; nothing is learned or kept."""
-        x = self.predictor(name).read(asked.x)
-        await self._groups.whole.wait()
-        return await self._predictions.of(self.predictor(name), x)
+        if not self._groups.whole.is_set():
+            await self._groups.whole.wait()
+        predictor = self.predictor(name)
+        return await self._predictions.of(predictor, predictor.read(asked.x))
 
     async def write_model(self, name: str) -> bytes:
         """The model file of an experiment or a predictor, which another thread writes."""

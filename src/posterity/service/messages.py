@@ -194,6 +194,12 @@ class Learned(Struct):
     log_score: float | None = None
 
 
+class Named(Request):
+    """A name, or an id, as a path has it."""
+
+    name: Name
+
+
 class NewToken(Request):
     """A token by its name."""
 

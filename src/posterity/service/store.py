@@ -5,8 +5,7 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 import time
-from collections import ChainMap
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -71,9 +70,9 @@ class Group:
 class LogEntries:
     """The entries of the log that a group of requests names, and those that the group adds."""
 
-    decisions: MutableMapping[Key, Record] = field(default_factory=dict)
-    events: MutableMapping[Key, list[Record]] = field(default_factory=dict)
-    rows: MutableMapping[Key, Record] = field(default_factory=dict)
+    decisions: dict[Key, Record] = field(default_factory=dict)
+    events: dict[Key, list[Record]] = field(default_factory=dict)
+    rows: dict[Key, Record] = field(default_factory=dict)
     # The log itself, for a request before which all that its model has learned is committed.
     log: Store | None = None
 
@@ -83,19 +82,35 @@ class LogEntries:
 
     def layer(self) -> LogEntries:
         """As a copy, for little: it looks up here what it does not have."""
-        return LogEntries(
-            ChainMap({}, self.decisions), ChainMap({}, self.events), ChainMap({}, self.rows)
-        )
+        return LogEntries(_Layer(self.decisions), _Layer(self.events), _Layer(self.rows))
 
     def join(self, layer: LogEntries) -> None:
         """Take over what was added to a layer."""
-        self.decisions.update(_list_added(layer.decisions))
-        self.events.update(_list_added(layer.events))
-        self.rows.update(_list_added(layer.rows))
+        self.decisions.update(layer.decisions)
+        self.events.update(layer.events)
+        self.rows.update(layer.rows)
 
 
-def _list_added(layer: Any) -> Any:
-    return layer.maps[0]
+class _Layer(dict[Key, Any]):
+    """What is added to a dictionary, which is looked up where this has nothing."""
+
+    __slots__ = ("_below",)
+
+    def __init__(self, below: dict[Key, Any]) -> None:
+        self._below = below
+
+    def __missing__(self, key: Key) -> Any:
+        return self._below[key]
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self._below
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """As of any dictionary."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
 
 class Store:
