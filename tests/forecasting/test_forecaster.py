@@ -669,13 +669,18 @@ def test_ways_to_forget_that_forms_do_not_have() -> None:
         Forecaster(forgetting=Window(duration=3.0)).fit(np.arange(20.0)).forecast(1)
 
 
-def test_times_with_a_zone_are_those_of_utc() -> None:
+def test_hours_with_a_zone_are_forecast_as_others_where_clocks_do_not_change() -> None:
     pandas = pytest.importorskip("pandas")
-    times = pandas.date_range("2024-03-30", periods=72, freq="h", tz="UTC")
+    times = pandas.date_range("2024-04-02", periods=72, freq="h", tz="UTC")
     y = np.random.default_rng(0).normal(size=72)
     local = pandas.DataFrame({"ds": times.tz_convert("Europe/Zurich"), "y": y})
     plain = pandas.DataFrame({"ds": times.tz_localize(None), "y": y})
-    same(Forecaster(forms=SIMPLE[:1]).fit(local), Forecaster(forms=SIMPLE[:1]).fit(plain))
+    zoned = Forecaster(forms=SIMPLE[:1]).fit(local).forecast(6)
+    naive = Forecaster(forms=SIMPLE[:1]).fit(plain).forecast(6)
+    np.testing.assert_allclose(zoned.interval(0.9), naive.interval(0.9), rtol=1e-9)
+    ahead = times[-1] + pandas.to_timedelta(np.arange(1, 7), "h")
+    assert list(zoned.times) == list(ahead)
+    assert list(naive.times) == list(ahead.tz_localize(None))
 
 
 def test_long_periods_need_few_lags() -> None:

@@ -62,7 +62,7 @@ def find_loan(values: Array, series: int, typical: NDArray[np.bool_]) -> Loan:
     if not known.any() or np.count_nonzero(able) < FEWEST_SERIES:
         return Loan(series, np.zeros(0, dtype=np.intp), np.zeros(0), True)
     positive = able & (theirs > 0.0).all(axis=1)
-    scales = bool((theirs[series] > 0.0).all()) and np.count_nonzero(positive) >= FEWEST_SERIES
+    scales = bool((theirs[series] > 0.0).all() and np.count_nonzero(positive) >= FEWEST_SERIES)
     lenders = np.flatnonzero(positive if scales else able)
     lenders = lenders[:: -(-len(lenders) // MOST_LENDERS)]
     own, means = theirs[series].mean(), theirs[lenders].mean(axis=1)

@@ -374,7 +374,7 @@ class Forecaster(BaseEstimator):
                     "starting right after its last row, and no more of a new series; use "
                     "partial_fit for others"
                 )
-        check_far(h, whole.length)
+        check_far(h, first)
         used = leave_out_outliers(whole, self.outliers)
         forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(

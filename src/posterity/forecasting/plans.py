@@ -10,6 +10,7 @@ the level by as much as the level is large.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 
 # A column varies if its range is larger than this share of its values.
 SMALLEST_RANGE = 1e-12
+# The ratio that stands for any distance from a value that never varied; its logarithm is 1.
+UNKNOWN_RATIO = math.e
 # The standard deviation of an effect that is not known at all, as a share of the level.
 UNKNOWN_EFFECT = 0.5
 
@@ -61,7 +64,7 @@ class Plan:
         fixed = width <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high))
         width = np.where(fixed, 0.0, width)
         ratio = np.maximum(off / np.where(width > 0.0, width, np.inf)[:, None], 1.0)
-        ratio = np.where(fixed[:, None] & (off > width[:, None]), np.e, ratio)
+        ratio = np.where(fixed[:, None] & (off > width[:, None]), UNKNOWN_RATIO, ratio)
         values = np.clip(given, (low - width)[:, None], (high + width)[:, None])
         return cls(panel, given, values, low, high, ratio)
 

@@ -194,8 +194,9 @@ class VectorAutoregression(BaseEstimator):
         """Lags in use."""
         if self.lags != "auto":
             return int(self.lags)
-        n, q = len(self._get_signals().values), np.count_nonzero(self._get_signals().varies)
-        return int(np.clip(n // (ROWS_FOR_LAG * max(q, 1)), 1, MOST_LAGS))
+        signals = self._get_signals()
+        n, q = len(signals.values), max(int(signals.varies.sum()), 1)
+        return int(np.clip(n // (ROWS_FOR_LAG * q), 1, MOST_LAGS))
 
     @property
     def coef_(self) -> Array:
