@@ -85,10 +85,10 @@ def ahead(model: Any, X: Any) -> Any:
     counts = isinstance(model, BayesianPoissonRegression | BayesianNegativeBinomialRegression)
     labels = isinstance(model, BayesianLogisticRegression) and len(model.classes_) == 2
     if (counts or labels) and known.has_fast_predict_one and known.learns_prior:
-        eta = known.learn_in_order(X, np.ones((1, 1)), None, np.zeros(1)).mean  # no time passes
+        believed = known.learn_in_order(X, np.ones((1, 1)), None, np.zeros(1))  # no time passes
         if counts:
-            return float(np.exp(eta[0]))
-        return model.classes_[int((eta[0] > 0.0) != model._flipped)]
+            return float(np.exp(believed.mean[0] + 0.5 * believed.variance[0]))
+        return model.classes_[int((believed.mean[0] > 0.0) != model._flipped)]
     return model.predict(X)[0]
 
 

@@ -3,7 +3,8 @@
 A site is not kept, but what is known holds it: the Gaussian of the row's eta is cavity times site,
 and the site is the one that the likelihood has in that cavity (the fixed point of expectation
 propagation, Minka 2001). At a mode it is the likelihood's slope and curvature there, and of a fit
-by averages these on average. So a row that was learned last, and rows whose sites agree with each other as after a fit, leave exactly; others
+by averages these on average. So a row that
+was learned last, and rows whose sites agree with each other as after a fit, leave exactly; others
 leave with what they would say today.
 """
 

@@ -116,7 +116,7 @@ class LinearPosterior:
         """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
         return read(self)
 
-    def with_mode_search(self) -> LinearPosterior:
+    def with_averages(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self
 
