@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import ModuleType
+from importlib import import_module
 from typing import IO, Any
 
 import click
@@ -24,10 +24,9 @@ from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+fcntl: Any = None
+with suppress(ImportError):  # POSIX systems have it
+    fcntl = import_module("fcntl")
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
     deadline, is_told = time.monotonic() + patience, False
     while True:
         with _open_to_lock(path) as file:
-            if _lock(file, fcntl) and _is_at(file, path):
+            if _lock(file) and _is_at(file, path):
                 yield
                 return
         if time.monotonic() > deadline:
@@ -199,9 +198,9 @@ def _open_to_lock(path: str) -> IO[bytes]:
         raise ValueError(f"{path} is a folder: give a model file") from None
 
 
-def _lock(file: IO[bytes], locks: ModuleType) -> bool:
+def _lock(file: IO[bytes]) -> bool:
     try:
-        locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -31,13 +31,13 @@ def check_outputs(context: click.Context) -> None:
     # What is written anew in its place: with --output it is only read, or named once more.
     replaced = [one for one in params if isinstance(one.type, ReplacedPath)]
     written = [one for one in params if isinstance(one.type, OutputPath) and one not in replaced]
-    read = [one for one in params if isinstance(one.type, InputPath)]
+    read = [(one, one.type.what) for one in params if isinstance(one.type, InputPath)]
     places: dict[tuple[int, int] | str, str] = {}
     for output in written or replaced:
         for path in _list_values(context, output):
-            for source in read:
+            for source, what in read:
                 for given in _list_values(context, source):
-                    _refuse_input(path, _name(output), given, source.type.what)
+                    _refuse_input(path, _name(output), given, what)
             other = places.setdefault(_place(path), _name(output))
             if other != _name(output):
                 raise ValueError(f"{other} and {_name(output)} are both {path}: give two files")
