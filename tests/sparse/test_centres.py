@@ -214,3 +214,16 @@ def test_batches_and_merged_models_are_one_fit(seed: int, cut: int, offset: floa
     batches.partial_fit(frame[cut:], y[cut:])
     for model in (batches, merged):
         np.testing.assert_allclose(model.predict(frame), whole.predict(frame), rtol=1e-3, atol=1e-3)
+
+
+def test_a_number_may_be_0_in_the_first_row() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    X = X.where(rng.random((30, 3)) < 0.6, 0.0)
+    X.loc[0, "a"] = 0.0
+    y = rng.normal(size=30)
+    whole, rows = DiagonalLinearRegression().partial_fit(X, y), DiagonalLinearRegression()
+    for row, target in zip(X.to_dict("records"), y, strict=True):
+        rows.learn_one(row, target)
+    np.testing.assert_allclose(rows.coef_, whole.coef_, rtol=1e-10)
+    np.testing.assert_allclose(rows.predict_interval(X), whole.predict_interval(X), rtol=1e-10)

@@ -365,9 +365,14 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             some, part = slice(start, stop), rows.select(start, stop)
             own = None if weights is None else weights[some]
             left = None if discounts is None else discounts[some]
+            self._set_owners(part)
             centres = posterior.expect(part, own)
             centred = partial(self._centre, part, centres, new=True)
-            part = centred() if self.interactions is None else self._grow_for(centred)
+            if self.interactions is None:
+                part = centred()
+            else:
+                part = self._grow_for(centred)
+                self._set_owners(part)
             learned = posterior.learn(part, targets[some], own, left, centres, predict=predict)
             found.append(learned)
         return np.concatenate(found) if predict else None
@@ -376,7 +381,11 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         posterior = self._posterior
         posterior.centre_numbers()
         rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True))
+        self._set_owners(rows)
         posterior.revisit(rows, targets, weights)
+
+    def _set_owners(self, rows: SparseRows) -> None:
+        self._posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
 
     def _grow_for(self, number: Callable[[], SparseRows]) -> SparseRows:
         """Number the features of rows, and make room for those that are new."""
@@ -389,7 +398,6 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
                 more = np.zeros(index.size - begun, dtype=np.int32)
                 posterior.grow(index.size, more, index.n_columns)
                 posterior.centres.add(index.list_numbers())
-        posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
         return rows
 
     def __sklearn_tags__(self) -> Tags:
