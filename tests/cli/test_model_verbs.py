@@ -282,7 +282,8 @@ def test_a_wrong_file_column_or_model(model: Path, second: Path, tmp_path: Path)
         assert missing == f"posterity: {tmp_path / 'no.csv'}: no such file; check the path\n"
         missing = complaint(invoke(verb, tmp_path / "no", second))
         assert missing == f"posterity: {tmp_path / 'no'}: no such file; check the path\n"
-        wrong = invoke(verb, second, model, "--output", tmp_path / "new.csv")
+        other = write_table(tmp_path / "other.csv", 0, 9, "a,zone,y")
+        wrong = invoke(verb, second, other, "--output", tmp_path / "new.csv")
         assert f"{second}: this is not a model file" in complaint(wrong)
         assert "is a folder: give a model file" in complaint(invoke(verb, tmp_path, second))
         narrow = write_table(tmp_path / "narrow.csv", 0, 9, "a,y")

@@ -86,7 +86,9 @@ def test_a_known_dispersion_is_the_generalised_linear_model() -> None:
     family = sm.families.NegativeBinomial(alpha=0.7)
     y = np.round(Y)
     expected = sm.GLM(y, sm.add_constant(X), family=family, exposure=EXPOSURE).fit(tol=1e-14)
-    model = BayesianNegativeBinomialRegression(dispersion=0.7, prior_precision=0.0)
+    model = BayesianNegativeBinomialRegression(
+        dispersion=0.7, prior_precision=0.0, approximation="laplace"
+    )
     model.fit(X, y, exposure=EXPOSURE)
     assert np.allclose(model.posterior_.mean, expected.params, atol=1e-6)
     assert model.dispersion_ == 0.7

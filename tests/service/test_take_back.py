@@ -35,7 +35,7 @@ def assert_same(told: Any, want: Any) -> None:
     np.testing.assert_allclose(told.std, want.std, rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", [1e12, 1e16, 1e20, 1e30, -1e100])
+@pytest.mark.parametrize("value", [1e12, 1e16, 1e20, 1e30, -1e75])
 def test_a_very_large_reward_is_taken_back_and_breaks_no_page(tmp_path: Path, value: float) -> None:
     async def do(service: Service) -> None:
         await service.put(URL, ARMS)

@@ -293,9 +293,11 @@ class Factor:
         status, least = kernel.remove_rows(triangle, self.n_targets, X, Y, weights, intercept)
         if status or not least > DOUBTFUL_COSINE:
             triangle, least = self._remove_rows(X, Y, weights, intercept, stay)
-        if removal.loses_targets(self.triangle, triangle, self.n_targets):
+        counts = self._counts - _total(weights, len(X))
+        some_are_left = counts[0] > 1e-12 * self._counts[0]
+        if some_are_left and removal.loses_targets(self.triangle, triangle, self.n_targets):
             raise LostInRoundingError
-        self._replace_checked(triangle, self._counts - _total(weights, len(X)))
+        self._replace_checked(triangle, counts)
         return least
 
     def reduce(

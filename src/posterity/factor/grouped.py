@@ -263,7 +263,7 @@ class GroupBank:
             without = _remove_rows(triangles[group], stacked[some], empty=left[group] == 0.0)
             if without is None or left[group] < 0.0:
                 raise NotInGroupError(int(some[-1]))
-            if loses_targets(triangles[group], without, 1):
+            if left[group] > 0.0 and loses_targets(triangles[group], without, 1):
                 raise LostInRoundingError
             triangles[group] = without
         self.packed[slots] = packed(triangles)

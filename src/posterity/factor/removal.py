@@ -39,10 +39,12 @@ def loses_targets(before: Array, after: Array, n_targets: int) -> bool:
     (True, False)
     """
     q = len(before)
-    columns = slice(q - n_targets, q)
-    size, left = (np.linalg.norm(T[:, columns], axis=0) for T in (before, after))
+    size, left = (np.linalg.norm(T[:, :q], axis=0) for T in (before, after))
+    lost = left < LEAST_LEFT * size
+    if lost[: q - n_targets].any():  # a row of large features too: another warning is for that
+        return False
     is_zero = (left <= ZERO_LEFT * size) & (size <= LARGEST_ALONE)
-    return bool(((left < LEAST_LEFT * size) & ~is_zero).any())
+    return bool((lost & ~is_zero).any())
 
 
 def remove_rows(

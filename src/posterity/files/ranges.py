@@ -20,14 +20,15 @@ from posterity.files.types import get_type_hints_of
 # one divided by it is above.
 LARGEST, SMALLEST = 1e200, 1e-200
 
-# Fields that hold padding of the largest numbers, and those that may be infinite, or not known yet
+# Fields, of one class or of any, that hold padding of the largest numbers, and those that may be infinite, or not known yet
 # (NaN).
 PADDED = frozenset({"AveragedStanding.members", "AveragedStanding.rates"})
 NOT_FINITE = frozenset({
     "Baseline.largest_loss",
     "Choice.disagreement", "DiagonalPosterior.scores", "FactorizationPosterior.noise_shape",
     "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
-    "SeriesPanel.columns", "SeriesPanel.values", "Start.variance",
+    "SeriesPanel.columns", "SeriesPanel.values", "Start.variance", "ReachingScales.low",
+    "ReachingScales.high", "FactorizationPosterior.log_evidence", "df",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
@@ -111,7 +112,7 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return f"is {high}: at most {most:,} make sense" if high > most else ""
     if where in PADDED:
         return "" if np.isfinite(numbers).all() else "has a value that is not finite"
-    if where in NOT_FINITE:
+    if not NOT_FINITE.isdisjoint((where, key)):
         return _find_problem("", key, numbers[np.isfinite(numbers)])
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
         return "has a value that is not finite, or too large"

@@ -74,8 +74,9 @@ def _check_feature_index(index: Any) -> bool:
     levels = [one.features.tolist() for one in (*index.levels.values(), index.pairs)]
     features = sorted(chain(index.numbers.values(), *levels))
     columns = range(1, index.n_columns)
+    in_range = bool(hashed) and all(0 < one <= hashed for one in features)
     return (
-        (not features if hashed else features == list(range(1 + given, index.size)))
+        (in_range or features == list(range(1 + given, index.size)))
         and index.size == 1 + (hashed or given + len(features))
         and all(column in columns for column in (*index.levels, *index.numbers))
         and len(index._places) == len(index.columns)
@@ -102,7 +103,8 @@ def _check_model_of_many_features(model: Any) -> bool:
     posterior, index = model._posterior_or_none, getattr(model, "_index", None)
     if posterior is None or index is None:
         return posterior is None and index is None
-    return index.size == len(posterior.owners) and index.n_columns == len(posterior.squares)
+    # A posterior may have room for more.
+    return index.size <= len(posterior.owners) and index.n_columns <= len(posterior.squares)
 
 
 # ---- bandits -------------------------------------------------------------------------------------
@@ -160,10 +162,11 @@ def check_parameters(name: str, values: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}.{key} is a {type(values[key]).__name__}, and no model")
     for key, module in PARAMETERS.items():
         value = values.get(key)
-        if value is not None and not isinstance(value, str):
-            home = HOMES.get(name_of(type(value)) or "", "")
-            if not home.startswith(module):
-                raise TypeError(f"{name}.{key} is a {type(value).__name__}, and none of {module}")
+        for one in value.values() if isinstance(value, dict) else [value]:  # by column
+            if one is not None and not isinstance(one, str):
+                home = HOMES.get(name_of(type(one)) or "", "")
+                if not home.startswith(module):
+                    raise TypeError(f"{name}.{key} is a {type(one).__name__}, and none of {module}")
 
 
 def _check_forecaster(model: Any) -> bool:

@@ -64,12 +64,12 @@ def check_target(model: str, value: float, field: str) -> None:
     RefusedError
         422, with the field.
     """
-    if not abs(value) <= LARGEST:
-        message = f"{field} is {value:g}: it must lie within {LARGEST:g} of 0"
-    elif model == "logistic" and value not in (0.0, 1.0):
+    if model == "logistic" and value not in (0.0, 1.0):
         message = f"{field} is {value:g}: give 0 for no, or 1 for yes"
     elif model in COUNTS and not (value.is_integer() and 0.0 <= value <= LARGEST_COUNT):
         message = f"{field} is {value:g}: give a count, a whole number from 0 to 2^53"
+    elif not abs(value) <= LARGEST:
+        message = f"{field} is {value:g}: it must lie within {LARGEST:g} of 0"
     else:
         return
     raise RefusedError(422, message, field)
