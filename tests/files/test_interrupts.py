@@ -208,6 +208,25 @@ def test_many_features_are_old_or_new_at_every_line(kind: Kind) -> None:
         check_lines(kind.make(), change, everywhere)
 
 
+OTHERS: dict[str, Any] = {  # rows, some of levels that are new
+    "quantiles": X[150],
+    "machine": [1, 50],
+    "machine numeric": [50, 0.5],
+    "classifier": [50, 51],
+}
+
+
+@pytest.mark.parametrize("kind", [one for one in kinds() if one.name in OTHERS], ids=str)
+def test_quantiles_and_factors_are_old_or_new(kind: Kind) -> None:
+    row = OTHERS[kind.name]
+    changes: list[Callable[[Any], Any]] = [
+        lambda model: model.learn_one(row, 1),
+        lambda model: model.partial_fit([row, row], [1, 0]),
+    ]
+    for change in changes:
+        check_lines(kind.make(), change, partial(evenly, most=40))
+
+
 # ---- threads -------------------------------------------------------------------------------------
 
 
