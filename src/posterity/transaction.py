@@ -8,12 +8,16 @@ keyboard interrupt, no other thread. Threads that learn wait for each other.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
+from operator import call
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from weakref import ref
+
+import numpy as np
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -78,6 +82,45 @@ def hold_model_lock(method: Method) -> Method:
     return cast(Method, alone)
 
 
+def run_steps(steps: Iterable[Callable[[], object]]) -> None:
+    """Call steps that are compiled code, which no interrupt divides."""
+    deque(map(call, steps), 0)
+
+
+class Undo:
+    """Puts back what was kept, the last first, if anything raises or interrupts the block.
+
+    For models that are too large to be copied for each row.
+    """
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            run_steps(reversed(self._steps))
+
+    def add(self, step: Callable[[], object]) -> None:
+        """Have a step run."""
+        self._steps.append(step)
+
+    def keep_attributes(self, *objects: Any) -> None:
+        """Keep what the attributes of objects are."""
+        self._steps += [partial(setattr, one, "__dict__", vars(one).copy()) for one in objects]
+
+    def keep_entries(self, array: Any, places: Any) -> None:
+        """Keep the entries of an array at these places."""
+        self._steps.append(partial(array.__setitem__, places, np.array(array[places])))
+
+    @property
+    def forget(self) -> Callable[[], object]:
+        """The step after which nothing of what was kept is put back."""
+        return self._steps.clear
+
+
 @contextmanager
 def restored_on_error(*models: Any) -> Iterator[None]:
     """Give models their attributes back if anything raises or interrupts."""
@@ -96,10 +139,12 @@ def make_branch(model: Any) -> Any:
 
 
 __all__ = [
+    "Undo",
     "atomic",
     "get_free_lock",
     "get_lock",
     "hold_model_lock",
     "make_branch",
     "restored_on_error",
+    "run_steps",
 ]

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
+from files_kinds import Kind, kinds
 from files_models import Case, X, parameters, taught
+from scipy.sparse import csr_array
 
 import posterity
 from posterity import BayesianLinearRegression, BayesianLogisticRegression, GroupedRegression
@@ -97,7 +100,7 @@ def changes(case: Case) -> dict[str, Callable[[Any], Any]]:
 
 
 def works(model: Any, name: str, change: Callable[[Any], Any]) -> bool:
-    if not hasattr(model, name):
+    if not hasattr(model, name.split(",")[0]):
         return False
     try:
         change(copy.deepcopy(model))
@@ -160,6 +163,68 @@ def test_groups_are_old_or_new(name: str) -> None:
 @pytest.mark.parametrize("name", GROUP_CHANGES)
 def test_groups_are_old_or_new_at_every_line(name: str) -> None:
     check_lines(grouped(), GROUP_CHANGES[name], everywhere)
+
+
+# ---- many features, factors and several quantiles ------------------------------------------------
+
+MORE_ROWS: dict[str, tuple[Any, Any]] = {  # some of what is in them is new
+    "mappings": ([{"site": "new", "hour": 2.0, "age": 3.0}, {"site": "a", "kind": "x"}], [1, 0]),
+    "pairs": ([{"site": "new", "hour": 2.0, "age": 3.0}, {"site": "a", "kind": "x"}], [1, 0]),
+    "tokens": ([["a", "new"], ["newer", "x"]], [1, 0]),
+    "matrix": (csr_array(X[60:62]), [1, 0]),
+}
+KNOWN_ROWS = {"mappings": {"site": "a", "hour": 2.0}, "tokens": ["a", "x"]}
+MANY_FEATURES = [kind for kind in kinds() if kind.name.split()[-1] in MORE_ROWS]
+
+
+def changes_of_features(kind: Kind) -> dict[str, Callable[[Any], Any]]:
+    form = kind.name.split()[-1]
+    rows, y = MORE_ROWS[form]
+    found: dict[str, Callable[[Any], Any]] = {
+        "fit": lambda model: model.fit(rows, y),
+        "partial_fit": lambda model: model.partial_fit(rows, y),
+        "predict_then_learn": lambda model: model.predict_then_learn(rows, y),
+        "merge": lambda model: model.merge(sklearn.clone(model).fit(rows, y)),
+    }
+    if form != "matrix":
+        found["learn_one"] = lambda model: model.learn_one(rows[0], y[0])
+    if form in KNOWN_ROWS:
+        found["learn_one, known"] = lambda model: model.learn_one(KNOWN_ROWS[form], y[0])
+    model = kind.make()
+    return {name: change for name, change in found.items() if works(model, name, change)}
+
+
+@pytest.mark.parametrize("kind", MANY_FEATURES, ids=str)
+def test_many_features_are_old_or_new(kind: Kind) -> None:
+    for change in changes_of_features(kind).values():
+        check_lines(kind.make(), change, partial(evenly, most=8))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", MANY_FEATURES, ids=str)
+def test_many_features_are_old_or_new_at_every_line(kind: Kind) -> None:
+    for change in changes_of_features(kind).values():
+        check_lines(kind.make(), change, everywhere)
+
+
+OTHERS: dict[str, Any] = {  # rows, some of levels that are new
+    "quantiles": X[150],
+    "machine": [1, 50],
+    "machine numeric": [50, 0.5],
+    "classifier": [50, 51],
+}
+
+
+@pytest.mark.parametrize("kind", [one for one in kinds() if one.name in OTHERS], ids=str)
+def test_quantiles_and_factors_are_old_or_new(kind: Kind) -> None:
+    row = OTHERS[kind.name]
+    changes: list[Callable[[Any], Any]] = [
+        lambda model: model.learn_one(row, 1),
+        lambda model: model.partial_fit([row, row], [1, 0]),
+    ]
+    for change in changes:
+        check_lines(kind.make(), change, partial(evenly, most=40))
 
 
 # ---- threads -------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ MODELS: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the rows that were unlearned")
 @pytest.mark.parametrize("name", MODELS)
 @given(seed=st.integers(0, 10**6), saves=st.sets(st.integers(0, 39), max_size=8))
 @settings(max_examples=6, deadline=None)

@@ -174,7 +174,8 @@ def _open_model(model: str, file: str, output: str | None, given: Reading) -> It
     """A model to learn; one that is replaced is held until then, so that nobody else's rows go."""
     if model == STANDARD_INPUT and output is None:
         raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
-    check_place(output or model)
+    if output is not None:
+        check_place(output)
     with hold_model(model) if output is None else nullcontext():
         yield read_model(model, file, given)
 

@@ -110,18 +110,18 @@ def read_numbers(column: Any, name: str) -> Array:
 
 
 def read_sides(
-    columns: list[Any], labels: list[str], indexes: list[KeyIndex | None], scales: Array, new: bool
+    columns: list[Any], labels: list[str], indexes: list[KeyIndex | None], *, new: bool
 ) -> tuple[Codes, Array]:
-    """Levels and features of rows, (n, S) each: a column of numbers is one level's feature.
+    """Levels and numbers of rows, (n, S) each: a column of numbers is one level's feature.
 
     Levels that are not known get a place if ``new``, or -1.
     """
     codes, values = [], []
-    for column, label, index, scale in zip(columns, labels, indexes, scales, strict=True):
+    for column, label, index in zip(columns, labels, indexes, strict=True):
         if index is None:
             numbers = read_numbers(column, label)
             codes.append(np.zeros(len(numbers), dtype=np.intp))
-            values.append(numbers / scale)
+            values.append(numbers)
         else:
             keys = read_keys([column], [label])
             codes.append(index.places(keys, new=new)[keys.numbers].astype(np.intp))

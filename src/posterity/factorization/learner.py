@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.factorization._units import Units
 from posterity.factorization.inputs import (
     find_numeric_columns,
     make_row,
     read_columns,
-    read_numbers,
     read_sides,
 )
 from posterity.factorization.posterior import LARGE_START, SMALL_START, FactorizationPosterior, Rows
@@ -75,7 +75,6 @@ class FactorizationLearner(FactorizationReader):
         >>> model.fit([["ann", "tea"], ["bob", "tea"], ["ann", "rum"]], [4.0, 2.0, 1.0]).levels_[1]
         array(['tea', 'rum'], dtype=object)
         """
-        refuse_no_weight(sample_weight)
         return self._take_over(
             self._begin(X, self._copy_unfitted()._targets(y, None), sample_weight)
         )
@@ -142,6 +141,7 @@ class FactorizationLearner(FactorizationReader):
     ) -> Self:
         """A fresh model that has learned these rows."""
         self._check_parameters()
+        refuse_no_weight(sample_weight)
         fresh = self._copy_unfitted()
         fresh.__dict__.update(read[1])
         rows = fresh._begin_columns(X, read[0], sample_weight)
@@ -161,13 +161,20 @@ class FactorizationLearner(FactorizationReader):
         targets, weights = _check_rows(read[0], len(columns[0]), sample_weight)
         if not len(targets):
             return
-        codes, values = read_sides(columns, labels, indexes, self._scales, new=True)
-        posterior, start = self._posterior.copy(), 0
+        codes, numbers = read_sides(columns, labels, indexes, new=True)
+        posterior, units, start = self._posterior.copy(), self._units, 0
         while start < len(targets):
             part = slice(start, start + _count_until_due(posterior))
-            posterior.learn((codes[part], values[part], targets[part], weights[part]))
-            posterior, start = self._sweep_if_due(posterior), part.stop
-        self.__dict__.update(read[1] | {"_posterior_or_none": posterior, "_indexes": indexes})
+            values = units.apply(numbers[part])
+            posterior.learn((codes[part], values, targets[part], weights[part]))
+            (posterior, units), start = self._sweep_if_due(posterior, units), part.stop
+        self.__dict__.update(
+            read[1],
+            _posterior_or_none=posterior,
+            _indexes=indexes,
+            _centres=units.centres,
+            _scales=units.scales,
+        )
 
     def _learn_new_levels(self, posterior: FactorizationPosterior, x: Any, y: float) -> bool:
         """Learn a row with new levels in its place; whether that was possible."""
@@ -194,26 +201,29 @@ class FactorizationLearner(FactorizationReader):
         if not len(targets):
             raise ValueError("X has no rows: fit needs at least one")
         self._indexes = [None if j in numeric else KeyIndex() for j in range(len(columns))]
-        self._scales = np.ones(len(columns))
-        for j in numeric:
-            numbers = read_numbers(columns[j], labels[j])
-            largest = float(np.abs(numbers).max()) or 1.0
-            self._scales[j] = largest * float(np.sqrt(np.mean((numbers / largest) ** 2))) or 1.0
-        return *read_sides(columns, labels, self._indexes, self._scales, new=True), targets, weights
+        codes, numbers = read_sides(columns, labels, self._indexes, new=True)
+        units = Units.of_levels(len(columns)).fit(numbers, weights, numeric)
+        self._centres, self._scales = units
+        return codes, units.apply(numbers), targets, weights
 
-    def _sweep_if_due(self, posterior: FactorizationPosterior) -> FactorizationPosterior:
-        """Sweep over all rows again, or restart, if that is due."""
+    def _sweep_if_due(
+        self, posterior: FactorizationPosterior, units: Units
+    ) -> tuple[FactorizationPosterior, Units]:
+        """Sweep over all rows again, or restart in units of all rows, if that is due."""
         n = len(posterior.y)
         if n >= _grow_until_restart(posterior):  # few rows had no use for factors
-            rows = posterior.codes, posterior.values, posterior.y, posterior.weights
+            numeric = [side for side, index in enumerate(self._indexes) if index is None]
+            found = units.fit(posterior.values, posterior.weights, numeric)
+            values = units.convert(posterior.values, found)
+            rows = posterior.codes, values, posterior.y, posterior.weights
             if n < FEW_ROWS * sum(posterior.sizes):
-                return self._fit(rows, posterior.sizes, posterior.sides.rank)
+                return self._fit(rows, posterior.sizes, posterior.sides.rank), found
             restarted = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
             restarted.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
-            return restarted
+            return restarted, found
         if _is_due(posterior):
             posterior.sweep(STREAM_SWEEPS, self.tolerance)
-        return posterior
+        return posterior, units
 
     def _fit(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
         tried = []

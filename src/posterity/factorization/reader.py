@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from posterity.factorization._units import Units
 from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
@@ -21,8 +22,14 @@ Codes = NDArray[np.intp]
 class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     """Reads of a factorization machine; none changes it."""
 
-    _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none", "_indexes", "_scales")
+    _learned_names: ClassVar[tuple[str, ...]] = (
+        "_posterior_or_none",
+        "_indexes",
+        "_centres",
+        "_scales",
+    )
     _indexes: list[KeyIndex | None]
+    _centres: Array | None = None  # of a file without them
     _scales: Array
 
     def recommend(
@@ -67,7 +74,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         if users is None or len(others) != 1 or others[0] is None:
             raise ValueError("recommend needs two columns of levels, such as users and items")
         items = others[0]
-        codes, _ = read_sides([[user]], ["user"], [users], np.ones(1), new=False)
+        codes, _ = read_sides([[user]], ["user"], [users], new=False)
         candidates = np.arange(len(items.labels))
         if not seen:
             had = posterior.codes[posterior.codes[:, 0] == codes[0, 0], 1]
@@ -99,8 +106,8 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         """(L,) posterior means of each side's weights."""
         posterior = self._posterior
         return [
-            mean[:, 0] * posterior.unit / scale
-            for mean, scale in zip(posterior.means, self._scales, strict=True)
+            (mean[:, 0] + mean[:, 1:] @ self._sum_shifts(side)) * posterior.unit / scale
+            for side, (mean, scale) in enumerate(zip(posterior.means, self._scales, strict=True))
         ]
 
     @property
@@ -115,7 +122,14 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     @property
     def intercept_(self) -> float:
         """Posterior mean of b."""
-        return self._posterior.offset * self._posterior.unit
+        posterior, shifts = self._posterior, self._shifts
+        # Each pair of numbers is met from both of its sides.
+        found = [
+            shifts[side] * (mean[0, 0] + 0.5 * mean[0, 1:] @ self._sum_shifts(side))
+            for side, mean in enumerate(posterior.means)
+            if shifts[side]
+        ]
+        return (posterior.offset + float(sum(found))) * posterior.unit
 
     @property
     def noise_precision_(self) -> float:
@@ -144,6 +158,27 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.input_tags.sparse = False
         return tags
+
+    @property
+    def _units(self) -> Units:
+        centres = np.zeros(len(self._scales)) if self._centres is None else self._centres
+        return Units(centres, self._scales)
+
+    @property
+    def _shifts(self) -> Array:
+        """(S,) what numbers that are 0 are in their units; 0 of levels."""
+        return -self._units.centres / self._scales
+
+    def _sum_shifts(self, side: int) -> Array:
+        """(rank,) sum of the factors of all other sides' numbers where these are 0."""
+        others = [
+            shift * mean[0, 1:]
+            for other, (shift, mean) in enumerate(
+                zip(self._shifts, self._posterior.means, strict=True)
+            )
+            if shift and other != side
+        ]
+        return np.asarray(sum(others, start=np.zeros(self.rank_)))
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
@@ -177,7 +212,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
             row = list(x)
         if len(row) != len(self._indexes):
             return None
-        places, values = [], []
+        places, values, (centres, scales) = [], [], self._units
         for side, (level, index) in enumerate(zip(row, self._indexes, strict=True)):
             place, value = 0, 1.0
             if index is not None:
@@ -186,7 +221,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
                     return None
                 place = found
             elif isinstance(level, float | int) and isfinite(level):
-                value = level / float(self._scales[side])
+                value = (level - float(centres[side])) / float(scales[side])
             else:
                 return None
             places.append(place)
@@ -196,8 +231,8 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     def _moments(self, X: Any) -> tuple[Array, Array]:
         posterior = self._posterior
         columns, labels = self._columns(X)
-        codes, values = read_sides(columns, labels, self._indexes, self._scales, new=False)
-        return posterior.compute_moments(codes, values)
+        codes, numbers = read_sides(columns, labels, self._indexes, new=False)
+        return posterior.compute_moments(codes, self._units.apply(numbers))
 
 
 __all__ = ["FactorizationReader"]

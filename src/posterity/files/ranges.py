@@ -99,6 +99,8 @@ def _is_any(hint: Any) -> bool:
 def _find_problem(where: str, key: str, value: Any) -> str:
     """What is wrong with a number, or with one of an array; nothing where all are right."""
     numbers = np.asarray(value)
+    if not NOT_FINITE.isdisjoint((where, key)):
+        numbers = numbers[np.isfinite(numbers)]
     whole = numbers.dtype.kind in "iu"
     if numbers.dtype == object:
         return f"is {value}, beyond all numbers"
@@ -112,8 +114,6 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return f"is {high}: at most {most:,} make sense" if high > most else ""
     if where in PADDED:
         return "" if np.isfinite(numbers).all() else "has a value that is not finite"
-    if not NOT_FINITE.isdisjoint((where, key)):
-        return _find_problem("", key, numbers[np.isfinite(numbers)])
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
         return "has a value that is not finite, or too large"
     if key.startswith("log_") and max(abs(low), abs(high)) > LARGEST_LOGARITHM:

@@ -103,8 +103,8 @@ def _check_model_of_many_features(model: Any) -> bool:
     posterior, index = model._posterior_or_none, getattr(model, "_index", None)
     if posterior is None or index is None:
         return posterior is None and index is None
-    # A posterior may have room for more.
-    return index.size <= len(posterior.owners) and index.n_columns <= len(posterior.squares)
+    # Arrays of a stream have room for features to come.
+    return index.size <= len(posterior.owners) and index.n_columns == len(posterior.squares)
 
 
 # ---- bandits -------------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
+from operator import is_
 from typing import Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
@@ -14,6 +16,7 @@ from posterity.generalized._heavy_tails_row import HeavyTailedPath, run_all
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._target_coefficients import TargetCoefficients
+from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 
@@ -211,6 +214,7 @@ class QuantilesPath:
 
     def __init__(self, paths: Sequence[Any]) -> None:
         self._paths = paths
+        self._asked: list[LinearPosterior] = []  # the posteriors whose paths have learned a row
 
     def values(self, x: Any) -> Array:
         """The features of ``x`` as an array (1, m), checked."""
@@ -235,7 +239,21 @@ class QuantilesPath:
                 return False
             # Results are stored only after all quantiles have learned.
             learns = chain.from_iterable(steps[:-1] for steps in found)
-            return run_all([*learns, *(steps[-1] for steps in found)])
+            with Undo() as undo:
+                self._keep(undo)
+                return run_all([*learns, *(steps[-1] for steps in found)])
+
+    def _keep(self, undo: Undo) -> None:
+        """Have ``undo`` put the posteriors back where a path learns its first row.
+
+        It then asks, in Python, for the features that are constant; later rows are one step.
+        """
+        inners = [path.posterior.state.inner for path in self._paths]
+        if len(self._asked) != len(inners) or not all(map(is_, self._asked, inners)):
+            for path in self._paths:
+                undo.add(partial(path.posterior.copy_from, path.posterior.copy()))
+            undo.add(inners.clear)
+            self._asked = inners
 
 
 __all__ = ["QuantilesPosterior"]

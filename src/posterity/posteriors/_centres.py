@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, eye_array
 
 from posterity.posteriors._sparse_rows import SparseRows
+from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -101,6 +102,18 @@ class Centres:
             yield start, stop
             start = stop
 
+    def keep(self, undo: Undo, rows: SparseRows) -> None:
+        """Have ``undo`` put back what rows change in arrays; other arrays are replaced."""
+        if len(self.features):
+            places = self.find(rows.features)
+            undo.keep_entries(self.counts, places)
+            undo.keep_entries(self.sums, places)
+
+    def renew(self) -> None:
+        """Have arrays of one's own of what rows change in place."""
+        if len(self.features):
+            self.counts, self.sums = self.counts.copy(), self.sums.copy()
+
     def copy(self) -> Centres:
         """An independent copy."""
         named: dict[str, Any] = {
@@ -139,7 +152,7 @@ class Centres:
         ``left`` (n + 1,): what is left of the weight before each row, and after the last.
         """
         if left is not None:
-            self.sums *= left[0]
+            self.sums = self.sums * left[0]
             self.weight *= float(left[0])
             weights = left[1:] if weights is None else weights * left[1:]
         self.weight += float(len(rows) if weights is None else weights.sum())
@@ -163,7 +176,8 @@ class Centres:
         places = self.find(row.features)
         some = places >= 0
         if self.dense.any():
-            self.values[places[some]], self._active = row.numbers[some], None
+            self.values, self._active = self.values.copy(), None
+            self.values[places[some]] = row.numbers[some]
 
     def begin_at_means(self, rows: SparseRows, weights: Array | None) -> None:
         """Centre numbers that come for the first time, in rows counted already, at their means."""

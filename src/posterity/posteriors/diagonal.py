@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import starmap
 from typing import Any, Self
 
 import numpy as np
@@ -21,10 +24,12 @@ from posterity.posteriors._diagonal_sweeps import (
 )
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.posteriors._sparse_search import Columns
+from posterity.transaction import Undo, run_steps
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
+_SCALARS = "shape", "faded"  # what the kernel keeps beside arrays
 NUMBERS_A_FEATURE = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Starting prior standard deviations of weights on features of mean square 1, one a hypothesis.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
@@ -155,35 +160,79 @@ class DiagonalPosterior:
         centres: Centres | None = None,
         *,
         predict: bool,
+        undo: Undo | None = None,
     ) -> Array | None:
         """Learn rows in place, their numbers centred.
 
         With ``predict`` return the predictions before each: (n, 6, 4).
         """
+        undo = undo or Undo()
+        self._keep(undo, rows)
+        before: list[Array | None] = []
+        run_steps(self._count_rows(rows, y, weights, discounts, predict, before))
+        if self.centres.is_due():
+            self.centre_numbers(undo)
+        return before[0]
+
+    def learns_last(self, row: SparseRows) -> bool:
+        """Return True if no centre moves after the next row."""
+        return self.centres.n_rows + 1.0 < self.centres.due
+
+    def learn_last(
+        self, row: SparseRows, y: Array, discounts: Array | None, centres: Centres, undo: Undo
+    ) -> None:
+        """Learn a row as the last of what ``undo`` takes back: nothing has to be kept for it."""
+        run_steps([*self._count_rows(row, y, None, discounts, False, []), undo.forget])
+
+    def _count_rows(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        predict: bool,
+        before: list[Array | None],
+    ) -> list[Callable[[], object]]:
+        """Count rows, and return the steps that learn them."""
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
-        code, parameters = kernel
-        before = state.learn(code, parameters, *rows.parts, y, weights, discounts, predict)
-        self.shape, self.faded = state.shape, state.faded
         left = compute_left(discounts)
         self._count(np.ones(len(y)) if weights is None else weights, left)
         self.centres.tally(rows, weights, left)
-        if self.centres.is_due():
-            self.centre_numbers()
-        return before
+        given = (*kernel, *rows.parts, y, weights, discounts, predict)
+        # Lazy: each is read where it is needed, without a line of Python in between.
+        learned = starmap(state.learn, (given,))
+        found = map(getattr, (state, state), _SCALARS)
+        return [
+            partial(before.extend, learned),
+            partial(deque, map(setattr, (self, self), _SCALARS, found), 0),
+        ]
 
-    def centre_numbers(self) -> None:
+    def _keep(self, undo: Undo, rows: SparseRows) -> None:
+        """Have ``undo`` put back what learning these rows changes in place."""
+        for array in (self.precision, self.information, self.squares, self.scores, self.rates):
+            undo.keep_entries(array, slice(None))
+        self._keep_beliefs(undo, np.append(rows.features, np.int32(0)))
+        self.centres.keep(undo, rows)
+
+    def _keep_beliefs(self, undo: Undo, features: NDArray[Any]) -> None:
+        undo.keep_entries(self.beliefs.reshape(-1, NUMBERS_A_FEATURE), features)
+        if self.clocks is not None:
+            undo.keep_entries(self.clocks, features)
+
+    def centre_numbers(self, undo: Undo | None = None) -> None:
         """Centre numbers at their means; the mean of eta at any row stays as it is."""
         if self.intercept and len(self.centres.features):
-            self._move(self.centres.means - self.centres.values)
+            self._move(self.centres.means - self.centres.values, undo or Undo())
 
-    def _move(self, by: Array) -> None:
+    def _move(self, by: Array, undo: Undo) -> None:
         to, source, factors = self.centres.find_terms(-by)
         if len(to):
             means, _ = self._moments(source)
             targets, place = np.unique(to, return_inverse=True)
             moved = np.zeros((len(targets), self.members))
             np.add.at(moved, place, factors[:, None] * means)
+            self._keep_beliefs(undo, targets)
             beliefs = self.beliefs.reshape(-1, 2, MEMBERS)
             if self.clocks is not None:
                 beliefs[targets] *= np.exp(self.faded - self.clocks[targets])[:, None, None]
@@ -284,7 +333,7 @@ class DiagonalPosterior:
         order = np.argsort(features[other.centres.features], kind="stable")
         by = np.empty(len(order))
         by[order] = apart
-        other._move(by)
+        other._move(by, Undo())
         theirs.add(mine.features)
         theirs.move(mine.values - theirs.values)
         mine.absorb(theirs)

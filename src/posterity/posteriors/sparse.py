@@ -26,6 +26,7 @@ from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Co
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
 from posterity.safety import check_memory
+from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -143,6 +144,7 @@ class SparsePosterior:
         centres: Centres,
         *,
         predict: bool,
+        undo: Undo,
     ) -> None:
         """Learn rows, in place."""
         assert not predict
@@ -150,6 +152,16 @@ class SparsePosterior:
         if self.n_observations == 0.0:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
+
+    def learns_last(self, row: SparseRows) -> bool:
+        """Return True: the posterior changes in one step."""
+        return True
+
+    def learn_last(
+        self, row: SparseRows, y: Array, discounts: Array | None, centres: Centres, undo: Undo
+    ) -> None:
+        """Learn a row as the last of what ``undo`` takes back."""
+        self.learn(row, y, None, discounts, centres, predict=False, undo=undo)
 
     def centre_numbers(self) -> None:
         """Do nothing: numbers are centred where the posterior is found."""

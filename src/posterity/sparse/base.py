@@ -28,7 +28,7 @@ from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels
 from posterity.sparse.reading import RowReader
 from posterity.sparse.single import read_known_row
-from posterity.transaction import hold_model_lock
+from posterity.transaction import Undo, hold_model_lock
 
 Array = NDArray[np.float64]
 # What is forgotten more is forgotten; its logarithm is still a number.
@@ -177,7 +177,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         begun = self._index.size
         posterior.grow(mine.size, owners[begun:], mine.n_columns)
         posterior.merge(theirs, features, columns)
-        self._posterior_or_none, self._index = posterior, mine
+        self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -328,12 +328,14 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
         if not issparse(read):
             warn_of_texts(n, read)
-        rows = model._grow_for(lambda: model._number(n, read, new=True))
-        model.__dict__.update(met)
-        before = model._learn_numbered(rows, targets, weights, discounts, predict=predict)
-        if revisit:
-            model._revisit(rows, targets, weights)
-        model._now = now
+        with Undo() as undo:
+            undo.keep_attributes(model, model._posterior, model._posterior.centres)
+            model._index.keep(undo, () if issparse(read) else read)
+            rows = model._grow_for(lambda: model._number(n, read, new=True), undo)
+            model.__dict__.update(met, _now=now)
+            before = model._learn_numbered(rows, targets, weights, discounts, undo, predict=predict)
+            if revisit:
+                model._revisit(rows, targets, weights, undo)
         if first:
             self._take_over(model)
         return self._prediction(before, targets, weights) if before is not None else None
@@ -347,7 +349,21 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         if target is None or row is None:
             return False
         discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        self._learn_numbered(row, np.array([target]), None, discounts, predict=False)
+        with Undo() as undo:
+            return self._learn_last(row, np.array([target]), discounts, undo)
+
+    def _learn_last(
+        self, row: SparseRows, target: Array, discounts: Array | None, undo: Undo
+    ) -> bool:
+        """Learn a row of known features, with nothing to be done after it, if that is possible."""
+        posterior = self._posterior
+        if not posterior.learns_last(row):
+            return False
+        undo.keep_attributes(posterior, posterior.centres)
+        posterior.centres.renew()
+        centres = posterior.expect(row, None)
+        row = self._centre(row, centres, new=True)
+        posterior.learn_last(row, target, discounts, centres, undo)
         return True
 
     def _learn_numbered(
@@ -356,6 +372,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         targets: Array,
         weights: Array | None,
         discounts: Array | None,
+        undo: Undo,
         *,
         predict: bool,
     ) -> Array | None:
@@ -365,39 +382,38 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             some, part = slice(start, stop), rows.select(start, stop)
             own = None if weights is None else weights[some]
             left = None if discounts is None else discounts[some]
-            self._set_owners(part)
+            posterior.centres.keep(undo, part)
+            self._set_owners(part, undo)
             centres = posterior.expect(part, own)
             centred = partial(self._centre, part, centres, new=True)
-            if self.interactions is None:
-                part = centred()
-            else:
-                part = self._grow_for(centred)
-                self._set_owners(part)
-            learned = posterior.learn(part, targets[some], own, left, centres, predict=predict)
+            part = centred() if self.interactions is None else self._grow_for(centred, undo)
+            learned = posterior.learn(
+                part, targets[some], own, left, centres, predict=predict, undo=undo
+            )
             found.append(learned)
         return np.concatenate(found) if predict else None
 
-    def _revisit(self, rows: SparseRows, targets: Array, weights: Array | None) -> None:
+    def _revisit(self, rows: SparseRows, targets: Array, weights: Array | None, undo: Undo) -> None:
         posterior = self._posterior
         posterior.centre_numbers()
-        rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True))
-        self._set_owners(rows)
+        rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True), undo)
         posterior.revisit(rows, targets, weights)
 
-    def _set_owners(self, rows: SparseRows) -> None:
-        self._posterior.owners[rows.features] = 1 if rows.columns is None else rows.columns
+    def _set_owners(self, rows: SparseRows, undo: Undo) -> None:
+        owners = self._posterior.owners
+        undo.keep_entries(owners, rows.features)
+        owners[rows.features] = 1 if rows.columns is None else rows.columns
 
-    def _grow_for(self, number: Callable[[], SparseRows]) -> SparseRows:
+    def _grow_for(self, number: Callable[[], SparseRows], undo: Undo) -> SparseRows:
         """Number the features of rows, and make room for those that are new."""
         posterior, index = self._posterior, self._index
         begun = index.size
-        try:
-            rows = number()
-        finally:  # what was numbered has a place, whatever happens
-            if index.size > begun or index.n_columns > len(posterior.squares):
-                more = np.zeros(index.size - begun, dtype=np.int32)
-                posterior.grow(index.size, more, index.n_columns)
-                posterior.centres.add(index.list_numbers())
+        rows = number()
+        if index.size > begun or index.n_columns > len(posterior.squares):
+            more = np.zeros(index.size - begun, dtype=np.int32)
+            posterior.grow(index.size, more, index.n_columns)
+            posterior.centres.add(index.list_numbers())
+        self._set_owners(rows, undo)
         return rows
 
     def __sklearn_tags__(self) -> Tags:

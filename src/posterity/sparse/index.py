@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from posterity.factor.grouped_rows import number_keys
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import Keys, list_labels
 from posterity.sparse.parts import Part
+from posterity.transaction import Undo
 
 Numbers = NDArray[np.int32]
 Codes = NDArray[np.int64]
@@ -127,6 +129,17 @@ class FeatureIndex:
                 "active"
             )
 
+    def keep(self, undo: Undo, parts: Iterable[Part]) -> None:
+        """Have ``undo`` take back the numbers of what is new in these parts, and of their pairs."""
+        undo.keep_attributes(self)
+        for named in (self._places, self.levels, self.numbers):
+            undo.add(partial(_shorten, named, named.popitem, len(named)))
+        undo.add(partial(_shorten, self.columns, self.columns.pop, len(self.columns)))
+        known = (self.levels.get(self.known_column(part.name)) for part in parts)
+        for levels in (self.pairs, *(one for one in known if one is not None)):
+            undo.keep_attributes(levels)
+            undo.add(levels.index.take_snapshot().restore)
+
     # ---- features ----
 
     def levels_of(self, column: int, keys: Keys, *, new: bool) -> tuple[Numbers, Numbers | None]:
@@ -234,6 +247,11 @@ class FeatureIndex:
         # The absolute value of the least number is not one of 32 bits.
         places = np.where(hashes == LEAST_HASH, 2**31 - self.hashed, np.abs(hashes)) % self.hashed
         return (1 + places).astype(np.int32), np.where(hashes >= 0, 1, -1).astype(np.int32)
+
+
+def _shorten(collection: Sized, pop: Callable[[], object], size: int) -> None:
+    while len(collection) > size:
+        pop()
 
 
 def _order_pair(one: Any, two: Any) -> Pair:
