@@ -64,12 +64,14 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         self.forgetting = forgetting
 
     def predict(self, X: Any) -> Array:
-        """(n,) expected counts at the weights' mean.
+        """(n,) expected counts: the mean of :meth:`predict_distribution`.
 
-        The mean of :meth:`predict_distribution`, which is larger where weights are uncertain,
-        averages over them.
+        Averaged over what is not known of the weights. Where that is infinite, as where nothing is
+        known of a rate, it is the rate at their mean.
         """
-        return np.exp(np.minimum(self._match_eta(X)[0], LARGEST_LOG))
+        mean, variance = self._match_eta(X)
+        expected = np.asarray(self._likelihood().predictive(mean, variance).mean())
+        return np.where(np.isinf(expected), np.exp(np.minimum(mean, LARGEST_LOG)), expected)
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new counts, one a row."""
