@@ -120,7 +120,7 @@ def test_names_arrays_and_lists_are_the_same_row() -> None:
     assert predictive == models[1].predict_proba_one(X[90])
 
 
-@pytest.mark.parametrize("forgetting", [None, Exponential(0.99), Window(50)])
+@pytest.mark.parametrize("forgetting", [None, Exponential(0.99)])
 def test_single_rows_are_predicted_as_arrays(forgetting: Any) -> None:
     X, y, _ = problem(3)
     model = begun(3, X, y, prior_precision=1.0, forgetting=forgetting)

@@ -63,7 +63,7 @@ def test_digits_by_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_classes_are_the_log_odds() -> None:
     """The contrast of two classes is the log odds over the square root of 2."""
     y = (KIND == 2).astype(int)
-    binary = BayesianLogisticRegression(prior_precision=0.5).fit(IRIS, y)
+    binary = BayesianLogisticRegression(prior_precision=0.5, approximation="laplace").fit(IRIS, y)
     many = _many.begin_posterior(2, 4, intercept=True, precision=1.0, forgetting=None)
     many.fit(IRIS, y[:, None], None, np.zeros(150))
     odds = np.diff(many.coefficients(), axis=0)

@@ -156,8 +156,7 @@ class DelayedRewards(BaseEstimator):
         names = self._list_waiting_ids(ids)
         with self._whole(names):
             self._correct_rewards(names, [math.nan] * len(names))
-            for name in names:
-                del self._held[name]
+            self._drop(names)
             return self
 
     @hold_model_lock
@@ -187,8 +186,7 @@ class DelayedRewards(BaseEstimator):
             if held.reward is not None and held.at < before
         ]
         with self._whole(done):
-            for name in done:
-                del self._held[name]
+            self._drop(done)
             return done
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -255,9 +253,15 @@ class DelayedRewards(BaseEstimator):
         except BaseException:
             self.bandit.__dict__ = state
             for name in names:
-                held.pop(name, None)
+                if name not in before:
+                    held.pop(name, None)
             held.update(before)
+            self.held_ = held
             raise
+
+    def _drop(self, names: Sequence[Any]) -> None:
+        gone = set(names)
+        self.held_ = {name: one for name, one in self._held.items() if name not in gone}
 
 
 def _plain(names: Any) -> list[Any]:

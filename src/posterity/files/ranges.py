@@ -36,7 +36,7 @@ NOT_NEGATIVE = frozenset({
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "probability", "rate", "residual", "residual_df",
-    "row_weights", "seen", "spent", "square", "squares", "tails", "tolerance", "waiting", "weights",
+    "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting", "weights",
 })  # fmt: skip
 POSITIVE = frozenset({
     "df", "dispersion", "discount", "gamma", "half_life", "known_precision",

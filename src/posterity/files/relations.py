@@ -198,7 +198,13 @@ def _check_ensemble(ensemble: Any) -> bool:
     return len(ensemble.scores) > 0
 
 
+def _check_contrast_prior(prior: Any) -> bool:
+    root = prior.root  # one for all contrasts, or one for each
+    return root.ndim in (2, 3) and root.shape[-2] == root.shape[-1]
+
+
 RELATIONS: dict[str, Callable[[Any], bool]] = {
+    "ContrastPrior": _check_contrast_prior,
     "SparseRows": _check_sparse_rows,
     "SparsePosterior": _check_sparse,
     "FeatureLevels": _check_feature_levels,

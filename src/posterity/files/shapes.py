@@ -24,7 +24,7 @@ SHAPES: dict[str, dict[str, str]] = {
     "RunningScales": {"mean": "m", "squares": "m"},
     "ReachingScales": {"mean": "m", "squares": "m", "low": "m", "high": "m"},
     "Choice": {"precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K"},
-    "ContrastPrior": {"root": "p p", "center": "c", "squares": "c"},
+    "ContrastPrior": {"center": "c", "squares": "c"},
     "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
     "ReweightedKept": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
     "ReweightedBegun": {"coefficients": "p", "precision": "q"},
