@@ -83,7 +83,9 @@ def _list_numbers(value: Any, hint: Any) -> list[Any]:
     """All numbers and arrays of numbers in a field; none of names, which may be any."""
     if isinstance(value, np.ndarray):
         return [value] if value.dtype.kind in "fiu" and not _is_any(hint) else []
-    if isinstance(value, bool | str) or value is None or _is_any(hint):
+    if isinstance(value, bool | str) or value is None or hasattr(value, "_fields"):
+        return []  # a named tuple is an object with checks of its own
+    if _is_any(hint):
         return []
     if isinstance(value, list | tuple):
         inner = [one for one in get_args(hint) if one is not Ellipsis] or [hint]
