@@ -67,7 +67,7 @@ BayesianRobustRegression
         - of two classes ``label``, ``probabilities`` (n, 2), and ``lower`` and ``upper``: those of
           ``predict``, ``predict_proba`` and ``predict_interval``;
         - of counts, for an exposure of 1, ``rate``, ``mean``, ``std``, ``lower`` and ``upper``:
-          those of ``predict``, of ``predict_distribution``, and of
+          the rate at ``coef_``, those of ``predict_distribution`` (its mean is ``predict``), and of
           ``predict_interval(X, level, of="rate")``.
 
         The names of the features and the level are in its metadata.

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
-TOLERANCE, LARGEST_CHANGE = 1e-2, 1e-1
+TOLERANCE, LARGEST_CHANGE = 1e-3, 1e-1
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
@@ -37,6 +37,8 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
+# Of eta in any row: below, the mode expects at most 1.5% too many events in it.
+SMALL_VARIANCE = 0.03
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,18 @@ class Averages:
 
 def average_sites(
     inner: LinearPosterior, prior: Factor, likelihood: Likelihood, rows: SiteRows, mode: Fitted
-) -> tuple[LinearPosterior, Fitted]:
+) -> tuple[LinearPosterior, Fitted] | None:
     """A copy of ``inner`` that has learned averaged sites of the rows, and the sites.
+
+    None where all rows' eta are known so well that the mode is as good.
 
     They are searched for under ``prior``, from those at the mode under it; where ``inner`` weighs
     several priors, then under all of these.
     """
-    now, step = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
+    found = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
+    if found is None:
+        return None
+    now, step = found
     trial, now = _learn(inner, rows, now, step)
     last, scales = 1.0, rows.X.std(axis=0)
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
@@ -155,8 +162,10 @@ def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
 
 def _search_under_prior(
     prior: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool, mode: Fitted
-) -> tuple[Averages, float]:
+) -> tuple[Averages, float] | None:
     """Search for averaged sites under one prior; returns the last but one, and the step to them.
+
+    None where the mode is as good.
 
     All sites move at once, which ascends the lower bound of the evidence (Khan and Lin 2017,
     "Conjugate-computation variational inference"), if need be with smaller steps.
@@ -175,6 +184,8 @@ def _search_under_prior(
         return look(sites.precision, sites.precision * sites.target)
 
     now, step, last = look_at(mode.sites), 1.0, 1.0
+    if now.variance.max(initial=0.0) < SMALL_VARIANCE:
+        return None
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
         other = look_at(_find_moderate_mode(prior, likelihood, rows, intercept).sites)
         now = max(now, other, key=lambda one: one.bound)

@@ -135,7 +135,9 @@ def fit_sites_together(
         )
     fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
     if model.averages and fitted.converged:
-        return average_sites(inner, begun.prior, model.likelihood, rows, fitted)
+        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
+        if averaged is not None:
+            return averaged
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
     trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)

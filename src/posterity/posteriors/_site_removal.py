@@ -96,7 +96,8 @@ def remove_sites(
         with suppress(NotInFactorError):  # rows that left before have taken all of its direction
             target = (sites.target - some.offsets)[:, None]
             gone = some.X, target, sites.precision
-            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
+            exact = together and not model.averages  # averages are found to a few digits
+            rounding = TOGETHER_TOLERANCE if exact else STREAM_TOLERANCE
             left.reduce(*gone, intercept=intercept, rounding=rounding, exact=together)
         known = node.prior.copy()
         known.merge(left)
