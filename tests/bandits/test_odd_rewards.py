@@ -191,6 +191,7 @@ def test_what_is_refused_changes_nothing(model: str, rows: int) -> None:
     bandit = Bandit(MODELS[model](), arms=["a", "b"], rng=0)
     for i in range(rows):
         bandit.learn_one(draws.normal(size=2), "ab"[i % 2], float(draws.integers(0, 2)))
+
     def go_on(one: Bandit) -> bytes:
         """The bandit after two more rewards: what was prepared for them is no change."""
         return dumps(one.learn_one(np.ones(2), "a", 1.0).learn_one(np.zeros(2), "b", 0.0))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from posterity import BayesianLogisticRegression
-from posterity.forgetting import Exponential, Window
+from posterity.forgetting import Exponential
 from posterity.posteriors.softmax import SoftmaxPosterior
 
 N, P = 260, 4

@@ -170,7 +170,7 @@ def _evidence(posterior: Any) -> bool:
 
 
 def _is_clock(rows: int, due: int) -> bool:
-    return 0 <= rows <= MOST_ROWS and 0 <= due
+    return 0 <= rows <= MOST_ROWS and due >= 0
 
 
 def _nodes(nodes: Any) -> bool:

@@ -20,8 +20,8 @@ from posterity.files.types import get_type_hints_of
 # one divided by it is above.
 LARGEST, SMALLEST = 1e200, 1e-200
 
-# Fields, of one class or of any, that hold padding of the largest numbers, and those that may be infinite, or not known yet
-# (NaN).
+# Fields, of one class or of any, that hold padding of the largest numbers, and those that may be
+# infinite, or not known yet (NaN).
 PADDED = frozenset({"AveragedStanding.members", "AveragedStanding.rates"})
 NOT_FINITE = frozenset({
     "Baseline.largest_loss",
