@@ -41,7 +41,10 @@ EXHAUSTIVE := tests/test_combinations.py tests/files/test_interrupts.py tests/fi
   tests/service/test_crashes.py tests/service/test_state_machine.py \
   tests/service/test_postgresql.py \
   tests/bandits/test_bandit.py tests/linear/test_single_rows.py tests/grouped/test_grouped_reads.py \
-  tests/generalized/test_lean_rows.py tests/targets/test_target_laws.py tests/evidence/test_relevance.py
+  tests/generalized/test_lean_rows.py tests/targets/test_target_laws.py tests/evidence/test_relevance.py \
+  tests/forgetting/test_every_likelihood.py tests/files/test_same_bytes.py tests/inputs \
+  tests/service/test_neighbours.py tests/service/test_take_back.py \
+  tests/forecasting/test_odd_series.py tests/forecasting/test_times.py tests/sparse/test_few_weights.py
 
 serve: $(STAMPS)/runtime $(STAMPS)/installed  ## serve an example over HTTP, in the foreground
 	$(VENV)/bin/posterity serve $(or $(ARGS),build/served --demo)

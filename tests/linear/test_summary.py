@@ -247,7 +247,7 @@ class TestOneRow:
 
     @pytest.mark.parametrize(
         ("value", "predictive"),
-        [(None, "is not finite (nan)"), ("x", "is 'x', which is not a number"),
+        [(None, r"is not finite \(nan\)"), ("x", "is 'x', which is not a number"),
          (float("nan"), r"is not finite \(nan\)")],
     )  # fmt: skip
     def test_a_value_that_is_no_number_is_named(self, value, predictive):
