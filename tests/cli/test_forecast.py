@@ -188,3 +188,20 @@ def test_what_is_refused(table: Path, tmp_path: Path) -> None:
     assert "times such as 'Lyon' can't be read" in complaint(table, *words)
     table.write_text("day,sold\n2026-01-01,1\n2026-01-02,\n")
     assert "has 1 value: a forecast needs at least 4" in complaint(table, *shops)
+
+
+@pytest.mark.parametrize(
+    ("first", "wanted"), [("1975-08", ["1976-08", "1976-09"]), ("3-08", ["4-08", "4-09"])]
+)
+def test_months_come_back_as_they_are_written(
+    first: str, wanted: list[str], tmp_path: Path
+) -> None:
+    year = int(first.partition("-")[0])
+    months = [f"{year + (7 + i) // 12}-{(7 + i) % 12 + 1:02d}" for i in range(12)]
+    table = tmp_path / "sales.csv"
+    table.write_text("month,y\n" + "".join(f"{month},{i % 5}\n" for i, month in enumerate(months)))
+    result = CliRunner().invoke(
+        command, ["forecast", str(table), "--target", "y", "--time", "month", "--horizon", "2"]
+    )
+    assert result.exit_code == 0, result.stderr
+    assert [row["month"] for row in csv.DictReader(io.StringIO(result.stdout))] == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from posterity.io import TextFormat
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, is_text
 from posterity.io.folders import open_source
+from posterity.io.source import Source
 from posterity.io.text_columns import refuse_odd_dates
 
 
@@ -53,6 +55,8 @@ class Columns:
             refuse_odd_dates(source, self.time)
         batches = [batch for batch, _ in source.batches(wanted, 65536)]
         table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        if self.time is not None:
+            table = _keep_months(table, self.time, source)
         columns: dict[str, Any] = {}
         if self.series is not None:
             columns[ID] = _names(table[self.series])
@@ -85,6 +89,18 @@ class Frame:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
+
+
+def _keep_months(table: Any, name: str, source: Source) -> Any:
+    """The table with months as they are written, as 1975-10, so that forecasts are written so."""
+    if not pa.types.is_temporal(table[name].type):
+        return table
+    chunks = source.texts(name)
+    first = next(chunks, None)
+    if first is None or not re.fullmatch(r"\d{1,4}-\d{1,2}", str(first[0])):
+        return table
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, name, pa.chunked_array([first, *chunks]))
 
 
 def as_typed(times: NDArray[Any], time_type: Any) -> Any:

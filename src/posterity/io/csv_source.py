@@ -306,7 +306,7 @@ class CsvSource(Source):
         suggest = suggest_number_format
         if kind.startswith(("timestamp", "date", "time")):
             usable, suggest = self.text.reads_date, suggest_date_format
-        odd = find_odd_values(self._texts(name), usable)
+        odd = find_odd_values(self.texts(name), usable)
         wanted = "numbers" if is_number else "true or false" if kind == "bool" else "dates or times"
         place = "" if row is None else f" in {self.row_name(row)}"
         cures = [] if odd is None or kind == "bool" else suggest(self.text, odd)
@@ -318,8 +318,8 @@ class CsvSource(Source):
             before=", or ",
         )
 
-    def _texts(self, name: str) -> Iterator[Any]:
-        """Yield a column as text, chunk by chunk."""
+    def texts(self, name: str) -> Iterator[Any]:
+        """See :class:`Source`."""
         import pyarrow as pa
 
         file, reader = self._reader([name], pa.schema([pa.field(name, pa.string())]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class Source(ABC):
     @abstractmethod
     def row_name(self, row: int) -> str:
         """Return the name of row `row` (the first is 0) for a message."""
+
+    def texts(self, name: str) -> Iterator[Any]:
+        """Yield a column as it is written, in chunks; none where it is not written as text."""
+        return iter(())
 
     @property
     def set_aside(self) -> Mapping[str, str]:
