@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -34,6 +35,12 @@ def pair(request):
     return PAIRS[request.param]
 
 
+# The quantiles of a Student-t distribution had fewer digits before.
+scipy_is_exact = pytest.mark.skipif(
+    tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17), reason="SciPy has fewer digits"
+)
+
+
 class TestAgainstScipy:
     @pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
     def test_at_targets(self, pair, method):
@@ -47,11 +54,13 @@ class TestAgainstScipy:
         ours, scipys = pair
         np.testing.assert_allclose(getattr(ours, method)(), getattr(scipys, method)(), rtol=1e-12)
 
+    @scipy_is_exact
     @pytest.mark.parametrize("q", [1e-9, 0.025, 0.4, 0.5, 0.7, 0.999])
     def test_quantiles(self, pair, q):
         ours, scipys = pair
         np.testing.assert_allclose(ours.ppf(q), scipys.ppf(q), rtol=1e-11, atol=1e-14)
 
+    @scipy_is_exact
     @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
     def test_intervals(self, pair, level):
         ours, scipys = pair

@@ -170,7 +170,8 @@ class JointDistribution:
         --------
         >>> from posterity.distributions import MultivariateNormal
         >>> posterior = MultivariateNormal([1.0, 2.0], [[2.0, 0], [0, 1.0]], names=["a", "b"])
-        >>> posterior.to_frame().loc["a", ["mean", "sd", "low", "high"]].round(2).tolist()
+        >>> row = posterior.to_frame().loc["a", ["mean", "sd", "low", "high"]]
+        >>> row.astype(float).round(2).tolist()
         [1.0, 0.5, 0.02, 1.98]
         """
         pandas = require_pandas(

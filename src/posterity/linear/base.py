@@ -128,7 +128,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         >>> from posterity import BayesianLinearRegression
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.1, 4.9, 7.0]
         >>> table = BayesianLinearRegression(prior_precision=0.0).fit(X, y).summary()
-        >>> table.loc["x0", ["mean", "low", "high"]].round(2).tolist()
+        >>> table.loc["x0", ["mean", "low", "high"]].astype(float).round(2).tolist()
         [1.98, 1.8, 2.16]
         """
         table = self.posterior_.to_frame(level)
