@@ -20,6 +20,7 @@ Kind = Literal["numbers", "seconds", "months", "business days"]
 DAY = 86_400
 # Shortest month in days, that of February.
 MONTH = 28
+ONE_DAY = np.timedelta64(1, "D")
 # The first and the last working day of a month, with holidays, lie this many days from its ends.
 NEAR_END = 5
 # Periods of a series by the seconds, or months, of its step.
@@ -109,10 +110,9 @@ class Calendar:
             days = np.busday_offset(np.datetime64("1970-01-01"), numbers, roll="forward")
             return np.asarray(days.astype(self.dtype))
         months = numbers.astype("datetime64[M]")
-        last = (months + 1).astype("datetime64[D]") - 1
-        days = (
-            last if self.month_end else np.minimum(months.astype("datetime64[D]") + self.day, last)
-        )
+        last = _find_last_day(months)
+        same = months.astype("datetime64[D]") + np.timedelta64(self.day, "D")
+        days = last if self.month_end else np.minimum(same, last)
         if self.business_days:
             days = np.busday_offset(days, 0, roll="backward" if self.month_end else "forward")
         return np.asarray(days.astype(self.dtype))
@@ -290,8 +290,12 @@ def _count_days_to_ends(days: NDArray[Any]) -> tuple[Index, Index]:
     """Days (n,) since the first of their month, and until its last."""
     months = days.astype("datetime64[M]")
     since = (days - months.astype("datetime64[D]")).astype(np.int64)
-    left = ((months + 1).astype("datetime64[D]") - 1 - days).astype(np.int64)
-    return since, left
+    return since, (_find_last_day(months) - days).astype(np.int64)
+
+
+def _find_last_day(months: NDArray[Any]) -> NDArray[Any]:
+    """The last day of each month."""
+    return (months + np.timedelta64(1, "M")).astype("datetime64[D]") - ONE_DAY
 
 
 def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
@@ -301,4 +305,4 @@ def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
     distinct = np.unique(days)
     if not np.is_busday(distinct).all():
         return False
-    return len(distinct) > 0.5 * float(np.busday_count(distinct[0], distinct[-1] + 1))
+    return len(distinct) > 0.5 * float(np.busday_count(distinct[0], distinct[-1] + ONE_DAY))
