@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from operator import call
 from threading import RLock
@@ -121,18 +120,6 @@ class Undo:
         return self._steps.clear
 
 
-@contextmanager
-def restored_on_error(*models: Any) -> Iterator[None]:
-    """Give models their attributes back if anything raises or interrupts."""
-    before = [dict(model.__dict__) for model in models]
-    try:
-        yield
-    except BaseException:
-        for model, state in zip(models, before, strict=True):
-            model.__dict__ = state
-        raise
-
-
 def make_branch(model: Any) -> Any:
     """A branch of any model: its own way to make one, or a deep copy."""
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
@@ -145,6 +132,5 @@ __all__ = [
     "get_lock",
     "hold_model_lock",
     "make_branch",
-    "restored_on_error",
     "run_steps",
 ]

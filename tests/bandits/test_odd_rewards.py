@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -135,6 +136,22 @@ def test_the_only_reward_that_is_not_zero_is_unlearned() -> None:
     y[4] = 25.0
     model = BayesianLinearRegression().fit(X, y).unlearn(X[4:5], y[4:5])
     assert np.abs(model.coef_).max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e20])
+def test_the_only_row_of_a_level_takes_no_others_along(size: float) -> None:
+    draws = np.random.default_rng(3)
+    X = np.column_stack([draws.normal(size=12), np.arange(12) == 11])
+    y = draws.normal(size=12)
+    y[11] = size
+    model = BayesianLinearRegression().fit(X, y)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        refusal = refuse(lambda: model.unlearn(X[11:], y[11:]))
+    if not refusal and not any("digits" in str(one.message) for one in told):
+        right = BayesianLinearRegression().fit(X[:11], y[:11])
+        np.testing.assert_allclose(model.coef_, right.coef_, rtol=1e-5, atol=1e-12)
+    assert bool(refusal) == (size == 1e20)
 
 
 def test_the_floor_holds_while_an_arm_is_unknown() -> None:

@@ -37,7 +37,7 @@ from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_poli
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.linear.inputs import check_same_features, read_weights
-from posterity.transaction import atomic, hold_model_lock, restored_on_error
+from posterity.transaction import Undo, atomic, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -203,7 +203,8 @@ class Bandit(BaseEstimator):
 
     @hold_model_lock
     def _decide(self, X: Any, allowed: Any, k: int | None) -> Any:
-        with restored_on_error(self):
+        with Undo() as undo:
+            undo.keep_attributes(self)
             return self._decide_all(X, allowed, k)
 
     def _decide_all(self, X: Any, allowed: Any, k: int | None) -> Any:
@@ -411,7 +412,8 @@ class Bandit(BaseEstimator):
         return None if arms is None else arms.path(state.get("feature_names_in_"))
 
     def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, np.random.Generator]:
-        with restored_on_error(self):
+        with Undo() as undo:
+            undo.keep_attributes(self)
             self._start()
             contexts = read_contexts(self, X, learns=False)
             mask = read_allowed(allowed, len(contexts), self._roster)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from posterity.bandits.bandit import Bandit
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import as_numbers, is_row, read_contexts
-from posterity.transaction import hold_model_lock
+from posterity.transaction import Undo, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ class DelayedRewards(BaseEstimator):
         if ids is not None:
             self._refuse_held([ids] if is_row(X) else list(ids))
         names: list[Any] = []
-        with self._whole(names):
+        with self._undo(names):
             decided = self.bandit.decide(X, **how)
             read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
             new = self._read_decided(decided, at, ids)
@@ -104,7 +104,7 @@ class DelayedRewards(BaseEstimator):
             If one of these names is held already, or there are too many or too few.
         """
         new = self._read_decided(decided, at, ids)
-        with self._whole(list(new)):
+        with self._undo(list(new)):
             self._held.update(new)
             return self
 
@@ -146,7 +146,7 @@ class DelayedRewards(BaseEstimator):
                 f"rewards are {values}: give a number for each of {len(names)} ids; use "
                 "take_back to remove a reward"
             )
-        with self._whole(names):
+        with self._undo(names):
             self._correct_rewards(names, values.tolist())
             return self
 
@@ -154,7 +154,7 @@ class DelayedRewards(BaseEstimator):
     def take_back(self, ids: Any) -> Self:
         """Unlearn the rewards of decisions, of one id or a sequence, and remove the decisions."""
         names = self._list_waiting_ids(ids)
-        with self._whole(names):
+        with self._undo(names):
             self._correct_rewards(names, [math.nan] * len(names))
             self._drop(names)
             return self
@@ -169,7 +169,7 @@ class DelayedRewards(BaseEstimator):
             for name, held in self._held.items()
             if held.reward is None and held.at + self.horizon <= now
         ]
-        with self._whole(late):
+        with self._undo(late):
             self._correct_rewards(late, [float(self.default)] * len(late))
             return late
 
@@ -185,7 +185,7 @@ class DelayedRewards(BaseEstimator):
             for name, held in self._held.items()
             if held.reward is not None and held.at < before
         ]
-        with self._whole(done):
+        with self._undo(done):
             self._drop(done)
             return done
 
@@ -240,28 +240,26 @@ class DelayedRewards(BaseEstimator):
             for name, one, value in zip(names, held, values, strict=True)
         )
 
-    @contextmanager
-    def _whole(self, names: Sequence[Any]) -> Iterator[None]:
-        """Give the bandit and these decisions back as they were if anything raises or interrupts.
-
-        One place does both, so that there is no moment in which one is new and the other old.
-        """
-        held, state = self._held, dict(self.bandit.__dict__)
+    def _undo(self, names: Sequence[Any]) -> Undo:
+        """What puts the bandit and these decisions back as they are now, both or none."""
+        held, undo = self._held, Undo()
         before = {name: held[name] for name in names if name in held}
-        try:
-            yield
-        except BaseException:
-            self.bandit.__dict__ = state
-            for name in names:
-                if name not in before:
-                    held.pop(name, None)
-            held.update(before)
-            self.held_ = held
-            raise
+        undo.keep_attributes(self, self.bandit)
+        undo.add(partial(_put_back, held, names, before))
+        return undo
 
     def _drop(self, names: Sequence[Any]) -> None:
         gone = set(names)
         self.held_ = {name: one for name, one in self._held.items() if name not in gone}
+
+
+def _put_back(
+    held: dict[Any, HeldDecision], names: Sequence[Any], before: Mapping[Any, HeldDecision]
+) -> None:
+    for name in names:
+        if name not in before:
+            held.pop(name, None)
+    held.update(before)
 
 
 def _plain(names: Any) -> list[Any]:

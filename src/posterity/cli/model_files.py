@@ -126,20 +126,17 @@ def read_model(path: str, table: str | None = None, given: Reading | None = None
         raise ValueError("only one of MODEL and FILE can be standard input")
     if path == STANDARD_INPUT:
         return ModelFile("standard input", *_from_standard_input(), None, given)
-    try:
-        stamp = _stamp(path)
-        return ModelFile(path, *load_with_notes(path), stamp, given)
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; check the path") from None
-    except IsADirectoryError:
-        raise ValueError(f"{path} is a folder: give a model file") from None
-    except ValueError:
-        if table is not None and _is_model(table):
-            raise ValueError(
-                f"{table} is the model file, and {path} is none: they are swapped, so give "
-                f"{table} first"
-            ) from None
-        raise
+    with _explain_path(path):
+        try:
+            stamp = _stamp(path)
+            return ModelFile(path, *load_with_notes(path), stamp, given)
+        except ValueError:
+            if table is not None and _is_model(table):
+                raise ValueError(
+                    f"{table} is the model file, and {path} is none: they are swapped, so give "
+                    f"{table} first"
+                ) from None
+            raise
 
 
 def _is_model(path: str) -> bool:
@@ -174,7 +171,9 @@ def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
         return
     deadline, is_told = time.monotonic() + patience, False
     while True:
-        with _open_to_lock(path) as file:
+        with _explain_path(path):
+            file = open(path, "rb")  # noqa: SIM115 - closed below
+        with file:
             if _lock(file) and _is_at(file, path):
                 yield
                 return
@@ -189,9 +188,11 @@ def hold_model(path: str, patience: float = 600.0) -> Iterator[None]:
         time.sleep(0.05)
 
 
-def _open_to_lock(path: str) -> IO[bytes]:
+@contextmanager
+def _explain_path(path: str) -> Iterator[None]:
+    """Say of a path that is no file what to do."""
     try:
-        return open(path, "rb")
+        yield
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:

@@ -40,11 +40,11 @@ def loses_targets(before: Array, after: Array, n_targets: int) -> bool:
     """
     q = len(before)
     size, left = (np.linalg.norm(T[:, :q], axis=0) for T in (before, after))
-    lost = left < LEAST_LEFT * size
-    if lost[: q - n_targets].any():  # a row of large features too: another warning is for that
-        return False
+    lost, p = left < LEAST_LEFT * size, q - n_targets
+    if (lost & (left > ZERO_TOLERANCE * size))[:p].any():
+        return False  # a row of large features: another warning is for that
     is_zero = (left <= ZERO_LEFT * size) & (size <= LARGEST_ALONE)
-    return bool((lost & ~is_zero).any())
+    return bool((lost & ~is_zero)[p:].any())
 
 
 def remove_rows(
