@@ -10,7 +10,7 @@ import numpy as np
 from posterity.evidence.members import use_single_node
 from posterity.factor import Factor
 from posterity.files.registry import POSTERIORS, name_of
-from posterity.files.relations import RELATIONS
+from posterity.files.relations import RELATIONS, know_features
 from posterity.files.shapes import check_shapes
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
@@ -233,12 +233,8 @@ def _diagonal(posterior: Any) -> bool:
         and bool(((posterior.owners >= 0) & (posterior.owners < columns)).all())
         and (clocks is None or clocks.shape == (size,))
         and posterior.likelihood.kernel_code is not None
-        and _has_features(posterior.centres, size)
+        and know_features(posterior)
     )
-
-
-def _has_features(centres: Any, size: int) -> bool:
-    return all(bool((part < size).all()) for part in (centres.features, centres.products))
 
 
 def _centres(centres: Any) -> bool:

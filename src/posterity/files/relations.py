@@ -46,14 +46,14 @@ def _check_sparse(posterior: Any) -> bool:
         size >= 1
         and posterior.owners.dtype == np.int32
         and bool((posterior.owners < columns).all())
-        and _know_features(posterior)
+        and know_features(posterior)
         and len(rows) == n_targets
         and (n_targets <= size if of_products else len(posterior.row_weights) == n_targets)
         and posterior.likelihood.kernel_code is not None
     )
 
 
-def _know_features(posterior: Any) -> bool:
+def know_features(posterior: Any) -> bool:
     """Return True if no part names a feature that the posterior does not have."""
     parts = vars(posterior).values()
     named = [getattr(part, name, None) for part in parts for name in ("features", "products")]
@@ -244,4 +244,4 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "ModelStanding": _check_ensemble,
 }
 
-__all__ = ["RELATIONS", "check_parameters"]
+__all__ = ["RELATIONS", "check_parameters", "know_features"]
