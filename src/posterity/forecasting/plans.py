@@ -60,8 +60,7 @@ class Plan:
             np.where(known.any(axis=1), high, np.inf),
         )
         off = np.maximum(np.maximum(low[:, None] - given, given - high[:, None]), 0.0)
-        width = high - low
-        fixed = width <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high))
+        width, fixed = high - low, never_varied(low, high)
         width = np.where(fixed, 0.0, width)
         ratio = np.maximum(off / np.where(width > 0.0, width, np.inf)[:, None], 1.0)
         ratio = np.where(fixed[:, None] & (off > width[:, None]), UNKNOWN_RATIO, ratio)
@@ -80,7 +79,7 @@ class Plan:
         noise = path.noise.mean(axis=1)[:, None]
         width = self.high - self.low
         scale = np.sqrt(np.square(effects * np.where(np.isfinite(width), width, 0.0)) + noise**2)
-        fixed = width <= SMALLEST_RANGE * np.maximum(np.abs(self.low), np.abs(self.high))
+        fixed = never_varied(self.low, self.high)
         scale = np.where(fixed, self._find_level_changes(path.log)[:, None], scale)
         sd = scale[:, None] * np.log(self.ratio)
         unit = np.where(path.noise > 0.0, path.noise, 1.0)
@@ -115,6 +114,11 @@ class Plan:
         count = np.maximum(self.panel.observed, 1)
         level = np.sqrt(np.square(values).sum(axis=1) / count)
         return np.full(len(level), np.log1p(UNKNOWN_EFFECT)) if log else UNKNOWN_EFFECT * level
+
+
+def never_varied(low: Array, high: Array) -> NDArray[np.bool_]:
+    """Return True where a column was the same, to rounding, in all rows learned."""
+    return np.asarray(high - low <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high)))
 
 
 __all__ = ["Plan"]

@@ -106,10 +106,9 @@ def average_sites(
 ) -> tuple[LinearPosterior, Fitted] | None:
     """A copy of ``inner`` that has learned averaged sites of the rows, and the sites.
 
-    None where all rows' eta are known so well that the mode is as good.
-
     They are searched for under ``prior``, from those at the mode under it; where ``inner`` weighs
-    several priors, then under all of these.
+    several priors, then under all of these. None where all rows' eta are known so well that the
+    mode is as good.
     """
     found = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
     if found is None:
