@@ -70,6 +70,15 @@ def atomic(method: Method) -> Method:
     return cast(Method, whole)
 
 
+class AtomicModel:
+    """A model whose attributes are replaced, never changed, so that its branch shares them."""
+
+    def _branch(self) -> Self:
+        branch = type(self).__new__(type(self))
+        branch.__dict__ = dict(self.__dict__)
+        return branch
+
+
 def hold_model_lock(method: Method) -> Method:
     """Have a method wait for other threads that are in such a method of the same model."""
 
@@ -126,6 +135,7 @@ def make_branch(model: Any) -> Any:
 
 
 __all__ = [
+    "AtomicModel",
     "Undo",
     "atomic",
     "get_free_lock",

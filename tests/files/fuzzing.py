@@ -25,8 +25,9 @@ from posterity.files.container import pack, unpack
 
 # Seconds and bytes that one file may take, beyond those of the process.
 SECONDS, BYTES = 20.0, 1 << 30
-# Alike places of one file that are tried: the same field of objects of the same class.
-ALIKE = 2
+# Alike places that are tried, the same field of objects of the same class: in one file, and in how
+# many kinds of files.
+ALIKE, ALIKE_KINDS = 2, 4
 NUMBERS = [
     -1, 0, 3, 1_000_000, 2**31 - 1, 2**62, float("nan"), float("inf"), -1.0, 1e308, 1e-320,
 ]  # fmt: skip
@@ -35,7 +36,8 @@ PLACES = {"first": slice(1), "last": slice(-1, None), "all": slice(None)}
 OTHER_TYPES = (np.float32, np.int32, np.int64, np.float64, np.uint8, np.bool_)
 
 Arrays = dict[str, Any]
-Variant = tuple[str, bytes]
+# Which place was changed ("" for several), how, and the file.
+Variant = tuple[str, str, bytes]
 
 
 # ---- what is changed -----------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def change_file(content: bytes, rng: random.Random) -> Iterator[Variant]:
     yield from _change_values(parts, arrays, owners)
     yield from _swap_references(parts, arrays, rng)
     for number in range(40):
-        yield f"damage {number}", damage(parts, arrays, rng)
+        yield "", f"damage {number}", damage(parts, arrays, rng)
 
 
 def _name_owners(objects: list[Any]) -> dict[int, str]:
@@ -114,7 +116,7 @@ def _change_arrays(parts: Any, arrays: Arrays, owners: dict[int, str]) -> Iterat
                     continue
                 for what, changed in change_array(arrays[name]):
                     contiguous = np.array(changed, order="C")
-                    yield f"{place} {what}", pack(json.dumps(parts), {**arrays, name: contiguous})
+                    yield place, what, pack(json.dumps(parts), {**arrays, name: contiguous})
 
 
 def _change_values(parts: Any, arrays: Arrays, owners: dict[int, str]) -> Iterator[Variant]:
@@ -132,7 +134,7 @@ def _change_values(parts: Any, arrays: Arrays, owners: dict[int, str]) -> Iterat
             for value in PLAIN:
                 if value != before or type(value) is not type(before):
                     holder[key] = _encode(value)
-                    yield f"{name} = {value}", pack(json.dumps(parts), arrays)
+                    yield name, f"= {value}", pack(json.dumps(parts), arrays)
             holder[key] = before
 
 
@@ -161,7 +163,7 @@ def _swap_references(parts: Any, arrays: Arrays, rng: random.Random) -> Iterator
         before = holder[key]
         for number in rng.sample(range(len(parts["objects"])), min(3, len(parts["objects"]))):
             holder[key] = number
-            yield f"{owner}: object {before} is {number}", pack(json.dumps(parts), arrays)
+            yield "", f"{owner}: object {before} is {number}", pack(json.dumps(parts), arrays)
         holder[key] = before
 
 
@@ -272,17 +274,21 @@ def _try_in_process(kind: Kind, variants: list[Variant], start: int, outcomes: O
         news = os.read(reader, 1 << 16) if ready else b""
         if not news:
             os.kill(process, signal.SIGKILL)
-            outcomes.add("crash" if ready else "hang", variants[number][0], kind.name)
+            outcomes.add("crash" if ready else "hang", _describe(kind, variants[number]), "")
             number += 1
             break
         *lines, rest = (rest + news).split(b"\n")
         for line in lines:
             outcome, detail = json.loads(line)
-            outcomes.add(outcome, f"{kind.name}: {variants[number][0]}", detail)
+            outcomes.add(outcome, _describe(kind, variants[number]), detail)
             number += 1
     os.close(reader)
     os.waitpid(process, 0)
     return number
+
+
+def _describe(kind: Kind, variant: Variant) -> str:
+    return f"{kind.name}: {variant[0]} {variant[1]}"
 
 
 def _work(kind: Kind, variants: list[Variant], start: int, writer: int) -> None:
@@ -299,7 +305,7 @@ def _work(kind: Kind, variants: list[Variant], start: int, writer: int) -> None:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
-        for _, content in variants[start:]:
+        for _, _, content in variants[start:]:
             os.write(writer, json.dumps(judge(kind, content)).encode() + b"\n")
     finally:
         os._exit(0)
@@ -314,12 +320,13 @@ def _read_size() -> int:
 def fuzz(
     kinds: list[Kind], stride: int, watch: Callable[[str], None] = lambda line: None
 ) -> Outcomes:
-    """Try every ``stride``-th changed file of these kinds."""
-    outcomes = Outcomes()
-    for number, kind in enumerate(kinds):
-        rng = random.Random(number)
-        each = change_file(kind.content(), rng)
-        variants = [one for place, one in enumerate(each) if place % stride == number % stride]
+    """Try every ``stride``-th changed file of these kinds, in any order of them."""
+    outcomes, met = Outcomes(), Counter[str]()
+    for number, kind in enumerate(random.Random(0).sample(kinds, len(kinds))):
+        each = change_file(kind.content(), random.Random(number))
+        some = [one for place, one in enumerate(each) if place % stride == number % stride]
+        variants = [one for one in some if met[one[0]] < ALIKE_KINDS]
+        met.update({place for place, _, _ in variants if place})
         before = len(outcomes.faults)
         try_files(kind, variants, outcomes)
         watch(f"{kind.name}: {len(variants)} files, {len(outcomes.faults) - before} faults")

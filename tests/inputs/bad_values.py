@@ -289,8 +289,10 @@ def taught(name: str) -> Any:
         if method in calls:
             getattr(model, method)(**calls[method])
     if "learn_one" in calls:  # what is made ready for a row stays
-        with contextlib.suppress(TypeError, ValueError):
-            model.learn_one(**{**calls["learn_one"], "y": None})
+        for argument, value in (("y", None), ("reward", "nothing"), ("weight", -1.0)):
+            if argument in calls["learn_one"]:
+                with contextlib.suppress(TypeError, ValueError):
+                    model.learn_one(**{**calls["learn_one"], argument: value})
     return model
 
 

@@ -34,6 +34,7 @@ from posterity.distributions.joint_distribution import require_pandas
 from posterity.kernel.values import read_size
 from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
+from posterity.transaction import AtomicModel
 
 Array = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ Array = NDArray[np.float64]
 LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
-class AverageOfModels(RegressorMixin, _BaseComposition):
+class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
     """A scikit-learn estimator around the models that learn and their standing."""
 
     models: Sequence[Any]
@@ -210,12 +211,6 @@ class AverageOfModels(RegressorMixin, _BaseComposition):
     def _copy_unfitted(self) -> Self:
         """An average with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
-
-    def _branch(self) -> Self:
-        """A copy that can learn without this one's knowing: models are replaced, never changed."""
-        branch = type(self).__new__(type(self))
-        branch.__dict__ = dict(self.__dict__)
-        return branch
 
     def _take_over(self, fresh_one: Self) -> Self:
         """Replace all that was learned by what ``fresh_one`` has learned, in one step."""

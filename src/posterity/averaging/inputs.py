@@ -79,7 +79,7 @@ def log_prior(prior_weights: ArrayLike | None, n_models: int) -> Array:
         )
     if prior_weights is None:
         return np.full(n_models, -math.log(n_models))
-    weights = np.asarray(prior_weights, dtype=np.float64)
+    weights = read_floats(prior_weights, "prior_weights")
     if weights.shape != (n_models,):
         raise ValueError(
             f"prior_weights has shape {weights.shape}: expected ({n_models},), one for each model"

@@ -36,6 +36,7 @@ from posterity.bandits.sharing import Arms, Rewards, is_known, make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
+from posterity.kernel.values import read_floats
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.transaction import Undo, atomic, hold_model_lock
 
@@ -114,6 +115,7 @@ class Bandit(BaseEstimator):
     _seed: int
     _decided: int
     _binary: bool
+    _ledger: Ledger
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
@@ -434,5 +436,7 @@ class Bandit(BaseEstimator):
         places = read_arms(arms, self._roster.places, len(X))
         values = read_rewards(rewards, len(X), len(places), binary=self._binary)
         weights = read_weights(sample_weight, len(X))
-        moments = None if times is None else np.asarray(times, dtype=np.float64)
+        moments = None if times is None else read_floats(times, "times")
+        if moments is not None and moments.shape != (len(X),):
+            raise ValueError(f"times has shape {moments.shape}: give one for each of {len(X)} rows")
         return Rewards(X, places, values, weights, moments)

@@ -82,7 +82,7 @@ class DelayedRewards(BaseEstimator):
             read_contexts(self.bandit, X, learns=True)  # the first contexts name the features
             new = self._read_decided(decided, at, ids)
             names.extend(new)
-            self._held.update(new)
+            self._hold(new)
             return decided
 
     @hold_model_lock
@@ -105,7 +105,7 @@ class DelayedRewards(BaseEstimator):
         """
         new = self._read_decided(decided, at, ids)
         with self._undo(list(new)):
-            self._held.update(new)
+            self._hold(new)
             return self
 
     def _read_decided(
@@ -193,7 +193,10 @@ class DelayedRewards(BaseEstimator):
 
     @property
     def _held(self) -> dict[Any, HeldDecision]:
-        return self.__dict__.setdefault("held_", {})
+        return getattr(self, "held_", {})
+
+    def _hold(self, new: dict[Any, HeldDecision]) -> None:
+        self.__dict__.setdefault("held_", {}).update(new)
 
     def _check_horizon(self) -> None:
         _check_number("horizon", self.horizon)
@@ -235,9 +238,11 @@ class DelayedRewards(BaseEstimator):
             former=[math.nan if one.reward is None else one.reward for one in held],
             rewards=values,
         )
-        self._held.update(
-            (name, one._replace(reward=value))
-            for name, one, value in zip(names, held, values, strict=True)
+        self._hold(
+            {
+                name: one._replace(reward=value)
+                for name, one, value in zip(names, held, values, strict=True)
+            }
         )
 
     def _undo(self, names: Sequence[Any]) -> Undo:

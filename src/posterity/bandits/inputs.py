@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster, is_among
+from posterity.kernel.values import read_float, read_floats
 from posterity.linear.inputs import name_text_column
 
 Array = NDArray[np.float64]
@@ -51,8 +52,7 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
             "the context has no features: if there are none, give every context the same "
             "number, as in [1.0]"
         )
-    if isinstance(X, str):
-        raise TypeError(f"the context is the text {X!r}: give numbers, or a mapping of names")
+    _refuse_text(X)
     if is_row(X):
         X = [X]
     if known and isinstance(X, np.ndarray | Sequence):  # which has no names: none are asked for
@@ -67,10 +67,17 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
     return _read_numbers(X, lambda: validate_data(reader, X, reset=not known, **FLOATS))
 
 
+def _refuse_text(X: Any) -> None:
+    if isinstance(X, str):
+        raise TypeError(f"the context is the text {X!r}: give numbers, or a mapping of names")
+
+
 def _read_numbers(X: Any, read: Callable[[], Any]) -> Array:
     """Contexts (n, m) as scikit-learn reads them; what is no number, or not finite, is named."""
     try:
         contexts = np.asarray(read())
+    except OverflowError:
+        contexts = read_floats(X, "the context")
     except (TypeError, ValueError) as error:
         name_text_column(X, error)
         raise
@@ -135,8 +142,8 @@ def _read_mapping(reader: Any, x: Any) -> Array:
 
 def _as_number(name: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
+        return read_float(value)
+    except (TypeError, ValueError):
         raise ValueError(
             f"the context's feature {name!r} is {value!r}, which is not a number: encode "
             "categories as a number for each of their values, 0 or 1"
@@ -224,8 +231,8 @@ def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
 def as_numbers(rewards: ArrayLike) -> Array:
     """Convert rewards to floats; a ``ValueError`` names one that is not a number."""
     try:
-        return np.asarray(rewards, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+        return read_floats(rewards, "rewards")
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"a reward is not a number: {error}; write yes and no as 1 and 0"
         ) from error
@@ -268,6 +275,7 @@ def read_correction(
     X: Any, arms: Any, former: ArrayLike, rewards: ArrayLike
 ) -> tuple[list[Any], Array, Array]:
     """Names of arms, former and corrected rewards, one of each for each context; NaN is none."""
+    _refuse_text(X)
     names, before, after = list(arms), as_numbers(former), as_numbers(rewards)
     n = len(X)
     if len(names) != n or before.shape != (n,) or after.shape != (n,):

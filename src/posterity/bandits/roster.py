@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.kernel.values import is_label
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,7 @@ class Roster:
             )
         names = names.tolist() if isinstance(names, np.ndarray) else list(names)
         for name in names:
-            if not isinstance(name, Hashable):
-                raise TypeError(f"the name of an arm is {name!r}: use text, a number or a tuple")
+            _check_name(name)
         if not names or len(set(names)) < len(names):
             raise ValueError(
                 f"arms are {names}: give at least one, each with its own name, as in "
@@ -71,6 +72,7 @@ class Roster:
 
     def with_arm(self, name: Any) -> Roster:
         """Return the roster with another arm, or one that had retired."""
+        _check_name(name)
         if name in self.retired:
             return replace(self, retired=tuple(one for one in self.retired if one != name))
         if name in self.names:
@@ -85,6 +87,11 @@ class Roster:
         if len(retired) == len(self.names):
             raise ValueError(f"{name!r} is the last arm: add another one before it is retired")
         return replace(self, retired=tuple(one for one in self.names if one in retired))
+
+
+def _check_name(name: Any) -> None:
+    if not is_label(name):
+        raise TypeError(f"the name of an arm is {name!r}: use text, a number or a tuple")
 
 
 def is_among(name: Any, known: Mapping[Any, int]) -> bool:

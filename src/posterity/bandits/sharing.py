@@ -15,6 +15,7 @@ from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
+from posterity.kernel.values import read_floats
 from posterity.linear import BayesianLinearRegression
 from posterity.transaction import make_branch
 
@@ -235,7 +236,7 @@ class SharedArms(PlainArms):
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
         if features is not None:
-            row = np.asarray(features, dtype=np.float64).reshape(1, -1)
+            row = read_floats(features, "features").reshape(1, -1)
             if row.shape[1] != self.features.shape[1] or not np.isfinite(row).all():
                 raise ValueError(
                     f"features are {features!r}: give {self.features.shape[1]} finite numbers, "

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from posterity.transaction import AtomicModel, atomic
+
 Array = NDArray[np.float64]
 
 
@@ -31,7 +33,7 @@ def check_row(transformer: Any, x: Array) -> Array:
     )
 
 
-class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer that is fixed by a domain: a closed range (low, high) of each feature.
 
     A kind of basis says what it needs (``_begin``), its columns (``_columns``) and their names
@@ -46,6 +48,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # Names of the features, where rows come without, for messages.
     labels_: list[str] | None = None
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fix domain and functions.
 
@@ -149,7 +152,7 @@ class DomainTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _read_given_domain(self) -> Array:
         try:
             domain = np.asarray(self.domain, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"domain is {self.domain!r}: it must be (low, high), or one such pair for each "
                 "feature"
@@ -258,7 +261,7 @@ def check_positive(name: str, value: object, n_features: int) -> Array:
     """``value`` as (d,) positive numbers, one for each feature; else ``ValueError``."""
     try:
         numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.empty(0)
     right = numbers.shape in {(), (n_features,)}
     if not (right and (numbers > 0.0).all() and np.isfinite(numbers).all()):

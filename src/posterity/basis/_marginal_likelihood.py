@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from posterity.basis._kernels import SMOOTHNESS
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
@@ -174,7 +175,7 @@ def _targets(y: ArrayLike | None, n: int) -> Array:
             "length scales are learned from targets, and this transformer requires y to be passed, "
             "but the target y is None: call fit(X, y), or use it as basis= of a model"
         )
-    return np.asarray(y, dtype=np.float64).reshape(n, -1)
+    return read_floats(y, "y").reshape(n, -1)
 
 
 def _standardize_targets(targets: Array) -> Array:

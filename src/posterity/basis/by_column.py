@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from posterity.basis._domain import DomainTransformer, check_row, read_rows
 from posterity.basis.contract import Basis
+from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 MOST_HYPOTHESES = 256
 
 
-class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A separate basis for each column, or group of columns; all others remain linear.
 
     Functions come in the order of the bases, straight lines last.
@@ -65,6 +66,7 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.bases = bases
         self.names = names
 
+    @atomic
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit each basis to its columns of ``X`` (n, d).
 
@@ -102,6 +104,8 @@ class ByColumn(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform_row(self, x: Array) -> Array:
         """Columns (m,) at one row (d,) of finite numbers."""
         row = check_row(self, x)[None]
+        if not np.isfinite(row).all():
+            raise ValueError(f"x is {row[0].tolist()}: give finite numbers")
         return np.concatenate([_columns(basis, row[:, at])[0] for at, basis in self.blocks_])
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:

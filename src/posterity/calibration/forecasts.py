@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
-from posterity.transaction import atomic
+from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 SMALLEST_TAIL = 1e-12
 
 
-class ConformalForecaster(BaseEstimator):
+class ConformalForecaster(AtomicModel, BaseEstimator):
     """Wraps a forecaster so that its intervals have their stated coverage at each step.
 
     For each step ahead by itself: the forecast of step k that was made at a row is scored when its
@@ -132,11 +132,6 @@ class ConformalForecaster(BaseEstimator):
             TrackedTails.start(levels, self.rate, self.memory, 0.0) for _ in range(self.horizon)
         ]
         return self.model._branch(), tails
-
-    def _branch(self) -> ConformalForecaster:
-        branch = type(self).__new__(type(self))
-        branch.__dict__ = dict(self.__dict__)
-        return branch
 
 
 class _Ends:

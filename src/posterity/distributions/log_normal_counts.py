@@ -89,7 +89,8 @@ class LogNormalCounts(RowDistribution):
         with np.errstate(over="ignore", invalid="ignore"):
             between = np.expm1(self.log_variance)
             excess = between + self.dispersion * (1.0 + between)
-            return mean + np.where(excess == 0.0, 0.0, np.square(mean) * excess)
+            excess = np.where(np.isinf(between), np.inf, excess)
+            return mean + np.where((excess == 0.0) | (mean == 0.0), 0.0, np.square(mean) * excess)
 
     def _logpdf(self, y: FloatArray) -> FloatArray:
         shape, (target, *rows) = self._with(y)

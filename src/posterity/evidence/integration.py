@@ -26,6 +26,7 @@ from posterity.evidence.hyperprior import make_log_ratio_grid
 from posterity.evidence.nodes import compute_gauss_nodes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
+from posterity.factor.usable import NOT_USABLE
 from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.noise import Noise
 
@@ -283,6 +284,8 @@ class _Integral:
             values = compute_log_evidence(shares)
         log_weights = log_hyperprior + _make_finite(values, spectrum, shares)
         top = float(log_weights.max())
+        if not np.isfinite(top):
+            raise FloatingPointError(NOT_USABLE)
         weights = np.exp(log_weights - top)
         total = float(weights.sum())
         some = slice(*(np.flatnonzero(weights > NEGLIGIBLE)[[0, -1]] + [0, 1]))

@@ -14,6 +14,7 @@ from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import RoundColumns, Rounds, iterate_pieces, open_rounds, read_rewards
+from posterity.kernel.values import read_floats
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import atomic
 
@@ -165,6 +166,8 @@ class Experiment:
     ) -> Self:
         """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K)."""
         where = {name: place for place, name in enumerate(self.arms)}
+        if np.ndim(arms) != 1:
+            raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
         chosen = np.asarray(arms).tolist()
         unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
         if unknown is not None:
@@ -174,14 +177,19 @@ class Experiment:
             )
         places = np.array([where[name] for name in chosen], dtype=np.intp)
         n = len(places)
-        contexts = np.zeros((n, 0)) if X is None else np.asarray(X, dtype=np.float64)
+        contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
         earned = read_rewards(rewards)
-        every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
+        every = None if propensities is None else read_floats(propensities, "propensities")
         shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
         if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
             raise ValueError(
                 f"there are {n} rows of arms: rewards, X and propensities must have the same length"
+            )
+        if every is not None and every.shape != (n, len(where)):
+            raise ValueError(
+                f"propensities has shape {every.shape}: it must be {(n, len(where))}, one column "
+                "for each arm"
             )
         own = None if every is None else every[np.arange(n), places]
         names = tuple(f"x{j}" for j in range(contexts.shape[1]))

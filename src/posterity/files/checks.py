@@ -25,9 +25,13 @@ MOST_ROWS = 2**55
 def check(name: str, made: Any) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together."""
     check_shapes(name, made)
+    getattr(made, "_check_parameters", _do_nothing)()
     parts_fit = _CHECKS.get(name) or RELATIONS.get(name, _accept)
     if not parts_fit(made):
         raise ValueError(f"the parts of a {name} do not have matching shapes")
+
+
+def _do_nothing() -> None: ...
 
 
 def _accept(made: Any) -> bool:
@@ -119,6 +123,8 @@ def _runs(runs: Any) -> bool:
         runs.bank.size >= 2
         and all(array.shape == (capacity,) for array in arrays)
         and bool((runs.first <= runs.row).all())
+        and bool((runs.probability[: runs.size] >= 0.0).all())
+        and runs.probability[: runs.size].sum() > 0.0
         and len(runs.changes) == runs.size <= capacity
         and (runs.latest_start is None or runs.latest_start.triangle.ndim == 2)
     )
@@ -224,6 +230,8 @@ def _diagonal(posterior: Any) -> bool:
     clocks = posterior.clocks
     return (
         posterior.beliefs.shape == (2 * members * size,)
+        and bool((posterior.scores < np.inf).all() and np.isfinite(posterior.scores).any())
+        and bool((posterior.beliefs.reshape(size, 2, members)[:, 0] >= 0.0).all())
         and size >= 1
         and columns >= 2
         and posterior.precision.shape == posterior.information.shape == (columns, members)
@@ -343,6 +351,7 @@ def _check_factorization(posterior: Any) -> bool:
         and all(mean.shape == (size, p) for mean, size in zip(posterior.means, sizes, strict=True))
         and all(
             spread.shape == (size, p, p)
+            and bool((np.diagonal(spread, axis1=1, axis2=2) >= 0.0).all())
             for each in (posterior.covariances, posterior.precisions)
             for spread, size in zip(each, sizes, strict=True)
         )

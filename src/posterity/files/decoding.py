@@ -128,9 +128,7 @@ class Decoder:
         factor = Factor(len(triangle) - n_targets, n_targets)
         if triangle.dtype != np.float64 or triangle.shape != factor.triangle.shape:
             raise ValueError("a factor is not a triangle of numbers")
-        pivots, sizes = np.abs(triangle.diagonal()), np.abs(triangle).max(axis=1)
-        if ((pivots > 0.0) & (sizes > LARGEST * pivots)).any():
-            raise ValueError("a factor has no finite solution")
+        triangles.check_solvable(triangle, n_targets)
         factor.set_triangle(triangle, count, seen)
         return factor
 
@@ -147,6 +145,8 @@ class Decoder:
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
         check_usable(stack)
+        for triangle in stack:
+            triangles.check_solvable(triangle, 1)
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
         bank = FactorBank(stack.shape[1] - 1, capacity)
         for triangle in stack:

@@ -39,8 +39,9 @@ NOT_NEGATIVE = frozenset({
     "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting", "weights",
 })  # fmt: skip
 POSITIVE = frozenset({
-    "df", "dispersion", "discount", "gamma", "half_life", "known_precision",
-    "memory", "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd",
+    "Choice.weights", "DiagonalPosterior.precision", "EvidencePosterior.shapes", "_scales",
+    "df", "dispersion", "discount", "gamma", "half_life", "known_precision", "memory",
+    "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd",
     "start", "steps", "temperature",
     "temperatures", "trust", "unit", "value", "width", "widened",
 })  # fmt: skip
@@ -104,11 +105,14 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     if not NOT_FINITE.isdisjoint((where, key)):
         numbers = numbers[np.isfinite(numbers)]
     whole = numbers.dtype.kind in "iu"
+    positive = not POSITIVE.isdisjoint((key, where))
     if numbers.dtype == object:
         return f"is {value}, beyond all numbers"
     if not numbers.size:
         return ""
     low, high = numbers.min(), numbers.max()
+    if positive and low < SMALLEST:
+        return f"is {low}, and must be positive"
     if whole and key not in SIGNED and low < 0:
         return f"is {low}, and can't be negative"
     if whole:
@@ -122,8 +126,6 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return f"is {high}, and no logarithm is so large"
     if not NOT_NEGATIVE.isdisjoint((key, where)) and low < 0.0:
         return f"is {low}, and can't be negative"
-    if key in POSITIVE and low < SMALLEST:
-        return f"is {low}, and must be positive"
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,13 @@ def _check_model_of_many_features(model: Any) -> bool:
     posterior, index = model._posterior_or_none, getattr(model, "_index", None)
     if posterior is None or index is None:
         return posterior is None and index is None
+    classes = getattr(model, "classes_", None)
     # Arrays of a stream have room for features to come.
-    return index.size <= len(posterior.owners) and index.n_columns == len(posterior.squares)
+    return (
+        (classes is None or len(classes) == 2)
+        and index.size <= len(posterior.owners)
+        and index.n_columns == len(posterior.squares)
+    )
 
 
 # ---- bandits -------------------------------------------------------------------------------------
@@ -146,8 +152,12 @@ def _check_linear_model(model: Any) -> bool:
         and (names is None or len(names) == model.n_features_in_)
         and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
         and model.fit_intercept in (True, False)
-        and (classes is None or len(classes) == getattr(posterior, "n_classes", len(classes)))
+        and (classes is None or _have_classes(posterior, len(classes)))
     )
+
+
+def _have_classes(posterior: Any, n: int) -> bool:
+    return bool(n == posterior.n_classes) if hasattr(posterior, "n_classes") else n <= 2
 
 
 def _check_basis(basis: Any) -> bool:
@@ -187,7 +197,11 @@ def _check_noise_tally(tally: Any) -> bool:
 
 def _check_adapted_tails(tails: Any) -> bool:
     n, place = tails.count
-    return 0 < n <= len(tails.ordered) and place >= 0
+    return (
+        0 < n <= len(tails.ordered)
+        and place >= 0
+        and bool(((tails.levels > 0.0) & (tails.levels < 1.0)).all())
+    )
 
 
 def _check_probability_map(state: Any) -> bool:
@@ -233,6 +247,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
     ),
     "Forecaster": _check_forecaster,
+    "SeriesWriting": attrgetter("is_known"),
     "Averaged": _check_averaged,
     "NoiseTally": _check_noise_tally,
     "Roster": _check_roster,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from posterity import kernel
 from posterity.factor.packed import places as _places
 from posterity.factor.usable import LARGEST_IN_TRIANGLE
+from posterity.files.ranges import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
 
@@ -19,6 +20,19 @@ SPARSE = 0.25
 # Not for larger ones, nor for more bytes of them in a file: a few bytes must not ask for all of the
 # memory.
 LARGEST_SPARSE, MOST_SPARSE = 4096, 1 << 29
+
+
+def check_solvable(triangle: Array, n_targets: int) -> None:
+    """Raise ``ValueError`` unless the solution and its variances are finite.
+
+    Rows whose squares become 0 are refused when they are learned, and what is forgotten is kept
+    above as well.
+    """
+    pivots, sizes = np.abs(triangle.diagonal()), np.abs(triangle).max(axis=1)
+    least = np.maximum(sizes / LARGEST, SMALLEST)
+    least[len(triangle) - n_targets :] = 0.0
+    if ((pivots > 0.0) & (pivots < least)).any():
+        raise ValueError("a factor has no finite solution")
 
 
 def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:

@@ -17,7 +17,7 @@ FEWEST_VALUES = 4
 # Fewest rows that a form needs of a series for its forecasts to count.
 FEWEST_ROWS = 3
 # Most steps of a horizon for each learned row, and steps that are never too many.
-STEPS_A_ROW, FEW_STEPS = 100, 10_000
+STEPS_A_ROW, FEW_STEPS, MOST_STEPS = 100, 10_000, 10**12
 
 
 def check_parameters(
@@ -52,6 +52,8 @@ def check_horizon(h: int) -> None:
     """Raise ``ValueError`` unless ``h`` is a horizon."""
     if not (isinstance(h, int | np.integer) and h >= 1):
         raise ValueError(f"h is {h!r}: the horizon must be a whole number of steps, at least 1")
+    if h > MOST_STEPS:
+        raise ValueError(f"h is beyond {MOST_STEPS:,} steps: forecast fewer")
 
 
 def check_far(h: int, rows: int) -> None:

@@ -20,6 +20,7 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
 from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths
+from posterity.kernel.values import read_floats
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
@@ -141,7 +142,7 @@ class StepDistribution:
     def _read(self, y: ArrayLike) -> Array:
         some = self.marginals.components[0].mean
         shape = (some.shape[0], some.shape[2])
-        return np.broadcast_to(np.asarray(y, dtype=np.float64), shape)
+        return np.broadcast_to(read_floats(y, "y"), shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from posterity.distributions._limits import check_single_level
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
@@ -45,7 +46,7 @@ from posterity.forecasting.remarks import (
 from posterity.forecasting.trials import TrialScores, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
-from posterity.transaction import atomic
+from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ Array = NDArray[np.float64]
 NUMBERS = 3
 
 
-class Forecaster(BaseEstimator):
+class Forecaster(AtomicModel, BaseEstimator):
     """Forecasts the next n steps of one or more series, as a joint distribution.
 
     Nothing has to be chosen but the horizon. Several autoregressions, of other lags, differences
@@ -356,6 +357,7 @@ class Forecaster(BaseEstimator):
         self, y: Any, h: int, X: Any, level: float, ends: Ends | None = None
     ) -> Progress:
         check_horizon(h)
+        level = check_single_level(level)
         if self._panel is None:
             self._check_parameters()
             whole = reading.read(y, X)
@@ -480,9 +482,9 @@ class Forecaster(BaseEstimator):
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
+        check_far(h, self._learned.length)
         numbers = NUMBERS * len(self.forms_) * n_series * self.n_draws * h
         check_memory(8.0 * numbers, f"a forecast of {n_series:,} series at once")
-        check_far(h, self._learned.length)
 
     def _select(
         self, series: Sequence[Any] | None, forms: Sequence[Form]
@@ -523,11 +525,6 @@ class Forecaster(BaseEstimator):
         check_forgetting(self.forgetting)
         check_lower_bound(self.lower_bound)
         check_outliers(self.outliers)
-
-    def _branch(self) -> Self:
-        branch = type(self).__new__(type(self))
-        branch.__dict__ = dict(self.__dict__)
-        return branch
 
     def _copy_from(self, panel: Panel) -> Self:
         self._panel, self._recent = panel, None

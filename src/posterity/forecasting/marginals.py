@@ -18,6 +18,7 @@ from posterity.forecasting.bounds import (
     compute_censored_moments,
     move_to_moments,
 )
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
@@ -162,7 +163,7 @@ class Marginals:
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
-        outcomes = np.asarray(y, dtype=np.float64)
+        outcomes = read_floats(y, "y")
         return self._compute_by_blocks(lambda some, which: some._crps(outcomes[which]))
 
     # ---- inner ---------------------------------------------------------------------------------

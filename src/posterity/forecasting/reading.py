@@ -21,6 +21,7 @@ from posterity.forecasting.panel import (
     sort_names,
 )
 from posterity.forecasting.writing import Writing
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
@@ -166,10 +167,7 @@ def _read_values(data: Any) -> Panel:
         panel = Panel.of_arrays(dict(data))
     else:
         refuse_times(data, "the series")
-        try:
-            array = np.asarray(data, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the series have a value that is not a number: {error}") from error
+        array = read_floats(data, "the series")
         if array.ndim == 1:
             panel = Panel.of_arrays({TARGET: array}, single=True)
         elif array.ndim == 2:
@@ -380,10 +378,8 @@ def _describe_series(ids: tuple[Any, ...], number: int) -> str:
 
 def _read_table(rows: Any, name: str) -> Array:
     """Exogenous columns (n, m) that come as an array."""
-    try:
-        return np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array (n, m) of numbers: {error}") from error
+    table = read_floats(rows, name)
+    return table.reshape(len(table), -1)
 
 
 def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDArray[Any] | None:

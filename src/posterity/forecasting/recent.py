@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
 from posterity.forecasting.panel import Panel, convert_to_values
+from posterity.kernel.values import read_floats
 
 # Most series that a message names.
 NAMED = 5
@@ -78,7 +79,7 @@ def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
     if isinstance(x, Mapping):
         # Without known columns, any column is one too many.
         x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
-    return np.zeros(0) if x is None else np.asarray(x, dtype=np.float64).reshape(-1)
+    return np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:

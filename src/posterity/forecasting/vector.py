@@ -247,7 +247,7 @@ class VectorAutoregression(BaseEstimator):
         self.__dict__ = fresh.__dict__
         return self
 
-    def _check(self, panel: Panel) -> None:
+    def _check_parameters(self) -> None:
         check_outliers(self.outliers)
         lags = self.lags
         if lags != "auto" and not (isinstance(lags, int | np.integer) and lags >= 1):
@@ -259,6 +259,9 @@ class VectorAutoregression(BaseEstimator):
             )
         if self.n_draws < 1:
             raise ValueError(f"n_draws is {self.n_draws}: it must be at least 1")
+
+    def _check(self, panel: Panel) -> None:
+        self._check_parameters()
         if panel.names:
             raise ValueError(
                 "a vector autoregression has no exogenous columns, but there are "
@@ -274,10 +277,10 @@ class VectorAutoregression(BaseEstimator):
     def _check_horizon(self, h: int) -> None:
         """Raise ``ValueError`` for a horizon that is none, or takes too much memory."""
         check_horizon(h)
+        check_far(h, self._fitted_panel.length)
         q = len(self.ids_)
         numbers = float(NUMBERS * self.n_draws * q * q) * h
         check_memory(8.0 * numbers, f"a forecast of {q:,} signals {h:,} steps ahead")
-        check_far(h, self._fitted_panel.length)
 
     def _get_nodes(self) -> minnesota.Nodes:
         if self.tightness is None:

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.forecast import StepDistribution, StepsAhead, choose_steps
 from posterity.forecasting.marginals import Component, Marginals
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class VectorForecast(StepsAhead):
                 f"series {self.ids[fixed[0]]!r} was constant, and its forecast has no density: "
                 "leave it out"
             )
-        off = np.asarray(y, dtype=np.float64).T - self.paths
+        off = read_floats(y, "y").T - self.paths
         count, h, q = off.shape
         shocks, root = np.zeros((count, h, q)), self.responses[:, 0]
         for step in range(h):

@@ -21,6 +21,14 @@ TEXT = re.compile(
 )
 PARTS = ("year", "month", "day", "hour", "minute", "second")
 UNITS = {"year": "Y", "quarter": "M", "month": "M", "day": "D", "minute": "s", "second": "s"}
+# What a form may be, by kind: it is filled in, so nothing else may stand in it.
+NOTHING = re.compile("")
+FORMS = {
+    "period": re.compile(r"[A-Za-z0-9-]{1,20}"),
+    "text": re.compile(
+        r"(?:[-T :Q]|\{(?:year|quarter|month|day|hour|minute|second)(?::0\d{1,2}d)?\})+"
+    ),
+}
 OFFSET = re.compile(r"(?:UTC)?(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)$")
 # The parts that may lack a leading zero; other than the year they have two digits.
 MONTHS_A_QUARTER = 3
@@ -60,6 +68,13 @@ class Writing:
         return cls("", "text", _make_format(matches))
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is one of those that :meth:`of` makes; ``ValueError`` for an unknown zone."""
+        if self.zone:
+            get_zone(self.zone)
+        return FORMS.get(self.kind, NOTHING).fullmatch(self.form) is not None
+
+    @property
     def unit(self) -> str:
         """The unit of datetime64 that says no more than the text does; "" where none is known."""
         names = re.findall(r"{(\w+)", self.form) if self.kind == "text" else []
@@ -94,7 +109,12 @@ def get_zone(name: str) -> tzinfo:
     """Return the zone of a name, or of an offset as in +01:00."""
     offset = OFFSET.match(name)
     if offset is None:
-        return ZoneInfo(name)
+        try:
+            return ZoneInfo(name)
+        except KeyError:
+            raise ValueError(
+                f"there is no time zone {name!r} on this machine: pip install tzdata brings all"
+            ) from None
     away = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"]))
     return timezone(-away if offset["sign"] == "-" else away)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.grouped_rows import number_keys
+from posterity.kernel.values import is_label
 
 Numbers = NDArray[np.int32]
 Labels = list[Any] | NDArray[np.int64]
@@ -162,12 +163,15 @@ def _from_objects(values: list[Any], name: str) -> Keys:
     numbers = np.empty(len(values), dtype=np.int32)
     try:
         numbers[:] = [places.setdefault(value, len(places)) for value in values]
-    except TypeError as error:
-        row = next(i for i, value in enumerate(values) if not _is_hashable(value))
+        usable = all(map(is_label, places))
+    except TypeError:  # of a list, say, which has no hash
+        usable = False
+    if not usable:
+        row = next(i for i, value in enumerate(values) if not is_label(value))
         raise TypeError(
-            f"the key in row {row} of {name} is a {type(values[row]).__name__}: keys must be "
-            "hashable, such as numbers, text, dates and tuples of these"
-        ) from error
+            f"the key in row {row} of {name} is a {type(values[row]).__name__}: keys must be such "
+            "as numbers, text, dates and tuples of these"
+        )
     missing = [number for label, number in places.items() if _is_missing(label)]
     if missing:
         _refuse_missing(np.isin(numbers, missing), name)
@@ -235,14 +239,6 @@ def _is_missing(label: Any) -> bool:
     if isinstance(label, np.datetime64):
         return bool(np.isnat(label))
     return label is None or type(label).__name__ in ("NaTType", "NAType")
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:

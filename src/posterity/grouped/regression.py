@@ -146,8 +146,8 @@ class GroupedRegression(GroupedModel):
             Weights >= 0; weight 2 is the row twice. Divide precisions of rows by their mean, so
             that they add up to the number of rows.
         groups : (n,) keys, optional
-            Numbers, text, dates, tuples of these: anything hashable, as array, column or list; or
-            several columns, as a data frame or (n, k) array.
+            Numbers, text, dates, tuples of these, or what is compared as these are, as array,
+            column or list; or several columns, as a data frame or (n, k) array.
 
         Raises
         ------

@@ -15,6 +15,7 @@ from posterity.io.errors import TableError
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.table import TableStream, open_any, open_first
 from posterity.io.targets import TargetRewards, read_yes_and_no
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -89,7 +90,7 @@ def read_rewards(values: Any) -> Array:
     if given.dtype.kind in "OUT":
         given = np.array([read_yes_and_no(value) for value in given.ravel()]).reshape(given.shape)
     try:
-        return given.astype(np.float64)
+        return read_floats(given, "rewards")
     except (TypeError, ValueError) as error:
         raise TableError(
             f"a reward is not a number: {error}", ["give numbers, or yes and no"], before="; "

@@ -106,6 +106,21 @@ def read_size(size: Any) -> int:
     return number
 
 
+def is_label(value: Any) -> bool:
+    """Return True for what can be found again by an equal value, as text, numbers and dates.
+
+    Examples
+    --------
+    >>> is_label("a"), is_label((1, "b")), is_label(object()), is_label([1])
+    (True, True, False, False)
+    """
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return type(value).__hash__ is not object.__hash__
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """Raise ``ValueError`` where entries of a masked array are masked: its values hide below."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -136,4 +151,4 @@ def _describe(place: Any) -> str:
     return ", ".join(f"{word} {int(at)}" for word, at in zip(words, place, strict=False))
 
 
-__all__ = ["read_float", "read_floats", "read_scalar", "read_size", "refuse_masked"]
+__all__ = ["is_label", "read_float", "read_floats", "read_scalar", "read_size", "refuse_masked"]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.rounds import RoundColumns, Rounds, open_rounds, read_rewards
+from posterity.kernel.values import read_floats
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
 
 Array = NDArray[np.float64]
@@ -155,7 +156,7 @@ class Log:
         names : sequence, optional
             Names of all arms; default those that are there, sorted.
         """
-        contexts = np.ascontiguousarray(X, dtype=np.float64)
+        contexts = np.ascontiguousarray(read_floats(X, "X"))
         if np.ndim(arms) != 1 or not len(contexts):
             raise ValueError(
                 f"X has shape {contexts.shape}, arms {np.shape(arms)}: give at least one row, and "
@@ -172,8 +173,8 @@ class Log:
             )
         places = np.array([where[name] for name in chosen], dtype=np.intp)
         earned = read_rewards(rewards)
-        every = None if propensities is None else np.asarray(propensities, dtype=np.float64)
-        own = None if propensity is None else np.asarray(propensity, dtype=np.float64)
+        every = None if propensities is None else read_floats(propensities, "propensities")
+        own = None if propensity is None else read_floats(propensity, "propensity")
         if own is not None and own.ndim == 2 and every is None:
             own, every = None, own
         if own is not None and own.ndim != 1:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
+from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
@@ -243,7 +244,7 @@ def _as_chances(estimate: Any, arms: Sequence[Any]) -> Any:
 
 
 def _check_propensities(propensities: Any, n: int, k: int) -> Array:
-    chances = np.asarray(propensities, dtype=np.float64)
+    chances = read_floats(propensities, "propensities")
     if chances.shape != (n, k):
         raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")
     return chances

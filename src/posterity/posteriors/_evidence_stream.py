@@ -269,7 +269,7 @@ class NodesStream:
     def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Return the end of the stretch of rows from ``first``: the prior's next choice."""
         rest = None if weights is None else weights[first:]
-        left = int(self.state.clock[1] - self.state.clock[0])
+        left = max(int(self.state.clock[1] - self.state.clock[0]), 0)
         stop = first + count_rows_until(len(X) - first, rest, left)
         if choice.pinned.any():
             features, constants = self.find_constant_features()
