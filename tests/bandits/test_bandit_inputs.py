@@ -239,3 +239,20 @@ def test_parameters_that_are_refused() -> None:
             bandit.decide([1.0])
     with pytest.raises(ValueError, match="width"):
         ThompsonSampling(width=0.0)
+
+
+@pytest.mark.parametrize("name", [object(), dict, (one for one in "ab"), [1]])
+def test_an_arm_that_no_equal_name_finds_is_refused(name: Any) -> None:
+    bandit = Bandit(arms=["a", "b"])
+    with pytest.raises(TypeError, match=r"the name of an arm is .*: use text, a number or a tuple"):
+        bandit.add_arm(name)
+    with pytest.raises(TypeError, match="the name of an arm is"):
+        Bandit(arms=["a", name]).decide([1.0])
+    assert bandit.decide([1.0]).arm in ("a", "b")
+
+
+def test_times_of_another_length_are_refused() -> None:
+    bandit = Bandit(arms=["a", "b"], model=BayesianLogisticRegression())
+    for times in ([1.0], 3.0, np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="give one for each of 2 rows"):
+            bandit.learn(np.eye(2), ["a", "b"], [1.0, 0.0], times=times)

@@ -297,3 +297,14 @@ def test_in_a_pipeline_it_fits_a_curve(basis: Any) -> None:
     model = make_pipeline(basis, BayesianLinearRegression(prior_precision=1e-3)).fit(x, y)
     truth = 3.0 + np.sin(2.0 * np.pi * x[:, 0])
     assert np.sqrt(np.mean((model.predict(x) - truth) ** 2)) < 0.03
+
+
+def test_a_fit_that_is_refused_changes_nothing() -> None:
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    for basis in (posterity.basis.AutoBasis(), posterity.basis.ByColumn({0: Spline(n_knots=4)})):
+        basis.fit(X, X[:, 0])
+        before = dict(basis.__dict__)
+        for wide, y in ((np.ones((20, 2)), X[:, 0]), (10**400 * np.ones((20, 1), object), X[:, 0])):
+            with pytest.raises(ValueError, match=r".+"):
+                basis.fit(wide, y) if wide.dtype == object else basis.fit(wide * np.nan, y)
+            assert basis.__dict__ == before

@@ -197,3 +197,14 @@ def test_open_log_rates_against_quadrature(m: float, v: float, dispersion: float
         count = predictive.ppf(level)
         assert predictive.cdf(count) >= level - 2e-3
         assert predictive.cdf(count - 1.0) <= level + 2e-3
+
+
+@pytest.mark.parametrize(
+    ("m", "v"), [(0.0, 1e3), (1e9, 1e17), (-1e9, 1e3), (2e9, 1e-3), (800, 0.5)]
+)
+def test_moments_beyond_all_numbers_are_infinite_or_0(m: float, v: float) -> None:
+    counts = PoissonLogNormal([m], [v])
+    expected = 0.0 if m < 0.0 else np.inf
+    assert counts.mean() == expected
+    assert counts.var() == expected
+    assert not np.isnan(counts.interval(0.9)).any()

@@ -287,3 +287,17 @@ def test_an_arm_without_any_rare_reward_is_not_known_exactly() -> None:
     assert low < -0.02 < 0.0 < high
     nobody = Experiment(["old", "new"]).observe_rows(np.tile(["old", "new"], 100), np.zeros(200))
     assert nobody.interval_["new"] == (-np.inf, np.inf)
+
+
+def test_rows_that_are_no_rows_of_arms_are_refused() -> None:
+    arms, rewards = ["a", "b", "a"], [1.0, 0.0, 1.0]
+    experiment = Experiment(["a", "b"])
+    for changed, message in (
+        ({"arms": {"a": 1.0}}, r"arms has shape \(\): give the name of one arm a row"),
+        ({"rewards": [1.0, 10**400, 0.0]}, "a reward is not a number"),
+        ({"X": np.array([[1.0], [10**400], [0.0]], object)}, "X has a value that is not a number"),
+        ({"propensities": np.full((3, 3), 1 / 3)}, r"propensities has shape \(3, 3\): it must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            experiment.observe_rows(**{"arms": arms, "rewards": rewards, **changed})
+    assert experiment.n_observations_ == 0

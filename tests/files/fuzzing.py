@@ -28,6 +28,8 @@ SECONDS, BYTES = 20.0, 1 << 30
 # Alike places that are tried, the same field of objects of the same class: in one file, and in how
 # many kinds of files.
 ALIKE, ALIKE_KINDS = 2, 4
+# Places that may have any name: under another one a series is another series.
+NAMES = frozenset({"SeriesPanel.ids"})
 NUMBERS = [
     -1, 0, 3, 1_000_000, 2**31 - 1, 2**62, float("nan"), float("inf"), -1.0, 1e308, 1e-320,
 ]  # fmt: skip
@@ -128,7 +130,7 @@ def _change_values(parts: Any, arrays: Arrays, owners: dict[int, str]) -> Iterat
             each = [(f"{owners.get(number)}:{next(iter(node))}", one) for one in find_values(node)]
         for name, (holder, key) in each:
             seen[name] += 1
-            if seen[name] > ALIKE:
+            if seen[name] > ALIKE or name in NAMES:
                 continue
             before = holder[key]
             for value in PLAIN:

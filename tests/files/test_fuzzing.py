@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from files_fuzzing import fuzz, judge
 from files_kinds import Kind, kinds
 from numpy.typing import NDArray
 
-from posterity.files import dumps, loads
+from posterity import BayesianLinearRegression, Forecaster
+from posterity.files import ModelFileError, dumps, loads
 from posterity.files.container import pack, unpack
 from posterity.files.registry import HOMES, class_of, name_of
 from posterity.sparse import SparseLinearRegression, SparseLogisticRegression
@@ -107,3 +110,58 @@ def test_a_matrix_is_not_made_of_features_out_of_range() -> None:
     model._posterior_or_none.rows.features[-1] = 1000
     with pytest.raises(ValueError, match="a row has feature 1000, and the model has 5"):
         model.partial_fit(ROWS[:7], np.zeros(7))
+
+
+def change_value(model: object, kind: str, key: str, value: Any) -> bytes:
+    """The file of a model with another value in a field."""
+    document, arrays = unpack(dumps(model))
+    parts = json.loads(document)
+    next(node for node in parts["objects"] if node.get("class") == kind)["fields"][key] = value
+    return pack(json.dumps(parts), arrays)
+
+
+MONTHS = [f"{2020 + i // 12}-{i % 12 + 1:02}" for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("zone", "x"),
+        ("zone", "../../etc/passwd"),
+        ("form", "{year.__class__}"),
+        ("form", "{year:99999999999}"),
+        ("kind", "date"),
+    ],
+)
+def test_times_are_written_in_no_other_way_than_they_are_read(key: str, value: str) -> None:
+    model = Forecaster().fit(pd.DataFrame({"ds": MONTHS, "y": np.arange(40.0) % 7}))
+    assert len(loads(dumps(model)).forecast(1).times) == 1
+    with pytest.raises(ModelFileError):
+        loads(change_value(model, "SeriesWriting", key, value))
+
+
+def test_parameters_that_cannot_be_are_refused_when_loaded() -> None:
+    for key, value in (("n_draws", 0), ("forgetting", "x"), ("forgetting", {"dict": []})):
+        with pytest.raises(ModelFileError):
+            loads(change_value(Forecaster().fit(np.arange(40.0) % 7), "Forecaster", key, value))
+
+
+def test_a_factor_whose_squares_are_0_is_refused() -> None:
+    model = BayesianLinearRegression(prior_precision=1.0).fit(np.eye(3), np.ones(3))
+    document, arrays = unpack(dumps(model))
+    name = json.loads(document)["objects"]
+    (place,) = {node["factor"] for node in name if "factor" in node and "values" not in node}
+    small = np.where(arrays[place] != 0.0, 1e-320, 0.0)
+    with pytest.raises(ModelFileError, match="no finite solution"):
+        loads(pack(document, {**arrays, place: small}))
+
+
+def test_a_clock_that_is_late_goes_on() -> None:
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 3))[0], np.arange(60.0) % 7
+    model = BayesianLinearRegression().partial_fit(X, y)
+    document, arrays = unpack(dumps(model))
+    parts = json.loads(document)["objects"]
+    known = next(node for node in parts if node.get("class") == "EvidenceKnown")
+    name = parts[known["fields"]["clock"]["object"]]["array"]
+    late = loads(pack(document, {**arrays, name: np.array([60, 3])}))
+    assert np.isfinite(late.predict_then_learn(X, y).mean()).all()

@@ -93,3 +93,16 @@ def test_signals_learned_by_threads_are_all_there() -> None:
         thread.join()
     assert model._panel is not None
     assert model._panel.length == 50 + 160
+
+
+@pytest.mark.parametrize("power", [13, 400, 5000])
+def test_horizons_beyond_all_numbers(power: int) -> None:
+    for model in (Forecaster(), VectorAutoregression(lags=1)):
+        series = {"s": np.arange(40.0) % 7, "t": np.arange(40.0) % 3}
+        with pytest.raises(ValueError, match="h is beyond 1,000,000,000,000 steps: forecast fewer"):
+            model.fit(series).forecast(10**power)
+
+
+def test_values_beyond_all_numbers() -> None:
+    with pytest.raises(ValueError, match="in row 1, the value is a whole number beyond"):
+        Forecaster().fit([1.0, 10**400, 2.0, 3.0, 1.0])

@@ -33,9 +33,9 @@ def test_every_learner_is_here() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["linear", "logistic", "grouped", "VaryingFeatures", "Spline"])
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_some_bad_arguments(name: str) -> None:
-    assert not find_faults(name, slice(0, None, 37))
+    assert not find_faults(name, slice(0, None, 61))
 
 
 @pytest.mark.slow

@@ -119,7 +119,9 @@ class LogNormalCounts(RowDistribution):
     def _ppf(self, q: FloatArray) -> FloatArray:
         shape, (level, *rows) = self._with(q)
         flat = np.isinf(rows[1])
-        result = np.where(level < 0.5, -np.inf, np.where(level > 0.5, np.inf, np.exp(rows[0])))
+        with np.errstate(over="ignore"):
+            rates = np.exp(rows[0])
+        result = np.where(level < 0.5, -np.inf, np.where(level > 0.5, np.inf, rates))
         asked = ~flat & (level > 0.0) & (level < 1.0)
         result[asked] = table.quantile(level[asked], table.Rows(*(row[asked] for row in rows)))
         result[~flat & (level == 0.0)] = 0.0

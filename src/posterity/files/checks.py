@@ -361,7 +361,7 @@ def _check_factorization(posterior: Any) -> bool:
         and bool((posterior.codes >= 0).all() and (posterior.codes < sizes).all())
         and bool(np.isfinite(posterior.values).all() and np.isfinite(posterior.y).all())
         and posterior.noise_shape > 0.0
-        and 0.0 <= posterior.noise_rate < np.inf
+        and 0.0 < posterior.noise_rate < np.inf
         and 0.0 < posterior.unit < np.inf
     )
 

@@ -145,8 +145,7 @@ class Decoder:
         if type(capacity) is not int or not len(stack) <= capacity <= checks.MOST_RUNS:
             raise ValueError(f"a bank of {len(stack)} triangles has room for {capacity!r}")
         check_usable(stack)
-        for triangle in stack:
-            triangles.check_solvable(triangle, 1)
+        triangles.check_solvable(stack, 1)
         self._take(8 * capacity * stack.shape[1] * leading_dimension(stack.shape[1]))
         bank = FactorBank(stack.shape[1] - 1, capacity)
         for triangle in stack:

@@ -28,22 +28,26 @@ NOT_FINITE = frozenset({
     "Choice.disagreement", "DiagonalPosterior.scores", "FactorizationPosterior.noise_shape",
     "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
     "SeriesPanel.columns", "SeriesPanel.values", "Start.variance", "ReachingScales.low",
-    "ReachingScales.high", "FactorizationPosterior.log_evidence", "df",
+    "ReachingScales.high", "FactorizationPosterior.log_evidence",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
-    "Choice.precisions", "Choice.ratios", "ContrastPrior.scale",
+    "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "probability", "rate", "residual", "residual_df",
     "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting", "weights",
 })  # fmt: skip
 POSITIVE = frozenset({
-    "Choice.weights", "DiagonalPosterior.precision", "EvidencePosterior.shapes", "_scales",
+    "Choice.weights", "EvidencePosterior.shapes", "_scales",
     "df", "dispersion", "discount", "gamma", "half_life", "known_precision", "memory",
     "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd",
     "start", "steps", "temperature",
     "temperatures", "trust", "unit", "value", "width", "widened",
+})  # fmt: skip
+BETWEEN_0_AND_1 = frozenset({
+    "AdaptedTails.levels", "TrackedTails.levels",
+    "AsymmetricLaplaceNoise.quantile", "DoubleExponentialNoise.quantile",
 })  # fmt: skip
 # Sums of logarithms, which larger ones would leave no digits.
 LARGEST_LOGARITHM = 1e15
@@ -113,6 +117,8 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     low, high = numbers.min(), numbers.max()
     if positive and low < SMALLEST:
         return f"is {low}, and must be positive"
+    if where in BETWEEN_0_AND_1 and not 0.0 < low <= high < 1.0:
+        return "must lie between 0 and 1"
     if whole and key not in SIGNED and low < 0:
         return f"is {low}, and can't be negative"
     if whole:

@@ -24,6 +24,12 @@ PARAMETERS = {
     "policy": "posterity.bandits",
 }
 
+# What the posterior of an estimator has that others lack.
+PARTS = {
+    "BayesianNegativeBinomialRegression": "linear_predictor",
+    "RobustBayesianRegression": "core_predictive",
+}
+
 # ---- many features -------------------------------------------------------------------------------
 
 
@@ -134,8 +140,12 @@ def _check_shared_arms(arms: Any) -> bool:
 
 
 def _check_delayed(delayed: Any) -> bool:
-    held = getattr(delayed, "held_", {}).values()
-    return all(name_of(type(one)) == "Held" for one in held)
+    held = getattr(delayed, "held_", {})
+    return all(name == name and name_of(type(one)) == "Held" for name, one in held.items())
+
+
+def _check_separate_arms(arms: Any) -> bool:
+    return all(isinstance(one, BaseEstimator) for one in (arms.prototype, *arms.models))
 
 
 # ---- estimators ----------------------------------------------------------------------------------
@@ -152,12 +162,25 @@ def _check_linear_model(model: Any) -> bool:
         and (names is None or len(names) == model.n_features_in_)
         and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
         and model.fit_intercept in (True, False)
-        and (classes is None or _have_classes(posterior, len(classes)))
+        and _has_part(posterior, PARTS.get(name_of(type(model)) or "", "copy"))
+        and (classes is None or _have_classes(posterior, classes))
     )
 
 
-def _have_classes(posterior: Any, n: int) -> bool:
-    return bool(n == posterior.n_classes) if hasattr(posterior, "n_classes") else n <= 2
+def _has_part(posterior: Any, part: str) -> bool:
+    """Return True if a posterior, or each of an ensemble, has an attribute."""
+    members = posterior.ahead()[0] if hasattr(posterior, "ahead") else [posterior]
+    return all(hasattr(member, part) for member in members)
+
+
+def _have_classes(posterior: Any, classes: Any) -> bool:
+    n = len(classes)
+    two = name_of(type(posterior)) == "GeneralizedPosterior"
+    return (
+        n == getattr(posterior, "n_classes", n)
+        and (n <= 2 or not two)
+        and len(set(classes.tolist())) == n
+    )
 
 
 def _check_basis(basis: Any) -> bool:
@@ -167,9 +190,11 @@ def _check_basis(basis: Any) -> bool:
 
 def check_parameters(name: str, values: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` where a parameter that may be an object is one of another kind."""
-    for key in ("model", "model_"):
-        if not isinstance(values.get(key), BaseEstimator | None):
-            raise TypeError(f"{name}.{key} is a {type(values[key]).__name__}, and no model")
+    for key in ("model", "model_", "models_"):
+        value = values.get(key)
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, BaseEstimator | None):
+                raise TypeError(f"{name}.{key} is a {type(one).__name__}, and no model")
     for key, module in PARAMETERS.items():
         value = values.get(key)
         for one in value.values() if isinstance(value, dict) else [value]:  # by column
@@ -197,11 +222,7 @@ def _check_noise_tally(tally: Any) -> bool:
 
 def _check_adapted_tails(tails: Any) -> bool:
     n, place = tails.count
-    return (
-        0 < n <= len(tails.ordered)
-        and place >= 0
-        and bool(((tails.levels > 0.0) & (tails.levels < 1.0)).all())
-    )
+    return 0 < n <= len(tails.ordered) and place >= 0
 
 
 def _check_probability_map(state: Any) -> bool:
@@ -209,7 +230,10 @@ def _check_probability_map(state: Any) -> bool:
 
 
 def _check_ensemble(ensemble: Any) -> bool:
-    return len(ensemble.scores) > 0
+    return len(ensemble.scores) > 0 and all(
+        bool((logs < np.inf).all() and np.isfinite(logs).any())
+        for logs in (ensemble.scores, ensemble.log_prior)
+    )
 
 
 def _check_contrast_prior(prior: Any) -> bool:
@@ -252,6 +276,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "NoiseTally": _check_noise_tally,
     "Roster": _check_roster,
     "Bandit": _check_bandit,
+    "SeparateArms": _check_separate_arms,
     "SharedArms": _check_shared_arms,
     "DelayedRewards": _check_delayed,
     "AdaptedTails": _check_adapted_tails,

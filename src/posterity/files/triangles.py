@@ -22,15 +22,18 @@ SPARSE = 0.25
 LARGEST_SPARSE, MOST_SPARSE = 4096, 1 << 29
 
 
-def check_solvable(triangle: Array, n_targets: int) -> None:
-    """Raise ``ValueError`` unless the solution and its variances are finite.
+def check_solvable(triangles: Array, n_targets: int) -> None:
+    """Raise ``ValueError`` unless solutions (..., q, ld) and their variances are finite.
 
     Rows whose squares become 0 are refused when they are learned, and what is forgotten is kept
     above as well.
     """
-    pivots, sizes = np.abs(triangle.diagonal()), np.abs(triangle).max(axis=1)
-    least = np.maximum(sizes / LARGEST, SMALLEST)
-    least[len(triangle) - n_targets :] = 0.0
+    _check_pivots(triangles.diagonal(axis1=-2, axis2=-1), np.abs(triangles).max(axis=-1), n_targets)
+
+
+def _check_pivots(pivots: Array, sizes: Array, n_targets: int) -> None:
+    pivots, least = np.abs(pivots), np.maximum(sizes / LARGEST, SMALLEST)
+    least[..., least.shape[-1] - n_targets :] = 0.0
     if ((pivots > 0.0) & (pivots < least)).any():
         raise ValueError("a factor has no finite solution")
 
@@ -106,4 +109,6 @@ def unpack_triangles(halves: Array, q: int) -> Array:
         raise ValueError(f"an array of shape {halves.shape} does not contain triangles of {q} rows")
     if not np.abs(halves).max(initial=0.0) <= LARGEST_IN_TRIANGLE:  # NaN is not, either
         raise ValueError("triangles contain values that are not finite, or too large")
+    starts = np.cumsum([0, *range(q, 1, -1)])
+    _check_pivots(halves[:, starts], np.maximum.reduceat(np.abs(halves), starts, axis=1), 1)
     return halves

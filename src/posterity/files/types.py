@@ -48,8 +48,12 @@ def _fits(hint: Any, value: Any) -> bool:
         return _is_array_of(inner[1], value)
     if origin in (tuple, list):
         return _is_sequence_of(origin, inner, value)
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(
+            _fits(inner[0], key) and _fits(inner[1], one) for key, one in value.items()
+        )
     if origin is not None:
-        plain = {Sequence: list | tuple, Mapping: dict}.get(origin, origin)
+        plain = list | tuple if origin is Sequence else origin
         return not isinstance(origin, type) or isinstance(value, plain)
     return _is_a(hint, value)
 

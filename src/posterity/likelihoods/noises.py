@@ -20,6 +20,8 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 # Where nothing is known of eta, the target tells: eta is believed to lie around it, this many
 # scales of the noise away.
 VAGUE_SCALES = 1e3
+# Of smaller ones, weights of rows have no inverse.
+SMALLEST_QUANTILE = 1e-100
 # Nodes over the log of the scale of a mixture of Gaussians.
 N_SCALES = 64
 
@@ -305,7 +307,7 @@ class Quantile(Kinked):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.q < 1.0:
+        if not SMALLEST_QUANTILE < self.q < 1.0:
             raise ValueError(f"q is {self.q}: it must lie between 0 and 1, as in 0.9")
         _positive("scale", self.scale)
 

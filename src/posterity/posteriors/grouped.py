@@ -472,7 +472,7 @@ class GroupedPosterior:
         Also whether that is because its last row has a direction that is new: all groups are to
         know it right after.
         """
-        left = self.next_update - self.rows
+        left = max(self.next_update - self.rows, 1)
         if rows.weights is None:
             stop = min(first + left, len(rows))
         else:
