@@ -114,6 +114,11 @@ class Centres:
         if len(self.features):
             self.counts, self.sums = self.counts.copy(), self.sums.copy()
 
+    def clear(self) -> None:
+        """Forget all rows, but not which features are numbers."""
+        self.values, self.sums, self.counts = np.zeros((3, len(self.features)))
+        self.n_rows, self.weight, self._active = 0.0, 0.0, None
+
     def copy(self) -> Centres:
         """An independent copy."""
         named: dict[str, Any] = {

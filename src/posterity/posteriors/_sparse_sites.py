@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -17,6 +18,8 @@ from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
 
+# The least prior precision of a weight, relative to what rows tell of it, where that has to be.
+LEAST_PRIOR = 1e-11
 # Tolerance of the gain in log density by one more Newton step, and the most steps.
 NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
@@ -121,9 +124,14 @@ class SiteRows:
 
 
 def _factorize(entries: Array, prior: Array, pattern: SparsityPattern) -> SparseCholesky:
+    """The factor; beside very large weights a prior is lost to rounding, and made larger."""
     values = entries.copy()
     values[pattern.diagonal] += prior
-    return SparseCholesky(values, pattern)
+    try:
+        return SparseCholesky(values, pattern)
+    except LinAlgError:
+        values[pattern.diagonal] += LEAST_PRIOR * entries[pattern.diagonal]
+        return SparseCholesky(values, pattern)
 
 
 __all__ = ["ProductSums", "SiteRows", "Sweep"]

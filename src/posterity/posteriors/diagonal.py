@@ -431,7 +431,7 @@ class DiagonalPosterior:
 
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
-        return np.full(n_features, 2.0 * self.shape if self.shape > 0.0 else np.inf)
+        return np.full(n_features, 2.0 * self.shape if self.shape >= 0.0 else np.inf)
 
     def discounted_beliefs(self) -> Array:
         """(P, 8) statistics of the rows, discounted up to now."""

@@ -89,7 +89,6 @@ class SparsePosterior:
         del forgets  # sums fade as a whole
         start = 1.0 if precision is None else precision
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
-        nothing = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
         return cls(
             likelihood,
             start,
@@ -98,7 +97,7 @@ class SparsePosterior:
             noise,
             owners=np.zeros(1, dtype=np.int32),
             squares=np.zeros((2, 2)),
-            rows=nothing,
+            rows=_make_no_rows(),
             targets=np.zeros(0),
             row_weights=np.zeros(0),
             found=np.array([[vague], [start]]),
@@ -203,8 +202,17 @@ class SparsePosterior:
         updated.centres.count(came, weights, -1.0)
         updated.n_observations = max(self.n_observations - float(own.sum()), 0.0)
         updated.n_effective = max(self.n_effective - float(own.sum()), 0.0)
+        if updated.n_observations <= RELATIVE_ROUNDING * self.n_observations:
+            updated._clear()
         updated._forget_solution()
         vars(self).update(vars(updated))
+
+    def _clear(self) -> None:
+        """Be as before the first row: what subtraction leaves of all rows is rounding."""
+        self.rows, self.targets, self.row_weights = _make_no_rows(), np.zeros(0), np.zeros(0)
+        self.square = self.centre = self.n_observations = self.n_effective = 0.0
+        self.squares = np.zeros_like(self.squares)
+        self.centres.clear()
 
     def _subtract(self, taken: SparsePosterior) -> bool:
         """Subtract sums; whether what is left could be sums of rows."""
@@ -402,7 +410,7 @@ class SparsePosterior:
     def _search(self) -> Solution:
         """The posterior under the prior precisions of the largest evidence."""
         data = self._read()
-        met = np.flatnonzero(data.matrix.diagonal() > 0.0)
+        met = np.flatnonzero(data.matrix.diagonal() >= np.finfo(float).tiny)
         columns = self._describe_columns(data, met)
         fixed, negligible = columns.few[columns.owners], NEGLIGIBLE
         if not self.likelihood.is_noise:
@@ -416,7 +424,9 @@ class SparsePosterior:
             return self._noise_precision(*noise(sweep, prior))
 
         rows = self._find_rows(data, met)
-        sweep, precisions = search(rows, columns, self.found[:, 0], precision, negligible)
+        begun = self.found[:, 0].copy()
+        begun[np.setdiff1d(np.arange(1, len(begun)), columns.learned)] = self.start
+        sweep, precisions = search(rows, columns, begun, precision, negligible)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
         shape, rate = noise(sweep, columns.spread(precisions))
@@ -527,6 +537,10 @@ class SparsePosterior:
 
     def _shape(self, rows: SparseRows) -> tuple[int, int]:
         return len(rows), len(self.owners)
+
+
+def _make_no_rows() -> SparseRows:
+    return SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
 
 
 def _check_fill(n_numbers: int) -> None:

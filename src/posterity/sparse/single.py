@@ -23,7 +23,7 @@ def read_known_row(x: Any, index: FeatureIndex) -> SparseRows | None:
     for name, label, value in entries:
         column = index.known_column(name)
         feature = index.known_feature(column, label)
-        if feature < 0 or feature in found or not abs(value) <= LARGEST:
+        if feature < 0 or feature in found:
             return None
         if value != 0.0:
             found[feature] = column, value
@@ -43,7 +43,7 @@ def _entries(x: Any) -> list[tuple[str, str | None, float]] | None:
                 return None
             if type(value) is str:
                 entries.append((key, value, 1.0))
-            elif type(value) not in (float, int, bool):
+            elif type(value) not in (float, int, bool) or not abs(value) <= LARGEST:
                 return None
             elif "=" in key:
                 name, label = key.split("=", 1)
