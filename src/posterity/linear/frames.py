@@ -51,7 +51,7 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
 
 
 def name_columns(X: Any) -> dict[str, Any]:
-    """The columns of a frame or Arrow table that are read by name: of each, what the frame calls it.
+    """The columns of a frame or Arrow table that are read by name, and what it calls them.
 
     As in scikit-learn, names that are no text are none: such columns are called by their places,
     "0" and on.

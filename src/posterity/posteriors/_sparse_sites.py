@@ -49,7 +49,11 @@ class ProductSums:
 
     def sweep(self, prior: Array, sites: Array) -> Sweep:
         """The posterior under prior precisions (p,)."""
-        factor = _factorize(self.entries, prior, self.pattern)
+        try:
+            factor = _factorize(self.entries, prior, self.pattern)
+        except LinAlgError:  # beside very large weights the prior is lost to rounding
+            least = LEAST_PRIOR * self.entries[self.pattern.diagonal]
+            factor = _factorize(self.entries, prior + least, self.pattern)
         variance = factor.inverse_entries()[self.pattern.diagonal]
         return Sweep(factor, factor.solve(self.products), variance, sites, sites, 0.0)
 
@@ -124,14 +128,9 @@ class SiteRows:
 
 
 def _factorize(entries: Array, prior: Array, pattern: SparsityPattern) -> SparseCholesky:
-    """The factor; beside very large weights a prior is lost to rounding, and made larger."""
     values = entries.copy()
     values[pattern.diagonal] += prior
-    try:
-        return SparseCholesky(values, pattern)
-    except LinAlgError:
-        values[pattern.diagonal] += LEAST_PRIOR * entries[pattern.diagonal]
-        return SparseCholesky(values, pattern)
+    return SparseCholesky(values, pattern)
 
 
 __all__ = ["ProductSums", "SiteRows", "Sweep"]
