@@ -103,8 +103,8 @@ def read_numbers(column: Any, name: str) -> Array:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"{name} is {numbers[row]} in row {row}, which is not finite, or too large to learn: drop "
-            "the row, or use larger units"
+            f"{name} is {numbers[row]} in row {row}, which is not finite, or too large to learn: "
+            "drop the row, or use larger units"
         )
     return numbers
 

@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_array, diags_array
 
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Gaussian, Likelihood
-from posterity.posteriors._centres import Centres, compute_left
+from posterity.posteriors._centres import Centres, compute_left, subtract_centres
 from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
 from posterity.posteriors._sparse_matrices import (
     add_intercept,
@@ -21,7 +21,7 @@ from posterity.posteriors._sparse_matrices import (
     to_matrix,
     to_rows,
 )
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
@@ -152,15 +152,14 @@ class SparsePosterior:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
 
-    def learns_last(self, row: SparseRows) -> bool:
-        """Return True: the posterior changes in one step."""
+    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+        """Learn a row of known features."""
+        rows = SparseRows.of_one(row)
+        centres = self.expect(rows, None)
+        rows = subtract_centres(rows, centres, self.owners)
+        left = np.array([discount])
+        self.learn(rows, np.array([y]), None, left, centres, predict=False, undo=Undo())
         return True
-
-    def learn_last(
-        self, row: SparseRows, y: Array, discounts: Array | None, centres: Centres, undo: Undo
-    ) -> None:
-        """Learn a row as the last of what ``undo`` takes back."""
-        self.learn(row, y, None, discounts, centres, predict=False, undo=undo)
 
     def centre_numbers(self) -> None:
         """Do nothing: numbers are centred where the posterior is found."""
@@ -366,6 +365,11 @@ class SparsePosterior:
         X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
         mean, own = found.predict(add_intercept(X) if self.intercept else X)
         return (mean + self.centre)[:, None], (variance + own)[:, None]
+
+    def row_moments(self, row: Row) -> tuple[Array, Array]:
+        """The same at one row of known features, not centred: (1, 1) each."""
+        rows = SparseRows.of_one(row)
+        return self.linear_moments(subtract_centres(rows, self.reading_centres, self.owners))
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.

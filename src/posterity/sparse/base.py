@@ -350,23 +350,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         target, row = self._target(y), read_known_row(x, self._index)
         if target is None or row is None:
             return False
-        discounts = None if forgetting is None else np.array([forgetting.rate])
-        with Undo() as undo:
-            return self._learn_last(row, np.array([target]), discounts, undo)
-
-    def _learn_last(
-        self, row: SparseRows, target: Array, discounts: Array | None, undo: Undo
-    ) -> bool:
-        """Learn a row of known features, with nothing to be done after it, if that is possible."""
-        posterior = self._posterior
-        if not posterior.learns_last(row):
-            return False
-        undo.keep_attributes(posterior, posterior.centres)
-        posterior.centres.renew()
-        centres = posterior.expect(row, None)
-        row = self._centre(row, centres, new=True)
-        posterior.learn_last(row, target, discounts, centres, undo)
-        return True
+        rate = 1.0 if forgetting is None else forgetting.rate
+        return bool(self._posterior_or_none.learn_row(row, target, rate))
 
     def _learn_numbered(
         self,
