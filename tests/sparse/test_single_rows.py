@@ -44,7 +44,7 @@ def make_targets(n: int) -> list[int]:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("model", MODELS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(rows=ROWS)
 def test_single_rows_are_learned_as_a_batch(
     model: Any, setting: dict[str, Any], rows: list[dict[str, Any]]

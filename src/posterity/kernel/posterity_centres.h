@@ -16,6 +16,13 @@ typedef struct {
     double n_rows, weight, due;
 } pk_centres;
 
+/* A product that is rounded before it is added to anything, as Python's are: centres that should be 0 are, in both. */
+PK_INLINE double pk_rounded_product(double x, double y)
+{
+    volatile double product = x * y;
+    return product;
+}
+
 /* Active features of a row, and the place of each among the numbers, -1 of one that is none. */
 typedef struct {
     int *features, *columns;
@@ -64,7 +71,7 @@ static void pk_centre_row(const pk_centres *c, const int *owners, pk_entries *ro
 static void pk_tally_row(pk_centres *c, const pk_entries *row, const pk_entries *centred, double discount)
 {
     c->n_rows += 1.0;
-    c->weight = discount * c->weight + 1.0;
+    c->weight = pk_rounded_product(discount, c->weight) + 1.0;
     for (ptrdiff_t j = 0; discount < 1.0 && j < c->k; j++)
         c->sums[j] *= discount;
     for (ptrdiff_t i = 0; i < row->count; i++)
@@ -94,7 +101,7 @@ static void pk_move_centres(pk_diagonal *d, pk_centres *c, const int *owners)
         pk_feature_moments(d, &own, &unused, &variance);
         moved += by * own.mean;
         c->values[j] += by;
-        c->sums[j] -= c->weight * by;
+        c->sums[j] -= pk_rounded_product(c->weight, by);
     }
     pk_active intercept = {0, 0, 1.0, 1.0, {0}, {0}, {0}};
     pk_feature_moments(d, &intercept, &unused, &variance);
