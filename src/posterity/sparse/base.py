@@ -344,7 +344,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
-        forgetting = self.forgetting
+        forgetting: Any = self.forgetting
         if forgetting is not None and not isinstance(forgetting, Stabilized):
             return False
         target, row = self._target(y), read_known_row(x, self._index)
