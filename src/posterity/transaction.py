@@ -123,11 +123,6 @@ class Undo:
         """Keep the entries of an array at these places."""
         self._steps.append(partial(array.__setitem__, places, np.array(array[places])))
 
-    @property
-    def forget(self) -> Callable[[], object]:
-        """The step after which nothing of what was kept is put back."""
-        return self._steps.clear
-
 
 def make_branch(model: Any) -> Any:
     """A branch of any model: its own way to make one, or a deep copy."""

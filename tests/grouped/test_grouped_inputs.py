@@ -233,7 +233,7 @@ def test_unusable_single_rows_change_nothing() -> None:
 def test_other_refusals() -> None:
     with pytest.raises(NotFittedError, match="has learned nothing yet"):
         GroupedRegression().predict(X)
-    with pytest.raises(TypeError, match="the key in row 0 of groups is a list: keys must be hash"):
+    with pytest.raises(TypeError, match="the key in row 0 of groups is a list: keys must be such"):
         GroupedRegression().fit(X, Y, groups=[[1]] * N)
     with pytest.raises(TypeError, match=r"forgetting is Window.*must be None, Exponential or Stab"):
         GroupedRegression(forgetting=Window(size=3)).fit(X, Y)

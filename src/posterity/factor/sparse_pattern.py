@@ -181,7 +181,7 @@ def find_sparsity_pattern(
     order = order[_order_children_first(parents)]
     parents, rows = _find_rows(_lower(matrix, order), check)
     blocks = _merge_with_parents(_find_chains(parents, rows))
-    permutation = np.concatenate([columns for columns, _ in blocks])
+    permutation = np.concatenate([order[:0], *(columns for columns, _ in blocks)])
     places = np.empty(len(order), dtype=np.int32)
     places[permutation] = np.arange(len(order))
     sizes = [len(columns) for columns, _ in blocks]
@@ -259,7 +259,7 @@ def _order_children_first(parents: Places) -> Places:
         column = stack.pop()
         order.append(column)
         stack.extend(children[column])
-    return np.array(order[::-1])
+    return np.array(order[::-1], dtype=np.intp)
 
 
 def _find_chains(parents: Places, rows: list[Numbers]) -> list[Block]:

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor.usable import LARGEST
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.keys import read_keys
+from posterity.kernel.values import read_floats
+from posterity.linear.frames import name_columns
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -18,8 +21,7 @@ Codes = NDArray[np.intp]
 def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
     """The columns of a frame or of mappings, by ``names`` where these are known, or of an array."""
     if hasattr(X, "columns") or hasattr(X, "column_names"):
-        columns = getattr(X, "column_names", getattr(X, "columns", []))
-        own = {str(name): name for name in columns}
+        own = name_columns(X)
         wanted = list(own) if names is None else list(names)
         if missing := [name for name in wanted if name not in own]:
             raise ValueError(
@@ -95,17 +97,15 @@ def find_numeric_columns(
 
 
 def read_numbers(column: Any, name: str) -> Array:
-    """(n,) numbers of a column; refused where they are not finite."""
-    try:
-        numbers = np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    """(n,) numbers of a column; refused where they are not finite, or too large to square."""
+    numbers = read_floats(column, name)
+    bad = ~(np.abs(numbers) <= LARGEST)
+    if bad.any():
+        row = int(np.argmax(bad))
         raise ValueError(
-            f"the numeric column {name} contains values that are not numbers ({error}): "
-            "convert it, or leave it out of numeric"
-        ) from error
-    if not np.isfinite(numbers).all():
-        row = int(np.argmin(np.isfinite(numbers)))
-        raise ValueError(f"{name} is {numbers[row]} in row {row}: give finite numbers")
+            f"{name} is {numbers[row]} in row {row}, which is not finite, or too large to learn: "
+            "drop the row, or use larger units"
+        )
     return numbers
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils import column_or_1d
 
 from posterity.distributions import Normal, StudentT
 from posterity.distributions._limits import interval_ends
+from posterity.factor.usable import LARGEST
 from posterity.factorization.inputs import make_row, read_numbers
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
@@ -181,7 +181,7 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         return read_numbers(column_or_1d(y, warn=True), "y").copy(), {}
 
     def _target(self, y: Any) -> float | None:
-        return float(y) if isinstance(y, float | int) and isfinite(y) else None
+        return float(y) if isinstance(y, float | int) and abs(y) <= LARGEST else None
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
         mean, variance = posterior.compute_moments(rows[0], rows[1])

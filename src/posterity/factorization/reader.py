@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from posterity.factor.usable import LARGEST
 from posterity.factorization._units import Units
 from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
@@ -220,7 +220,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
                 if found is None:
                     return None
                 place = found
-            elif isinstance(level, float | int) and isfinite(level):
+            elif isinstance(level, float | int) and abs(level) <= LARGEST:
                 value = (level - float(centres[side])) / float(scales[side])
             else:
                 return None

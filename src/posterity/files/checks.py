@@ -20,6 +20,8 @@ from posterity.posteriors._noise_memories import MEMORIES
 MOST_RUNS = 1_000_000
 # Rows that a model can have learned: a thousand years of a microsecond each.
 MOST_ROWS = 2**55
+# Rounding of what rows tell of a weight, relative to what the prior does.
+ROUNDING = 1e-6
 
 
 def check(name: str, made: Any) -> None:
@@ -242,7 +244,15 @@ def _diagonal(posterior: Any) -> bool:
         and (clocks is None or clocks.shape == (size,))
         and posterior.likelihood.kernel_code is not None
         and know_features(posterior)
+        and _is_proper(posterior)
     )
+
+
+def _is_proper(posterior: Any) -> bool:
+    """Return True if weights have variances: rows never tell less than nothing, up to rounding."""
+    prior = posterior._compute_prior_precisions(np.arange(len(posterior.owners)))
+    known = posterior.beliefs.reshape(-1, 2, prior.shape[1])[:, 0]
+    return bool((posterior.precision >= 0.0).all() and (known >= -ROUNDING * prior).all())
 
 
 def _centres(centres: Any) -> bool:

@@ -56,8 +56,18 @@ def _check_sparse(posterior: Any) -> bool:
         and know_features(posterior)
         and len(rows) == n_targets
         and (n_targets <= size if of_products else len(posterior.row_weights) == n_targets)
+        and bool((posterior.found[1:] > 0.0).all())
+        and (of_products or _are_targets(posterior.likelihood, posterior.targets))
         and posterior.likelihood.kernel_code is not None
     )
+
+
+def _are_targets(likelihood: Any, targets: Any) -> bool:
+    try:
+        likelihood.check_targets(targets)
+    except ValueError:
+        return False
+    return True
 
 
 def know_features(posterior: Any) -> bool:
@@ -110,12 +120,13 @@ def _check_model_of_many_features(model: Any) -> bool:
     posterior, index = model._posterior_or_none, getattr(model, "_index", None)
     if posterior is None or index is None:
         return posterior is None and index is None
-    classes = getattr(model, "classes_", None)
-    # Arrays of a stream have room for features to come.
+    numbers = {*index.list_numbers(), *range(1, 1 + (index.given or 0))}
     return (
-        (classes is None or len(classes) == 2)
-        and index.size <= len(posterior.owners)
+        # Arrays of a stream have room for features to come.
+        index.size <= len(posterior.owners)
         and index.n_columns == len(posterior.squares)
+        and numbers.issuperset(posterior.centres.features.tolist())
+        and len(getattr(model, "classes_", (0,))) in (1, 2)
     )
 
 

@@ -1,9 +1,13 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 Starts = NDArray[np.int64]
+
+Entry = tuple[int, int, float]  # feature, column and value
 
 MEMBERS: int
 
@@ -39,6 +43,22 @@ class DiagonalState:
         discounts: Array | None,
         tell: bool,
     ) -> Array | None: ...
+    source: tuple[Any, ...] | None
+    def resume(self, arrays: tuple[Any, ...], shape: float, faded: float) -> bool: ...
+    def learn_row(
+        self,
+        code: int,
+        parameters: tuple[float, float, float],
+        row: list[Entry],
+        y: float,
+        discount: float,
+        owners: Numbers,
+        posterior: dict[str, Any],
+        centres: dict[str, Any],
+    ) -> None: ...
+    def moments_of_row(
+        self, row: list[Entry], owners: Numbers, centres: dict[str, Any]
+    ) -> Array: ...
     def predict_then_learn_rows(
         self, starts: Starts, features: Numbers, columns: Numbers | None, values: Array | None
     ) -> Array: ...

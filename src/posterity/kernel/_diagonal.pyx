@@ -2,6 +2,7 @@
 """Checked binding of posterity_diagonal.h: sparse rows of many features, without the GIL."""
 
 import numpy as np
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
 cdef extern from "posterity_diagonal.h" nogil:
     enum: PK_MEMBERS
@@ -35,6 +36,24 @@ cdef extern from "posterity_diagonal.h" nogil:
     void pk_mix_labels(Py_ssize_t n, Py_ssize_t k, const double *mean, const double *variance, const double *shares, double *probabilities)
     void pk_predict_sparse(const pk_diagonal *d, const pk_sparse_rows *rows, pk_active *active, double *outputs)
 
+cdef extern from "posterity_centres.h" nogil:
+    ctypedef struct pk_centres:
+        const int *features
+        double *values
+        double *sums
+        double *counts
+        Py_ssize_t k
+        double n_rows, weight, due
+    ctypedef struct pk_entries:
+        int *features
+        int *columns
+        double *values
+        Py_ssize_t *places
+        Py_ssize_t count
+    void pk_centre_row(const pk_centres *c, const int *owners, pk_entries *row, pk_entries *to)
+    void pk_tally_row(pk_centres *c, const pk_entries *row, const pk_entries *centred, double discount)
+    void pk_move_centres(pk_diagonal *d, pk_centres *c, const int *owners)
+
 MEMBERS = PK_MEMBERS
 
 
@@ -52,6 +71,70 @@ cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) excep
     return &array[0] if n else NULL
 
 
+cdef class _CentredRow:
+    """One row of known features as it came, and with its numbers centred."""
+
+    cdef pk_centres centres
+    cdef pk_entries given, centred
+    cdef pk_sparse_rows rows
+    cdef pk_active *active
+    cdef const int *owners
+    cdef long long starts[2]
+    cdef void *room
+    cdef object kept
+
+    def __cinit__(self, list row, const int[::1] owners, dict centres, Py_ssize_t features, Py_ssize_t columns):
+        """``row``: (feature, column, value), features ascending; ``centres``: attributes of these."""
+        cdef const int[::1] numbers = centres["features"]
+        cdef double[::1] values, sums, counts
+        cdef Py_ssize_t k = numbers.shape[0], m = len(row), most = m + k, i
+        self.centres.k, self.centres.n_rows = k, centres["n_rows"]
+        self.centres.weight, self.centres.due = centres["weight"], centres["due"]
+        if owners.shape[0] != features:
+            raise ValueError(f"owners has length {owners.shape[0]}: expected {features}")
+        self.owners = &owners[0]
+        if k:
+            values, sums, counts = centres["values"], centres["sums"], centres["counts"]
+            self.centres.features = &numbers[0]
+            self.centres.values, self.centres.sums = _numbers(values, k, "values"), _numbers(sums, k, "sums")
+            self.centres.counts = _numbers(counts, k, "counts")
+            self.kept = (numbers, values, sums, counts)
+        for i in range(k):
+            if not 0 <= numbers[i] < features or not 0 <= owners[numbers[i]] < columns:
+                raise ValueError(f"there is no feature {numbers[i]}")
+        self.room = PyMem_Calloc(1, 2 * (most + 1) * (2 * sizeof(int) + sizeof(double) + sizeof(Py_ssize_t))
+                                 + (most + 1) * sizeof(pk_active) + 64)
+        if self.room == NULL:
+            raise MemoryError
+        self._lay_out(most + 1)
+        for i in range(m):
+            self.given.features[i], self.given.columns[i], self.given.values[i] = row[i]
+            if not 0 <= self.given.features[i] < features:
+                raise ValueError(f"there is no feature {self.given.features[i]}")
+            if not 0 <= self.given.columns[i] < columns:
+                raise ValueError(f"there is no column {self.given.columns[i]}")
+        self.given.count = m
+        pk_centre_row(&self.centres, self.owners, &self.given, &self.centred)
+        self.starts[0], self.starts[1] = 0, self.centred.count
+        self.rows.n, self.rows.starts = 1, self.starts
+        self.rows.features, self.rows.columns = self.centred.features, self.centred.columns
+        self.rows.values = self.centred.values
+
+    cdef void _lay_out(self, Py_ssize_t most) noexcept:
+        """Divide the room: what is aligned the most comes first."""
+        self.active = <pk_active *> ((<size_t> self.room + 63) & ~<size_t> 63)
+        cdef double *numbers = <double *> (self.active + most)
+        cdef Py_ssize_t *places = <Py_ssize_t *> (numbers + 2 * most)
+        cdef int *ints = <int *> (places + 2 * most)
+        self.given.values, self.centred.values = numbers, numbers + most
+        self.given.places, self.centred.places = places, places + most
+        self.given.features, self.given.columns = ints, ints + most
+        self.centred.features, self.centred.columns = ints + 2 * most, ints + 3 * most
+
+    def __dealloc__(self):
+        PyMem_Free(self.room)
+
+
 cdef class DiagonalState:
     """State of a diagonal model, in arrays that its owner keeps and may lengthen between calls.
 
@@ -62,6 +145,7 @@ cdef class DiagonalState:
     cdef pk_diagonal state
     cdef Py_ssize_t features, columns
     cdef object kept
+    cdef public tuple source
 
     def __init__(self, double[::1] beliefs, double[::1] clocks, double[::1] precision, double[::1] information,
                  double[::1] squares, double[::1] scores, double[::1] rates, double shape, double faded,
@@ -140,6 +224,51 @@ cdef class DiagonalState:
         if rows.n:
             with nogil:
                 pk_learn_sparse(&self.state, &likelihood, &rows, <pk_active *> &active[0], &sums[0], to)
+        return outputs
+
+    def resume(self, tuple arrays, double shape, double faded):
+        """Return True if the state was made of these very arrays; it then goes on from this shape and fading."""
+        cdef Py_ssize_t i
+        if self.source is None or len(self.source) != len(arrays):
+            return False
+        for i in range(len(arrays)):
+            if self.source[i] is not arrays[i]:
+                return False
+        self.state.shape, self.state.faded = shape, faded
+        return True
+
+    def learn_row(self, int code, parameters, list row, double y, double discount, owners, dict posterior,
+                  dict centres):
+        """Learn a row of (feature, column, value), and move the centres that are due, in one step.
+
+        ``posterior`` and ``centres``: attributes of these, of which those that change are set.
+        """
+        cdef _CentredRow one = _CentredRow(row, owners, centres, self.features, self.columns)
+        cdef pk_likelihood likelihood
+        cdef double n_observations = posterior["n_observations"], n_effective = posterior["n_effective"]
+        if not 1 <= code <= 7:
+            raise ValueError(f"the kernel knows no likelihood {code}")
+        likelihood.code, likelihood.moments = code, 1
+        likelihood.a, likelihood.b, likelihood.c = parameters
+        cdef double *sums = <double *> PyMem_Calloc(PK_BELIEF * self.columns if self.state.learns else 1, sizeof(double))
+        if sums == NULL:
+            raise MemoryError
+        one.rows.y, one.rows.discounts = &y, &discount
+        pk_learn_sparse(&self.state, &likelihood, &one.rows, one.active, sums, NULL)
+        PyMem_Free(sums)
+        pk_tally_row(&one.centres, &one.given, &one.centred, discount)
+        pk_move_centres(&self.state, &one.centres, one.owners)
+        posterior["shape"], posterior["faded"] = self.state.shape, self.state.faded
+        posterior["n_observations"], posterior["n_effective"] = n_observations + 1.0, discount * n_effective + 1.0
+        centres["n_rows"], centres["weight"] = one.centres.n_rows, one.centres.weight
+        centres["due"], centres["_active"] = one.centres.due, None
+
+    def moments_of_row(self, list row, owners, dict centres):
+        """Mean and variance of eta at a row of (feature, column, value), as of rows: (1, 2, 4)."""
+        cdef _CentredRow one = _CentredRow(row, owners, centres, self.features, self.columns)
+        outputs = np.empty((1, 2, PK_MEMBERS))
+        cdef double[:, :, ::1] out = outputs
+        pk_predict_sparse(&self.state, &one.rows, one.active, &out[0, 0, 0])
         return outputs
 
     def predict_then_learn_rows(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,

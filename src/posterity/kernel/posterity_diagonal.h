@@ -80,7 +80,7 @@ PK_INLINE void pk_feature_moments(const pk_diagonal *d, pk_active *a, pk_quad *m
         shift = a->fade * belief[1];
     }
     a->variance = 1.0 / (a->prior + known);
-    a->mean = a->variance * shift;
+    a->mean = (pk_quad)((pk_flags)(a->variance * shift) & (shift != 0.0)); /* 0 where nothing is known */
     *mean += a->x * a->mean;
     *variance += a->x * a->x * a->variance;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,6 +50,39 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
     return _together(columns) if columns else None
 
 
+def name_columns(X: Any) -> dict[str, Any]:
+    """The columns of a frame or Arrow table that are read by name, and what it calls them.
+
+    As in scikit-learn, names that are no text are none: such columns are called by their places,
+    "0" and on.
+
+    Raises
+    ------
+    TypeError
+        If some names are text, and some are not.
+    ValueError
+        If two columns have one name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> name_columns(pd.DataFrame({7: [1.0], 3: [2.0]}))
+    {'0': 7, '1': 3}
+    """
+    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+    texts = [name for name in names if isinstance(name, str)]
+    if texts and len(texts) < len(names):
+        other = next(name for name in names if not isinstance(name, str))
+        raise TypeError(
+            f"X has the column {texts[0]!r} and the column {other!r}: name all columns by text, "
+            "as by X.columns.astype(str), or none"
+        )
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"X has two columns of the name {twice!r}: rename or drop one")
+    return {name if texts else str(place): name for place, name in enumerate(names)}
+
+
 class _Block:
     """An array interface over columns at equal distances in memory, which it keeps alive."""
 
@@ -82,4 +116,4 @@ def _convert_pandas(column: Any) -> NDArray[Any] | None:
     return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
 
 
-__all__ = ["columns_of"]
+__all__ = ["columns_of", "name_columns"]

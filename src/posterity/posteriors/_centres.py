@@ -109,10 +109,10 @@ class Centres:
             undo.keep_entries(self.counts, places)
             undo.keep_entries(self.sums, places)
 
-    def renew(self) -> None:
-        """Have arrays of one's own of what rows change in place."""
-        if len(self.features):
-            self.counts, self.sums = self.counts.copy(), self.sums.copy()
+    def clear(self) -> None:
+        """Forget all rows, but not which features are numbers."""
+        self.values, self.sums, self.counts = np.zeros((3, len(self.features)))
+        self.n_rows, self.weight, self._active = 0.0, 0.0, None
 
     def copy(self) -> Centres:
         """An independent copy."""

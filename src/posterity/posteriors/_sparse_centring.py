@@ -33,7 +33,7 @@ def centre_sums(rows: SparseRows, targets: Array, centres: Centres, size: int) -
     sums[: len(targets)] = targets
     weight = float(matrix[0, 0]) if size else 0.0
     by = np.zeros(len(centres.features))
-    if weight > 0.0:
+    if weight >= np.finfo(float).tiny:  # else nothing is known of means
         first = matrix[[0], :].toarray()[0]
         by = _find_moves(centres, first[centres.features] / weight)
     if by.any():

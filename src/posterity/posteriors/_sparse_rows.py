@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
+# Feature, column and value of what is active in one row, by feature.
+Entry = tuple[int, int, float]
+Row = list[Entry]
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,17 @@ class SparseRows:
     features: Numbers
     columns: Numbers | None
     values: Array | None
+
+    @classmethod
+    def of_one(cls, row: Row) -> SparseRows:
+        """One row."""
+        features, columns, values = zip(*row, strict=True) if row else ((), (), ())
+        return cls(
+            np.array([0, len(row)], dtype=np.int64),
+            np.array(features, dtype=np.int32),
+            np.array(columns, dtype=np.int32),
+            np.array(values, dtype=np.float64),
+        )
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -62,4 +76,4 @@ class SparseRows:
         return SparseRows(before[self.starts], self.features[kept], columns, self.values[kept])
 
 
-__all__ = ["SparseRows"]
+__all__ = ["Entry", "Row", "SparseRows"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -17,6 +18,8 @@ from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
 
+# The least prior precision of a weight, relative to what rows tell of it, where that has to be.
+LEAST_PRIOR = 1e-11
 # Tolerance of the gain in log density by one more Newton step, and the most steps.
 NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
@@ -46,7 +49,11 @@ class ProductSums:
 
     def sweep(self, prior: Array, sites: Array) -> Sweep:
         """The posterior under prior precisions (p,)."""
-        factor = _factorize(self.entries, prior, self.pattern)
+        try:
+            factor = _factorize(self.entries, prior, self.pattern)
+        except LinAlgError:  # beside very large weights the prior is lost to rounding
+            least = LEAST_PRIOR * self.entries[self.pattern.diagonal]
+            factor = _factorize(self.entries, prior + least, self.pattern)
         variance = factor.inverse_entries()[self.pattern.diagonal]
         return Sweep(factor, factor.solve(self.products), variance, sites, sites, 0.0)
 

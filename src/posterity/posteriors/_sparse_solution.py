@@ -52,6 +52,8 @@ class Solution(NamedTuple):
         with that of one weight beforehand, which is 1/2:
         1 / df = 1 / df of the noise + sum (d log v / d log precision)^2 / (2 I + 1).
         """
+        if self.shape == 0.0:  # nothing is known of the noise
+            return np.zeros(len(self.prior))
         noise = 2.0 * self.shape if self.shape > 0.0 else np.inf
         inverse = np.full(len(self.prior), 1.0 / noise)
         columns, prior = self.columns, self.prior[self.met]

@@ -22,14 +22,15 @@ from posterity.posteriors._diagonal_sweeps import (
     make_blocks,
     propagate_messages,
 )
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._sparse_search import Columns
 from posterity.transaction import Undo, run_steps
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
-_SCALARS = "shape", "faded"  # what the kernel keeps beside arrays
+_ARRAYS = "beliefs", "clocks", "precision", "information", "squares", "scores", "rates"
+_SCALARS = "shape", "faded"  # what the kernel keeps beside these
 NUMBERS_A_FEATURE = 2 * MEMBERS  # numbers a feature: precisions and shifts
 # Starting prior standard deviations of weights on features of mean square 1, one a hypothesis.
 SCALES = np.array([0.25, 0.5, 1.0, 2.0])
@@ -75,6 +76,7 @@ class DiagonalPosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     centres: Centres = field(default_factory=Centres)
+    _kept: DiagonalState | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def before_data(
@@ -174,15 +176,15 @@ class DiagonalPosterior:
             self.centre_numbers(undo)
         return before[0]
 
-    def learns_last(self, row: SparseRows) -> bool:
-        """Return True if no centre moves after the next row."""
-        return self.centres.n_rows + 1.0 < self.centres.due
-
-    def learn_last(
-        self, row: SparseRows, y: Array, discounts: Array | None, centres: Centres, undo: Undo
-    ) -> None:
-        """Learn a row as the last of what ``undo`` takes back: nothing has to be kept for it."""
-        run_steps([*self._count_rows(row, y, None, discounts, False, []), undo.forget])
+    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+        """Learn a row of known features in one step, if there were rows before it."""
+        if self.centres.n_rows == 0.0:
+            return False
+        kernel = self.likelihood.kernel_code
+        assert kernel is not None
+        parts = vars(self), vars(self.centres)
+        self._state().learn_row(*kernel, row, y, discount, self.owners, *parts)
+        return True
 
     def _count_rows(
         self,
@@ -406,6 +408,11 @@ class DiagonalPosterior:
         moments = self._state().predict_then_learn_rows(*rows.parts)
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
+    def row_moments(self, row: Row) -> tuple[Array, Array]:
+        """The same at one row of known features, not centred: (1, members) each."""
+        moments = self._state().moments_of_row(row, self.owners, vars(self.centres))
+        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
@@ -431,7 +438,7 @@ class DiagonalPosterior:
 
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
-        return np.full(n_features, 2.0 * self.shape if self.shape > 0.0 else np.inf)
+        return np.full(n_features, 2.0 * self.shape if self.shape >= 0.0 else np.inf)
 
     def discounted_beliefs(self) -> Array:
         """(P, 8) statistics of the rows, discounted up to now."""
@@ -454,7 +461,7 @@ class DiagonalPosterior:
         arrays: dict[str, Any] = {
             k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray | Centres)
         }
-        return replace(self, **arrays)
+        return replace(self, **arrays, _kept=None)
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -488,7 +495,18 @@ class DiagonalPosterior:
         relative = self.learns & (counts > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(relative, sums / np.where(relative, counts, 1.0), 1.0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_kept": None}
+
     def _state(self) -> DiagonalState:
+        """The compiled state, made anew where arrays have been replaced."""
+        source = tuple(getattr(self, name) for name in _ARRAYS)
+        if self._kept is None or not self._kept.resume(source, self.shape, self.faded):
+            self._kept = self._make_state()
+            self._kept.source = source
+        return self._kept
+
+    def _make_state(self) -> DiagonalState:
         return DiagonalState(
             self.beliefs,
             self.clocks,

@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_array, diags_array
 
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Gaussian, Likelihood
-from posterity.posteriors._centres import Centres, compute_left
+from posterity.posteriors._centres import Centres, compute_left, subtract_centres
 from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
 from posterity.posteriors._sparse_matrices import (
     add_intercept,
@@ -21,7 +21,7 @@ from posterity.posteriors._sparse_matrices import (
     to_matrix,
     to_rows,
 )
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
@@ -89,7 +89,6 @@ class SparsePosterior:
         del forgets  # sums fade as a whole
         start = 1.0 if precision is None else precision
         vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
-        nothing = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
         return cls(
             likelihood,
             start,
@@ -98,7 +97,7 @@ class SparsePosterior:
             noise,
             owners=np.zeros(1, dtype=np.int32),
             squares=np.zeros((2, 2)),
-            rows=nothing,
+            rows=_make_no_rows(),
             targets=np.zeros(0),
             row_weights=np.zeros(0),
             found=np.array([[vague], [start]]),
@@ -153,15 +152,14 @@ class SparsePosterior:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
 
-    def learns_last(self, row: SparseRows) -> bool:
-        """Return True: the posterior changes in one step."""
+    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+        """Learn a row of known features."""
+        rows = SparseRows.of_one(row)
+        centres = self.expect(rows, None)
+        rows = subtract_centres(rows, centres, self.owners)
+        left = np.array([discount])
+        self.learn(rows, np.array([y]), None, left, centres, predict=False, undo=Undo())
         return True
-
-    def learn_last(
-        self, row: SparseRows, y: Array, discounts: Array | None, centres: Centres, undo: Undo
-    ) -> None:
-        """Learn a row as the last of what ``undo`` takes back."""
-        self.learn(row, y, None, discounts, centres, predict=False, undo=undo)
 
     def centre_numbers(self) -> None:
         """Do nothing: numbers are centred where the posterior is found."""
@@ -203,8 +201,17 @@ class SparsePosterior:
         updated.centres.count(came, weights, -1.0)
         updated.n_observations = max(self.n_observations - float(own.sum()), 0.0)
         updated.n_effective = max(self.n_effective - float(own.sum()), 0.0)
+        if updated.n_observations <= RELATIVE_ROUNDING * self.n_observations:
+            updated._clear()
         updated._forget_solution()
         vars(self).update(vars(updated))
+
+    def _clear(self) -> None:
+        """Be as before the first row: what subtraction leaves of all rows is rounding."""
+        self.rows, self.targets, self.row_weights = _make_no_rows(), np.zeros(0), np.zeros(0)
+        self.square = self.centre = self.n_observations = self.n_effective = 0.0
+        self.squares = np.zeros_like(self.squares)
+        self.centres.clear()
 
     def _subtract(self, taken: SparsePosterior) -> bool:
         """Subtract sums; whether what is left could be sums of rows."""
@@ -359,6 +366,11 @@ class SparsePosterior:
         mean, own = found.predict(add_intercept(X) if self.intercept else X)
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
+    def row_moments(self, row: Row) -> tuple[Array, Array]:
+        """The same at one row of known features, not centred: (1, 1) each."""
+        rows = SparseRows.of_one(row)
+        return self.linear_moments(subtract_centres(rows, self.reading_centres, self.owners))
+
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
@@ -402,7 +414,7 @@ class SparsePosterior:
     def _search(self) -> Solution:
         """The posterior under the prior precisions of the largest evidence."""
         data = self._read()
-        met = np.flatnonzero(data.matrix.diagonal() > 0.0)
+        met = np.flatnonzero(data.matrix.diagonal() >= np.finfo(float).tiny)
         columns = self._describe_columns(data, met)
         fixed, negligible = columns.few[columns.owners], NEGLIGIBLE
         if not self.likelihood.is_noise:
@@ -416,7 +428,9 @@ class SparsePosterior:
             return self._noise_precision(*noise(sweep, prior))
 
         rows = self._find_rows(data, met)
-        sweep, precisions = search(rows, columns, self.found[:, 0], precision, negligible)
+        begun = self.found[:, 0].copy()
+        begun[np.setdiff1d(np.arange(1, len(begun)), columns.learned)] = self.start
+        sweep, precisions = search(rows, columns, begun, precision, negligible)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
         shape, rate = noise(sweep, columns.spread(precisions))
@@ -527,6 +541,10 @@ class SparsePosterior:
 
     def _shape(self, rows: SparseRows) -> tuple[int, int]:
         return len(rows), len(self.owners)
+
+
+def _make_no_rows() -> SparseRows:
+    return SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, np.zeros(0))
 
 
 def _check_fill(n_numbers: int) -> None:

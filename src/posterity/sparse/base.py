@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
+from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.posteriors._centres import Centres
@@ -210,12 +211,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
         Raises ``ValueError`` naming the row of one that can't be learned.
         """
-        try:
-            values = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"y has a value that is not a number ({error}): convert y to numbers"
-            ) from error
+        refuse_masked(y, "y")
+        values = read_floats(column_or_1d(y, warn=True), "y")
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             row = int(np.argmax(bad))
@@ -317,6 +314,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         model = self._copy_unfitted() if first else self
         if first:
             model._begin(read.shape[1] if issparse(read) else None)
+        else:
+            model._check_parameters()
         model._check_kind(read)
         targets, met = model._targets(y)
         if n != len(targets):
@@ -345,26 +344,14 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
+        forgetting: Any = self.forgetting
+        if forgetting is not None and not isinstance(forgetting, Stabilized):
+            return False
         target, row = self._target(y), read_known_row(x, self._index)
         if target is None or row is None:
             return False
-        discounts = None if self.forgetting is None else np.array([self.forgetting.rate])
-        with Undo() as undo:
-            return self._learn_last(row, np.array([target]), discounts, undo)
-
-    def _learn_last(
-        self, row: SparseRows, target: Array, discounts: Array | None, undo: Undo
-    ) -> bool:
-        """Learn a row of known features, with nothing to be done after it, if that is possible."""
-        posterior = self._posterior
-        if not posterior.learns_last(row):
-            return False
-        undo.keep_attributes(posterior, posterior.centres)
-        posterior.centres.renew()
-        centres = posterior.expect(row, None)
-        row = self._centre(row, centres, new=True)
-        posterior.learn_last(row, target, discounts, centres, undo)
-        return True
+        rate = 1.0 if forgetting is None else forgetting.rate
+        return bool(self._posterior_or_none.learn_row(row, target, rate))
 
     def _learn_numbered(
         self,

@@ -176,11 +176,11 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     @property
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
-        posterior = self._posterior
+        self._posterior  # noqa: B018
         if self.noise_precision is not None:
-            return self.noise_precision
-        rate = float(posterior.weights @ posterior.rates[: posterior.members])
-        return posterior.shape / rate if rate > 0.0 else np.inf if posterior.shape > 0.0 else np.nan
+            return KnownNoise(self.noise_precision).known_precision
+        shape, rate = self._noise_posterior()
+        return np.nan if shape <= 0.0 else shape / rate if rate > 0.0 else np.inf
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -190,8 +190,15 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     def _noise_prior(self) -> tuple[float, float] | None:
         return None if self.noise_precision is not None else self.noise_prior
 
+    def _noise_posterior(self) -> tuple[float, float]:
+        posterior = self._posterior
+        return posterior.shape, float(posterior.weights @ posterior.rates[: posterior.members])
+
     def _noise_variance(self) -> float:
-        return 1.0 / self.noise_precision_
+        if self.noise_precision is not None:
+            return 1.0 / self.noise_precision_
+        shape, rate = self._noise_posterior()
+        return rate / shape if shape > 0.0 else np.inf
 
     def _unit(self) -> float:
         return 1.0 if self.noise_precision is None else self.noise_precision
@@ -208,8 +215,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     ) -> Any:
         parts = []
         for g in range(mean.shape[1]):
-            # Before the first row nothing is known: as in the dense model the centre is then 0.
-            centre, leverage = np.nan_to_num(mean[:, g]), variance[:, g].copy()
+            centre, leverage = mean[:, g].copy(), variance[:, g].copy()
             if self.noise_precision is not None:
                 noise: Any = KnownNoise(self.noise_precision)
                 parts.append(noise.predictive(centre, leverage, 0.0, 0.0))

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.grouped.keys import Keys, read_keys
+from posterity.kernel.values import read_float, read_floats
+from posterity.linear.frames import name_columns
 
 Array = NDArray[np.float64]
 Levels = str | Sequence[str]  # "auto", "all", or names of columns
@@ -50,16 +52,16 @@ def read_parts(X: Any, levels: Levels) -> tuple[int, list[Part]]:
 
 
 def _parse_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
-    names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-    asked = set() if isinstance(levels, str) else set(levels)
-    if missing := sorted(asked - set(names)):
+    names = name_columns(X)
+    asked = [] if isinstance(levels, str) else list(levels)
+    if missing := [name for name in asked if name not in names]:
         raise ValueError(
             f"categorical_features names {missing[0]!r}, which X lacks: name some of "
             f"{', '.join(map(repr, names))}"
         )
-    read = [X.column(name) if hasattr(X, "column_names") else X[name] for name in names]
+    read = [X.column(own) if hasattr(X, "column_names") else X[own] for own in names.values()]
     parts = [
-        _parse_column(str(name), column, levels, numeric=_is_numeric(column))
+        _parse_column(name, column, levels, numeric=_is_numeric(column))
         for name, column in zip(names, read, strict=True)
     ]
     return len(read[0]) if read else 0, parts
@@ -78,7 +80,7 @@ def _is_numeric(column: Any) -> bool:
 def _parse_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part:
     if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
         return Part(name, None, read_keys([column], [name]), None)
-    values = np.asarray(column, dtype=np.float64)
+    values = read_floats(column, f"column {name!r}")
     return Part(name, None, None, check_values(values, name))
 
 
@@ -138,8 +140,15 @@ def _parse_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
             place = name, label is not None
             if place not in collected:
                 collected[place] = _Collected()
-            collected[place].add(i, label or "", float(value))
+            collected[place].add(i, label or "", _read_number(value, i, name))
     return [found.part(name, levels=levels) for (name, levels), found in collected.items()]
+
+
+def _read_number(value: Any, row: int, name: str) -> float:
+    try:
+        return read_float(value)
+    except ValueError as error:
+        raise ValueError(f"{name!r} can't be used in row {row}: {error}") from None
 
 
 def _refuse(value: Any, row: int, name: str) -> None:

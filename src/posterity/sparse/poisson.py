@@ -10,9 +10,9 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
-from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
+from posterity.likelihoods.counts import MOST_COUNT
 from posterity.posteriors.diagonal import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
@@ -102,7 +102,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         return Poisson()
 
     def _target(self, y: Any) -> float | None:
-        return float(y) if type(y) is int and 0 <= y <= LARGEST else None
+        return float(y) if type(y) is int and 0 <= y <= MOST_COUNT else None
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
         some = slice(0, self._posterior.members)

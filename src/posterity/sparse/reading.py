@@ -70,15 +70,15 @@ class RowReader:
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
         posterior = self._posterior
-        rows = None
         if type(X) is list and len(X) == 1 and self.interactions is None and not self._index.given:
-            rows = read_known_row(X[0], self._index)
-        if rows is None:
-            n, read = self._read(X)
-            self._check_kind(read)
-            if not issparse(read):
-                self._index.check_complete(read)
-            rows = self._number(n, read, new=False)
+            row = read_known_row(X[0], self._index)
+            if row is not None:
+                return posterior.row_moments(row)
+        n, read = self._read(X)
+        self._check_kind(read)
+        if not issparse(read):
+            self._index.check_complete(read)
+        rows = self._number(n, read, new=False)
         return posterior.linear_moments(self._centre(rows, posterior.reading_centres, new=False))
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:

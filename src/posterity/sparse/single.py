@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from posterity.factor.usable import LARGEST
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._sparse_rows import Entry, Row
 from posterity.sparse.index import FeatureIndex
 
 
-def read_known_row(x: Any, index: FeatureIndex) -> SparseRows | None:
-    """The row ``x``, a mapping or a list of tokens, if nothing in it is new or needs words."""
+def read_known_row(x: Any, index: FeatureIndex) -> Row | None:
+    """The row ``x``, a mapping or a list of tokens, if nothing in it is new or needs words.
+
+    Feature, column and value of each that is active, by feature.
+    """
     if index.hashed is not None:
         return None
-    found: dict[int, tuple[int, float]] = {}
+    found: dict[int, Entry] = {}
     entries = _entries(x)
     if entries is None:
         return None
     for name, label, value in entries:
         column = index.known_column(name)
         feature = index.known_feature(column, label)
-        if feature < 0 or feature in found or not abs(value) <= LARGEST:
+        if feature < 0 or feature in found:
             return None
         if value != 0.0:
-            found[feature] = column, value
-    features = sorted(found)
-    starts = np.array([0, len(features)], dtype=np.int64)
-    columns = np.array([found[one][0] for one in features], dtype=np.int32)
-    values = np.array([found[one][1] for one in features], dtype=np.float64)
-    return SparseRows(starts, np.array(features, dtype=np.int32), columns, values)
+            found[feature] = feature, column, value
+    return sorted(found.values())
 
 
 def _entries(x: Any) -> list[tuple[str, str | None, float]] | None:
@@ -43,7 +40,7 @@ def _entries(x: Any) -> list[tuple[str, str | None, float]] | None:
                 return None
             if type(value) is str:
                 entries.append((key, value, 1.0))
-            elif type(value) not in (float, int, bool):
+            elif type(value) not in (float, int, bool) or not abs(value) <= LARGEST:
                 return None
             elif "=" in key:
                 name, label = key.split("=", 1)
