@@ -117,26 +117,24 @@ def average_sites(
     several priors, then under all of these. None where all rows' eta are known so well that the
     mode is as good.
     """
-    now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode, inner.learns_prior)
+    now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
     if now is None:
         return None
     trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
-    mixing, step, last = Mixing(), 1.0, math.inf
+    step, last = 1.0, 1.0
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
         now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
-        settles = now.settles(last)
-        if now.change > last:
-            mixing.restart()
+        if now.change < TOLERANCE:
+            break
+        if now.change >= last:
             step = max(0.7 * step, LEAST_STEP)
-        following = replace(now, sites=now.extrapolate(mixing, step))
+        following = replace(now, sites=now.move(step))
         after, last = _learn(inner, rows, following), now.change
         if leaves_scale_open(_get_middle(after).prior, following.sites[0], scales):
             break
         trial, now = after, following
-        if settles:
-            break
     return trial, _finish(now, mode)
 
 
@@ -186,9 +184,8 @@ def _search_under_prior(
     rows: SiteRows,
     intercept: bool,
     mode: Fitted,
-    roughly: bool,
 ) -> Averages | None:
-    """Search for averaged sites under one prior, ``roughly`` where it changes thereafter.
+    """Search for averaged sites under one prior.
 
     None where the mode is as good.
 
@@ -202,14 +199,14 @@ def _search_under_prior(
         mean, variance = known.predict(rows.X, intercept=intercept)
         return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
 
-    now, last, mixing = look(_stack(mode.sites)), math.inf, Mixing()
+    now, last, mixing = look(_stack(mode.sites)), math.inf, Mixing(rows.weights)
     if now.variance.max(initial=0.0) < SMALL_VARIANCE:
         return None
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
         other = look(_stack(_find_moderate_mode(prior, likelihood, rows, intercept).sites))
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
-        if now.settles(last) or (roughly and now.change < LARGEST_CHANGE):
+        if now.settles(last):
             break
         last = now.change
         now = _ascend(look, now, mixing)

@@ -6,12 +6,13 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 Array = NDArray[np.float64]
 
 # Rounds that are remembered, and the share of its next precision that a site keeps at least.
 MOST_REMEMBERED, LEAST_SHARE = 5, 0.1
-# Relative to the largest, squares of directions in which rounds do not differ.
+# Of the largest product, what keeps those of rounds that do not differ apart.
 ROUNDING = 1e-12
 
 
@@ -23,7 +24,8 @@ class Mixing:
 
     Examples
     --------
-    >>> mixing, ones = Mixing(), np.ones(1)
+    >>> ones = np.ones(1)
+    >>> mixing = Mixing(ones)
     >>> sites = np.array([[0.1], [0.0]])
     >>> for _ in range(3):
     ...     wanted = np.array([[2.8], [0.0]]) - 0.9 * sites
@@ -32,7 +34,11 @@ class Mixing:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Array) -> None:
+        # A row of weight w counts as w rows that are the same.
+        self._shares = np.sqrt(
+            np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0.0)
+        )
         self.restart()
 
     def restart(self) -> None:
@@ -54,15 +60,22 @@ class Mixing:
         self._last = now, ahead
         mixed = now + step * ahead
         if self._moves:
-            turned = [_standardize(change, mean, variance) for _, change in self._moves]
-            changes, off = np.array(turned), _standardize(ahead, mean, variance)
-            shares = np.linalg.lstsq(changes @ changes.T, changes @ off, rcond=ROUNDING)[0]
-            for share, (move, change) in zip(shares, self._moves, strict=True):
-                mixed -= share * (move + step * change)
+            moves, changes = np.moveaxis(np.array(self._moves), 1, 0)
+            turned = self._standardize(changes, mean, variance)
+            off = self._standardize(ahead[None], mean, variance)[0]
+            mixed -= np.tensordot(_regress(turned, off), moves + step * changes, axes=1)
         return np.where(mixed[0] >= LEAST_SHARE * wanted[0], mixed, wanted)
 
+    def _standardize(self, changes: Array, mean: Array, variance: Array) -> Array:
+        """Changes of sites (k, 2, n) as (k, 2n), standardized by eta's variance."""
+        moved = np.sqrt(variance) * (changes[:, 1] - changes[:, 0] * mean)
+        grown = changes[:, 0] * variance
+        return np.concatenate([grown * self._shares, moved * self._shares], axis=1)
 
-def _standardize(change: Array, mean: Array, variance: Array) -> Array:
-    """A change of sites (2, n) as (2n,), in shares of the variances of eta and in their roots."""
-    moved = np.sqrt(variance) * (change[1] - change[0] * mean)
-    return np.concatenate([change[0] * variance, moved])
+
+def _regress(changes: Array, off: Array) -> Array:
+    """Shares (k,) of the changes (k, 2n) that leave least of ``off`` (2n,)."""
+    products = changes @ changes.T
+    products[np.diag_indices(len(products))] += ROUNDING * products.max()
+    _, shares, failed = dposv(products, changes @ off)
+    return np.zeros(len(changes)) if failed else np.asarray(shares)
