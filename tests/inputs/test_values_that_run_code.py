@@ -151,3 +151,15 @@ def test_single_rows_with_no_numbers(value: Any, error: type[Exception], message
     with pytest.raises(error, match="x in column 'b'"):
         model.predict_one({**ROWS[0], "b": value})
     assert np.array_equal(model.coef_, before)
+
+
+def test_plain_rows_of_every_kind_are_the_same_row() -> None:
+    model = BayesianLinearRegression().fit(FRAME, Y)
+    for row in ROWS:
+        values = list(row.values())
+        copied = {"".join(name): value for name, value in reversed(row.items())}
+        kinds = [copied, values, tuple(values), np.array(values), np.array(values, dtype=object)]
+        kinds += [[np.float64(value) for value in values], {**row, "b": Slow(row["b"])}]
+        assert {model.predict_one(kind) for kind in kinds} == {model.predict_one(row)}
+    ones = {model.predict_one(kind) for kind in ([1, 1, 1], (True, 1.0, np.int32(1)), np.ones(3))}
+    assert len(ones) == 1

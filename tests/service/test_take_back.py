@@ -199,3 +199,15 @@ def test_sizes_are_kept_in_a_snapshot() -> None:
     assert again.drowns(1, [2.0, 1e9], -2.0)
     assert Sizes(again.notes).drowns(1, [2.0, 1e9], -2.0)
     assert not Sizes().drowns(0, [1.0], 1.0)
+
+
+def test_rows_counted_together_are_counted_as_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1200, 3)) * 10.0 ** rng.integers(-300, 300, size=(1200, 3))
+    rows[rng.random(rows.shape) < 0.1] = 0.0
+    together, alone = Sizes(), Sizes()
+    for number, (y, *x) in enumerate(rows.tolist()):
+        together.add(number % 7, x, y)
+        alone.add(number % 7, x, y)
+        assert alone.notes["sizes"].shape[1] == 4  # which counts what waits
+    assert set(map(tuple, together.notes["sizes"])) == set(map(tuple, alone.notes["sizes"]))

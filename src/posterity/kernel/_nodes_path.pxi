@@ -59,7 +59,6 @@ cdef class NodesPath:
         cdef RowPath data = self.data
         cdef double root
         cdef bint teaches
-        x = data._as_plain(x)  # reading it may run any Python: it comes before the clock is read
         cdef long long rows = data.clock[0]
         _check_weight(weight)
         root = sqrt(weight)
@@ -72,7 +71,8 @@ cdef class NodesPath:
             self._open()
         data._ask_what_waits()
         self.scales.bind()
-        data._fill(x, root)
+        if not data._fill(x, root):
+            return self.learn(data._as_array(x), y, weight)
         data.buffer[data.shape.p] = root * y
         if data.closed or data.clock[0] != rows or data._moves(root):
             return False

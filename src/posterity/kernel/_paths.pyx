@@ -57,6 +57,8 @@ cdef extern from "posterity_packed.h" nogil:
 
 include "_values.pxi"
 
+include "_plain_rows.pxi"
+
 # Of a constant feature: a value further away, relative to it, is another value.
 cdef double SAME = 1e-9
 
@@ -122,7 +124,8 @@ cdef class RowPath:
     cdef double[::1] counts, buffer
     cdef pk_shape shape
     cdef bint intercept
-    cdef readonly object names
+    cdef readonly tuple names
+    cdef dict places
     cdef Py_ssize_t columns
 
     def __init__(self, triangle, counts, bint intercept, names=None):
@@ -134,6 +137,7 @@ cdef class RowPath:
         self.columns = self.shape.p - intercept
         self.buffer = _aligned(self.shape.ld)
         self.names = None if names is None else tuple(names)
+        self.places = {name: place for place, name in enumerate(self.names or ())}
         self.discount = 1.0
 
     def fade(self, double discount, double[:, ::1] prior=None):
@@ -155,7 +159,9 @@ cdef class RowPath:
         cdef double root = sqrt(weight)
         if not fabs(y) * root <= LARGEST:
             raise ValueError(_complaint("y", y))
-        self._fill(self._ask_before(x), root)
+        self._ask_what_waits()
+        if not self._fill(x, root):
+            return self.learn(self._as_array(x), y, weight)
         self.buffer[self.shape.p] = root * y
         if self._is_due(root) or self.closed:
             return False
@@ -194,14 +200,6 @@ cdef class RowPath:
         self.companion, self.clock, self.waiting = companion, clock, waiting
         self.rows = -1
 
-    cdef _ask_before(self, x):
-        """Return ``x`` as it can be loaded. All that runs Python comes before a row is in the buffer: from then on
-        no other thread comes between."""
-        x = self._as_plain(x)
-        if self.waiting is not None:
-            self._ask_what_waits()
-        return x
-
     cdef bint _is_due(self, double root) noexcept:
         """Return True if the row in the buffer, times ``root``, must be left to other code."""
         if self.waiting is None:
@@ -209,9 +207,13 @@ cdef class RowPath:
         return self.clock[0] != self.rows or self._moves(root) or self.clock[0] + (root > 0.0) >= self.clock[1]
 
     cdef int _ask_what_waits(self) except -1:
-        if self.clock[0] != self.rows:  # others have learned rows since
-            self.constant, self.constants = self.waiting()
-            self.rows = self.clock[0]
+        """Ask which features were constant so far: before a row is in the buffer, as this runs Python."""
+        cdef long long rows
+        if self.waiting is None or self.clock[0] == self.rows:
+            return 0
+        rows = self.clock[0]  # others have learned rows since, and may learn more meanwhile
+        self.constant, self.constants = self.waiting()
+        self.rows = rows
         return 0
 
     cdef bint _moves(self, double root) noexcept:
@@ -251,49 +253,29 @@ cdef class RowPath:
         return 0.0 - self.buffer[self.shape.p], leverage
 
     cdef int _load(self, object x, double root) except -1:
-        return self._fill(self._as_plain(x), root)
+        """Fill the buffer with any row, times ``root``."""
+        if not self._fill(x, root):
+            self._fill(self._as_array(x), root)
+        return 0
 
-    cdef int _fill(self, object x, double root) except -1:
-        """Fill the buffer with a plain row, times ``root``: no Python runs until all is in."""
+    cdef bint _fill(self, object x, double root) except -1:
+        """Fill the buffer with a row, times ``root``; False where reading it may run Python.
+
+        Other threads may learn in between: read as an array, the row is learned from the start.
+        """
         cdef Py_ssize_t i
         cdef double *row = &self.buffer[0]
-        cdef const double *values
         for i in range(self.shape.p, self.shape.ld):
             row[i] = 0.0
         row[0] = root  # overwritten when there is no intercept
         row += self.intercept
-        if type(x) is dict:
-            self._load_dict(<dict> x, row)
-        else:
-            values = <const double *> cnp.PyArray_DATA(x)
-            for i in range(self.columns):
-                row[i] = values[i]
+        if not _read_row(x, self.columns, self.names, self.places, row):
+            return False
         for i in range(self.columns):
             row[i] *= root
             if not fabs(row[i]) <= LARGEST:
                 raise ValueError(_complaint(self._column(i), row[i] / root if root else row[i]))
-        return 0
-
-    cdef int _load_dict(self, dict x, double *row) except -1:
-        cdef Py_ssize_t i
-        cdef PyObject *value
-        try:
-            for i in range(self.columns):
-                value = PyDict_GetItem(x, self.names[i])
-                if value is NULL:
-                    self._refuse_names(x)
-                row[i] = <object> value
-        except OverflowError:
-            self._refuse_values([x[name] for name in self.names])
-        return 0
-
-    cdef _as_plain(self, x):
-        """Return a row that is read without running Python: an array, or a dict where there are names."""
-        if _is_plain_array(x, self.columns):
-            return x
-        if self.names is not None and type(x) is dict and len(<dict> x) == self.columns and _is_plain_dict(x):
-            return x
-        return self._as_array(x)
+        return True
 
     def _as_array(self, x):
         """Read a row in the general case: mappings of any kind, lists, other dtypes."""
@@ -307,7 +289,7 @@ cdef class RowPath:
                 self._refuse_names(x)
             x = [x[name] for name in self.names]
         try:
-            array = np.ascontiguousarray(read_floats(x, "x"), dtype=np.float64)
+            array = np.array(read_floats(x, "x"), dtype=np.float64, order="C", ndmin=1)
         except (TypeError, ValueError):
             self._refuse_values(x)
             raise

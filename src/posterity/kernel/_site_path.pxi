@@ -36,7 +36,7 @@ cdef class SitePath(RowPath):
             if not fabs(y) <= LARGEST:
                 raise ValueError(_complaint("y", y))
             self.check_targets(np.array([y]))
-        x = self._ask_before(x)
+        self._ask_what_waits()
         if self.scales is not None:
             self.scales.bind()
         before = start = self.statistics.start
@@ -44,10 +44,12 @@ cdef class SitePath(RowPath):
         if before is not None and weight > 0.0:
             if before.count_missing() <= 1:
                 return False  # the first rows are due to be fitted together
-            self._fill(x, 1.0)
+            if not self._fill(x, 1.0):
+                return self.learn(self._as_array(x), y, weight)
             kept = np.array(self.buffer[self.intercept : self.shape.p])
             row, start = kept, before.with_row(kept, y, weight)
-        self._fill(x, 1.0)
+        if not self._fill(x, 1.0):
+            return self.learn(self._as_array(x), y, weight)
         cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
         cdef double *triangle = self._faded(left)
         variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
@@ -138,17 +140,21 @@ cdef class SitePath(RowPath):
         statistics.effective = statistics.seen if self.discount == 1.0 else left * statistics.effective + weight
         return 0
 
+    cdef bint _load_known(self, x) except -1:
+        """Fill the buffer with a row; False where less is known: a feature that was constant so far is another."""
+        self._ask_what_waits()
+        if not self._fill(x, 1.0):
+            return self._load_known(self._as_array(x))
+        return self.waiting is None or (self.clock[0] == self.rows and not self._moves(1.0))
+
     def believe(self, x):
         """Mean and variance of eta at ``x``; infinite where a direction is open.
 
         None where a feature that was constant so far is another, of which this path does not know enough.
         """
         cdef double mean, variance
-        self._load(x, 1.0)
-        if self.waiting is not None:
-            self._ask_what_waits()
-            if self._moves(1.0):
-                return None
+        if not self._load_known(x):
+            return None
         variance = self._believe(&mean)
         return mean, variance
 
@@ -172,8 +178,7 @@ cdef class SitePath(RowPath):
         None where a feature that was constant so far is another, of which this path does not know enough.
         """
         cdef double mean, variance, yes, no
-        self._fill(self._ask_before(x), 1.0)
-        if self.waiting is not None and (self.clock[0] != self.rows or self._moves(1.0)):
+        if not self._load_known(x):
             return None
         if len(self.labels) == 1:
             return {self.labels[0]: 1.0}

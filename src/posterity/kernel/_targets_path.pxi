@@ -4,7 +4,8 @@ cdef class TargetsPath(RowPath):
     """Learns and predicts rows of ``n_targets`` targets."""
 
     # Names of the targets, by which they may come as a mapping, and are predicted as one.
-    cdef readonly object target_names
+    cdef readonly tuple target_names
+    cdef dict target_places
 
     def __init__(self, triangle, counts, bint intercept, names, Py_ssize_t n_targets):
         RowPath.__init__(self, triangle, counts, intercept, names)
@@ -18,14 +19,17 @@ cdef class TargetsPath(RowPath):
         if len(names) != self.shape.k:
             raise ValueError(f"there are {len(names)} names for {self.shape.k} targets")
         self.target_names = tuple(names)
+        self.target_places = {name: place for place, name in enumerate(self.target_names)}
 
     def learn(self, x, y, double weight=1.0):
         """Append the row ``x`` with targets ``y`` (array of length k, or mapping of names); as ``RowPath.learn``."""
         _check_weight(weight)
         cdef double root = sqrt(weight)
-        y = self._as_plain_targets(y)
-        self._fill(self._ask_before(x), root)
-        self._load_targets(y, root)
+        self._ask_what_waits()
+        if not self._fill(x, root):
+            return self.learn(self._as_array(x), y, weight)
+        if not self._fill_targets(y, root):
+            return self.learn(x, self._targets_as_array(y), weight)
         if self._is_due(root) or self.closed:
             return False
         self._append(weight)
@@ -47,35 +51,18 @@ cdef class TargetsPath(RowPath):
         cdef double leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         return 0.0 - np.asarray(self.buffer[self.shape.p:self.shape.q]), leverage
 
-    cdef int _load_targets(self, object y, double root) except -1:
+    cdef bint _fill_targets(self, object y, double root) except -1:
+        """Fill the buffer with targets, times ``root``; False where reading them may run Python."""
         cdef Py_ssize_t i
         cdef double *row = &self.buffer[0] + self.shape.p
-        cdef const double *values
-        cdef PyObject *value
-        if type(y) is dict:
-            for i in range(self.shape.k):
-                value = PyDict_GetItem(<dict> y, self.target_names[i])
-                if value is NULL:
-                    self._refuse_target_names(y)
-                row[i] = <object> value
-        else:
-            values = <const double *> cnp.PyArray_DATA(y)
-            for i in range(self.shape.k):
-                row[i] = values[i]
+        if not _read_row(y, self.shape.k, self.target_names, self.target_places, row):
+            return False
         for i in range(self.shape.k):
             row[i] *= root
             if not fabs(row[i]) <= LARGEST:
                 name = i if self.target_names is None else repr(self.target_names[i])
                 raise ValueError(_complaint(f"y of target {name}", row[i] / root if root else row[i]))
-        return 0
-
-    cdef _as_plain_targets(self, y):
-        """Return targets that are read without running Python, as ``_as_plain`` does features."""
-        if _is_plain_array(y, self.shape.k):
-            return y
-        if self.target_names is not None and type(y) is dict and len(<dict> y) == self.shape.k and _is_plain_dict(y):
-            return y
-        return self._targets_as_array(y)
+        return True
 
     def _targets_as_array(self, y):
         """Read targets in the general case: mappings of any kind, lists, other dtypes."""
@@ -88,7 +75,7 @@ cdef class TargetsPath(RowPath):
             if len(y) != self.shape.k or any(name not in y for name in self.target_names):
                 self._refuse_target_names(y)
             y = [y[name] for name in self.target_names]
-        array = np.ascontiguousarray(read_floats(y, "y"), dtype=np.float64)
+        array = np.array(read_floats(y, "y"), dtype=np.float64, order="C", ndmin=1)
         if array.ndim != 1 or len(array) != self.shape.k:
             raise ValueError(f"y has shape {np.shape(y)}: expected ({self.shape.k},), one value per target")
         return array

@@ -7,18 +7,20 @@ the likelihood says on average over the posterior, until posterior and sites agr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
+from posterity.posteriors._mixing import Mixing
 from posterity.posteriors._site_mode import Fitted, find_mode
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -43,7 +45,7 @@ SMALL_VARIANCE = 0.03
 
 @dataclass(frozen=True)
 class Averages:
-    """What is known with sites (n,), given by precision and precision times target.
+    """What is known with ``sites`` (2, n), precisions and precisions times targets.
 
     That is a factor, and mean and variance of each eta (n,). ``wanted`` are the averages over it,
     which are the sites themselves where the search ends.
@@ -51,20 +53,19 @@ class Averages:
 
     X: Array
     prior: Factor
-    precision: Array
-    shift: Array
+    sites: Array
     factor: Factor
     mean: Array
     variance: Array
     wanted: Sites
 
-    def move(self, step: float) -> tuple[Array, Array]:
+    def move(self, step: float) -> Array:
         """Return the next sites: this share of the way to those wanted."""
-        wanted = self.wanted
-        return (
-            self.precision + step * (wanted.precision - self.precision),
-            self.shift + step * (wanted.precision * wanted.target - self.shift),
-        )
+        return self.sites + step * (_stack(self.wanted) - self.sites)
+
+    def extrapolate(self, mixing: Mixing, step: float = 1.0) -> Array:
+        """Return the next sites, by what the last rounds tell."""
+        return mixing.extrapolate(self.sites, _stack(self.wanted), self.mean, self.variance, step)
 
     @cached_property
     def change(self) -> float:
@@ -72,15 +73,19 @@ class Averages:
 
         The length of the mean's move, in standard deviations, and of the precision the share.
         """
-        wanted = self.wanted
-        pull = wanted.precision * (wanted.target - self.mean)
-        pull -= self.shift - self.precision * self.mean
+        ahead = _stack(self.wanted) - self.sites
+        pull = ahead[1] - ahead[0] * self.mean
         slopes = pull @ self.X
         if len(slopes) < self.factor.n_coefficients:
             slopes = np.concatenate([[np.sum(pull)], slopes])
         moved = self._whiten(slopes)
-        spread = np.abs(wanted.precision - self.precision) @ self.variance
+        spread = np.abs(ahead[0]) @ self.variance
         return max(float(np.linalg.norm(moved)), float(spread))
+
+    def settles(self, last: float) -> bool:
+        """Return True if the next round changes nothing, as its change and the ``last`` tell."""
+        rate = min(self.change / min(last, LARGEST_CHANGE), 1.0)
+        return self.change * rate < TOLERANCE
 
     @cached_property
     def bound(self) -> float:
@@ -97,8 +102,10 @@ class Averages:
 
     def _whiten(self, values: Array) -> Array:
         """Return these (p, ...) in standard deviations; directions that are open are left out."""
-        kept = self.factor.determined
-        return solve_triangular(self.factor.root[np.ix_(kept, kept)], values[kept], trans="T")
+        kept, root = self.factor.determined, self.factor.root
+        if not kept.all():
+            root, values = root[np.ix_(kept, kept)], values[kept]
+        return np.asarray(dtrtrs(root, values, trans=1)[0])
 
 
 def average_sites(
@@ -110,40 +117,52 @@ def average_sites(
     several priors, then under all of these. None where all rows' eta are known so well that the
     mode is as good.
     """
-    found = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
-    if found is None:
+    now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
+    if now is None:
         return None
-    now, step = found
-    trial, now = _learn(inner, rows, now, step)
-    last, scales = 1.0, rows.X.std(axis=0)
+    trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
+    step, last = 1.0, 1.0
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
-        eta = mean + rows.offsets
-        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-        now = replace(now, mean=eta, variance=variance, wanted=wanted)
+        factor = _get_middle(trial).factor
+        now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
         if now.change < TOLERANCE:
             break
-        step, last = (step if now.change < last else max(0.7 * step, LEAST_STEP)), now.change
-        after, following = _learn(inner, rows, now, step)
-        if leaves_scale_open(_get_middle_prior(after), following.precision, scales):
+        if now.change >= last:
+            step = max(0.7 * step, LEAST_STEP)
+        following = replace(now, sites=now.move(step))
+        after, last = _learn(inner, rows, following), now.change
+        if leaves_scale_open(_get_middle(after).prior, following.sites[0], scales):
             break
         trial, now = after, following
     return trial, _finish(now, mode)
 
 
-def _learn(
-    inner: LinearPosterior, rows: SiteRows, now: Averages, step: float
-) -> tuple[LinearPosterior, Averages]:
-    """A copy of ``inner`` that has learned the sites after a step, and these."""
-    precision, shift = now.move(step)
+def _learn(inner: LinearPosterior, rows: SiteRows, now: Averages) -> LinearPosterior:
+    """A copy of ``inner`` that has learned the sites."""
     trial = inner.copy()
-    trial.append(rows.X, _compute_targets(precision, shift, rows), precision, rows.elapsed)
-    return trial, replace(now, precision=precision, shift=shift)
+    trial.append(rows.X, _compute_targets(now.sites, rows), now.sites[0], rows.elapsed)
+    return trial
 
 
-def _get_middle_prior(posterior: LinearPosterior) -> Factor:
+def _average(
+    prior: Factor,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    sites: Array,
+    factor: Factor,
+    mean: Array,
+    variance: Array,
+) -> Averages:
+    """The averages over what is known with these sites, mean and variance without offsets."""
+    eta = mean + rows.offsets
+    wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
+    return Averages(rows.X, prior, sites, factor, eta, variance, wanted)
+
+
+def _get_middle(posterior: LinearPosterior) -> LinearPosterior:
     parts = posterior.parts
-    return parts[len(parts) // 2][1].prior
+    return parts[len(parts) // 2][1]
 
 
 def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
@@ -160,9 +179,13 @@ def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
 
 
 def _search_under_prior(
-    prior: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool, mode: Fitted
-) -> tuple[Averages, float] | None:
-    """Search for averaged sites under one prior; returns the last but one, and the step to them.
+    prior: Factor,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    intercept: bool,
+    mode: Fitted,
+) -> Averages | None:
+    """Search for averaged sites under one prior.
 
     None where the mode is as good.
 
@@ -170,43 +193,37 @@ def _search_under_prior(
     "Conjugate-computation variational inference"), if need be with smaller steps.
     """
 
-    def look(precision: Array, shift: Array) -> Averages:
+    def look(sites: Array) -> Averages:
         known = prior.copy()
-        targets = _compute_targets(precision, shift, rows)
-        known.append(rows.X, targets, precision, intercept=intercept)
+        known.append(rows.X, _compute_targets(sites, rows), sites[0], intercept=intercept)
         mean, variance = known.predict(rows.X, intercept=intercept)
-        eta = mean[:, 0] + rows.offsets
-        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-        return Averages(rows.X, prior, precision, shift, known, eta, variance, wanted)
+        return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
 
-    def look_at(sites: Sites) -> Averages:
-        return look(sites.precision, sites.precision * sites.target)
-
-    now, step, last = look_at(mode.sites), 1.0, 1.0
+    now, last, mixing = look(_stack(mode.sites)), math.inf, Mixing(rows.weights)
     if now.variance.max(initial=0.0) < SMALL_VARIANCE:
         return None
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
-        other = look_at(_find_moderate_mode(prior, likelihood, rows, intercept).sites)
+        other = look(_stack(_find_moderate_mode(prior, likelihood, rows, intercept).sites))
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
-        change = now.change
-        if change < LARGEST_CHANGE and change * min(change / last, 1.0) < TOLERANCE:
+        if now.settles(last):
             break
-        now, step = _ascend(look, now, min(2.0 * step, 1.0))
-        last = change
-    return now, step
+        last = now.change
+        now = _ascend(look, now, mixing)
+    return replace(now, sites=now.extrapolate(mixing))
 
 
-def _ascend(
-    look: Callable[[Array, Array], Averages], now: Averages, step: float
-) -> tuple[Averages, float]:
-    """The next round, and its step, shortened until it is nearer or the bound rises."""
+def _ascend(look: Callable[[Array], Averages], now: Averages, mixing: Mixing) -> Averages:
+    """The next round, its step shortened until it is nearer or the bound rises."""
+    sites, step = now.extrapolate(mixing), 1.0
     for _ in range(MOST_HALVINGS):
-        after = look(*now.move(step))
+        after = look(sites)
         if after.change < now.change or after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):
-            return after, step
+            return after
+        mixing.restart()
         step *= 0.5
-    return now, step
+        sites = now.move(step)
+    return now
 
 
 def _find_moderate_mode(
@@ -218,15 +235,21 @@ def _find_moderate_mode(
     return find_mode(some, likelihood, rows, None, intercept)
 
 
-def _compute_targets(precision: Array, shift: Array, rows: SiteRows) -> Array:
+def _stack(sites: Sites) -> Array:
+    return np.array([sites.precision, sites.precision * sites.target])
+
+
+def _compute_targets(sites: Array, rows: SiteRows) -> Array:
+    precision, shift = sites
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(precision > 0.0, shift / precision - rows.offsets, 0.0)[:, None]
 
 
 def _finish(now: Averages, fitted: Fitted) -> Fitted:
+    precision, shift = now.sites
     with np.errstate(divide="ignore", invalid="ignore"):
-        target = np.where(now.precision > 0.0, now.shift / now.precision, now.mean)
-    sites = Sites(now.precision, target, now.wanted.log_normalizer)
-    own = now.precision * (np.square(now.mean - target) + now.variance)
+        target = np.where(precision > 0.0, shift / precision, now.mean)
+    own = precision * (np.square(now.mean - target) + now.variance)
     log_scale = float(np.sum(now.wanted.log_normalizer + 0.5 * own))
+    sites = Sites(precision, target, now.wanted.log_normalizer)
     return replace(fitted, sites=sites, log_scale=log_scale, averaged=True)

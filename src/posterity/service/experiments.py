@@ -264,9 +264,9 @@ class Experiment(Learner):
         return Outcome(status, happened["total"])
 
     def _find_decision(self, found: LogEntries, key: Key) -> Record:
-        if key not in found.decisions:
+        made = found.decisions.get(key)
+        if made is None:
             raise RefusedError(404, f"there is no decision {key[1]!r}", "decision_id")
-        made = found.decisions[key]
         if made["context"] is None or any(
             one["kind"] == "delete" for one in found.events.get(key, [])
         ):

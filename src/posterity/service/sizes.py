@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 # Binary digits by which a number may exceed those that stay when it is taken back: it is
 # subtracted, and of the 52 that a float has, 32 must be left.
 MOST_DIGITS = 20
+# Rows that are counted together; and more exponents than floats have.
+MOST_WAITING, EXPONENTS = 1000, 4096
 
 
 class Sizes:
@@ -37,12 +39,14 @@ class Sizes:
 
     def __init__(self, notes: Mapping[str, Any] | None = None) -> None:
         self._arms: dict[int, list[dict[int, int]]] = {}
+        self._waiting: list[tuple[int, Sequence[float], float]] = []
         for arm, column, exponent, count in (notes or {}).get("sizes", _NOTHING).tolist():
             self._list_columns(arm, column + 1)[column][exponent] = count
 
     @property
     def notes(self) -> dict[str, NDArray[np.int64]]:
         """The counts, as an array (n, 4) that a model file can keep."""
+        self._count_waiting()
         counts = [
             (arm, column, *counted)
             for arm, columns in self._arms.items()
@@ -51,19 +55,24 @@ class Sizes:
         ]
         return {"sizes": np.array(counts, np.int64).reshape(-1, 4)}
 
-    def add(self, arm: int, x: Sequence[float], y: float, count: int = 1) -> None:
-        """Count a row that is learned."""
-        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
-            if value:  # 0 has no size
-                exponent = frexp(value)[1]
-                exponents[exponent] = max(exponents.get(exponent, 0) + count, 0)
+    def add(self, arm: int, x: Sequence[float], y: float) -> None:
+        """Count a row that is learned, together with others: the first time that it matters."""
+        waiting = self._waiting
+        if len(waiting) >= MOST_WAITING or (waiting and len(waiting[0][1]) != len(x)):
+            self._count_waiting()
+        self._waiting.append((arm, x, y))
 
     def remove(self, arm: int, x: Sequence[float], y: float) -> None:
         """Count a row that is taken back."""
-        self.add(arm, x, y, -1)
+        self._count_waiting()
+        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
+            if value:
+                exponent = frexp(value)[1]
+                exponents[exponent] = max(exponents.get(exponent, 0) - 1, 0)
 
     def drowns(self, arm: int, x: Sequence[float], y: float) -> bool:
         """Whether the digits of what stays are lost when this row is subtracted."""
+        self._count_waiting()
         for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
             if not value:
                 continue
@@ -72,6 +81,22 @@ class Sizes:
             if max([exponent, *exponents]) > max(left, default=0) + MOST_DIGITS:
                 return True
         return False
+
+    def _count_waiting(self) -> None:
+        rows, self._waiting = self._waiting, []
+        if not rows:
+            return
+        values = np.array([(y, *x) for _, x, y in rows])
+        width, arms = values.shape[1], np.array([arm for arm, _, _ in rows])
+        codes = (arms[:, None] * width + np.arange(width)) * EXPONENTS + np.frexp(values)[1]
+        # 0 has no size.
+        found, counts = np.unique(codes[values != 0.0] + EXPONENTS // 2, return_counts=True)
+        for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+            place, exponent = divmod(code, EXPONENTS)
+            arm, column = divmod(place, width)
+            exponents = self._list_columns(arm, width)[column]
+            exponent -= EXPONENTS // 2
+            exponents[exponent] = exponents.get(exponent, 0) + count
 
     def _list_columns(self, arm: int, count: int) -> list[dict[int, int]]:
         columns = self._arms.setdefault(arm, [])

@@ -107,10 +107,7 @@ class _Layer(dict[Key, Any]):
 
     def get(self, key: Key, default: Any = None) -> Any:
         """As of any dictionary."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        return dict.get(self, key, self._below.get(key, default))
 
 
 class Store:
