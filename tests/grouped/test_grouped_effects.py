@@ -140,3 +140,18 @@ def test_reading_changes_nothing() -> None:
     for model in (one, other):
         model.partial_fit(X[50:], y[50:], groups=groups[50:])
     assert np.array_equal(one.predict(X, groups=groups), other.predict(X, groups=groups))
+
+
+def test_an_offset_of_a_feature_changes_no_shared_slope() -> None:
+    X, y, groups = shops(30)
+    near = GroupedRegression().fit(X, y, groups=groups)
+    slopes, effects = near.shared_posterior_["x1"], near.average_effects(X, groups=groups)
+    for offset in (1e3, 1e6, 1e9):
+        moved = X + np.array([0.0, offset])
+        far = GroupedRegression().fit(moved, y, groups=groups)
+        there = far.shared_posterior_["x1"]
+        assert there.mean() == pytest.approx(slopes.mean(), rel=1e-6)
+        assert there.std() == pytest.approx(slopes.std(), rel=1e-6)
+        columns = ["mean", "sd"]
+        found = far.average_effects(moved, groups=groups)[columns]
+        np.testing.assert_allclose(found, effects[columns], rtol=1e-5)

@@ -31,14 +31,15 @@ def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) 
             "to learn it"
         )
     read = posterior.learn_exact_prior()
-    spread = mean_covariance(posterior)
+    shift = find_shift(read.prior.root, intercept=posterior.intercept)
+    spread = mean_covariance(posterior, shift)
     # Scaled to a unit diagonal, so that coefficients of any size keep their digits.
     size = np.sqrt(np.diag(spread))
     if not (np.isfinite(size).all() and (size > 0.0).all()):
         raise ValueError(
             "the rows do not determine the mean over groups: learn more rows, in more groups, first"
         )
-    root = cholesky(np.linalg.inv(spread / np.outer(size, size))) / size
+    root = cholesky(np.linalg.inv(spread / np.outer(size, size))) / size @ np.linalg.inv(shift)
     return posterior.noise.posterior(read.prior.mean, root, read.residual_df, read.residual, names)
 
 
@@ -48,32 +49,46 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
     ``change`` (n, p); ``slots`` (n,) the places of the groups, -1 for unknown ones.
     """
     read, n = posterior.learn_exact_prior(), len(change)
-    precision, spread = read.prior.root.T @ read.prior.root, mean_covariance(posterior)
+    shift = find_shift(read.prior.root, intercept=posterior.intercept)
+    change, root = change @ shift, read.prior.root @ shift
+    precision, spread = root.T @ root, mean_covariance(posterior, shift)
     which, places = np.unique(slots, return_inverse=True)
     sums = np.zeros((len(which), change.shape[1]))
     np.add.at(sums, places, change / n)
     triangles = np.zeros((len(which), change.shape[1], change.shape[1] + 1))
     triangles[which >= 0] = posterior.bank.rows(which[which >= 0])
-    R, z = triangles[:, :, :-1], triangles[:, :, -1]
+    R, z = triangles[:, :, :-1] @ shift, triangles[:, :, -1]
     transposed = np.swapaxes(R, 1, 2)
     information = transposed @ R + precision
-    shift = (transposed @ z[:, :, None])[:, :, 0] + precision @ read.prior.mean
+    told = (transposed @ z[:, :, None])[:, :, 0] + root.T @ (read.prior.root @ read.prior.mean)
     try:
         weighed = np.linalg.solve(information, sums[:, :, None])[:, :, 0]  # V c
     except np.linalg.LinAlgError:  # a flat direction
         return posterior.noise.predictive(np.zeros(1), np.full(1, np.inf), 0.0, 0.0)[0]
     shared = (weighed @ precision).sum(axis=0)
     variance = float(np.sum(weighed * sums)) + float(shared @ spread @ shared)
-    mean = np.array([np.sum(weighed * shift)])
+    mean = np.array([np.sum(weighed * told)])
     # As of a new observation without its own noise, the 1.
     leverage = np.array([variance - 1.0])
     return posterior.noise.predictive(mean, leverage, read.residual_df, read.residual)[0]
 
 
-def mean_covariance(posterior: GroupedPosterior) -> Array:
+def find_shift(root: Array, *, intercept: bool) -> Array:
+    """(p, p) S, so that w = S v with coefficients v of features that are centred.
+
+    The intercepts of features far from 0 go along with slopes to more digits than there are.
+    """
+    shift = np.eye(len(root))
+    if intercept and root[:, 0].any():
+        shift[0, 1:] = -(root[:, 0] @ root[:, 1:]) / (root[:, 0] @ root[:, 0])
+    return shift
+
+
+def mean_covariance(posterior: GroupedPosterior, shift: Array) -> Array:
     """(p, p) covariance of the learned means, relative to the noise; 0 where there is none.
 
-    A new group's covariance is that of the groups, D, and that of their mean.
+    It is of coefficients v, with w = ``shift`` v. A new group's covariance is that of the groups,
+    D, and that of their mean.
     """
     prior, p = posterior.learn_exact_prior().prior, posterior.bank.n_coefficients
     new_group_prior = prior.new_group_prior[:, :p][:p]
@@ -83,7 +98,8 @@ def mean_covariance(posterior: GroupedPosterior) -> Array:
     covariance = np.zeros((p, p))
     try:
         of_new, of_groups = (
-            np.linalg.inv((root.T @ root)[block]) for root in (new_group_prior, prior.root)
+            np.linalg.inv((root.T @ root)[block])
+            for root in (new_group_prior @ shift, prior.root @ shift)
         )
         covariance[block] = of_new - of_groups
     except np.linalg.LinAlgError:  # nothing is known of the mean

@@ -118,7 +118,7 @@ def is_label(value: Any) -> bool:
         hash(value)
     except TypeError:
         return False
-    return value is None or type(value).__hash__ is not object.__hash__
+    return value is None or getattr(type(value), "__hash__", None) is not object.__hash__
 
 
 def refuse_masked(values: Any, name: str) -> None:
