@@ -11,8 +11,8 @@ Floors: imports point down (a test holds this)::
     4  memory        forgetting
     3  posterior     posteriors  forecasting
     2  prior         priors  evidence
-    1  algebra       factor  noise  likelihoods  plots
-    0  foundations   kernel  safety  transaction  other_names  distributions  basis
+    1  algebra       factor  noise  likelihoods  basis  plots
+    0  foundations   kernel  safety  transaction  other_names  distributions
     0  foundations   sequential  datasets
 """
 

@@ -440,7 +440,7 @@ def test_what_is_refused(monthly: Array) -> None:
         Forecaster().forecast(3)
     model = Forecaster(forms=SIMPLE).fit(monthly)
     refused(lambda: model.forecast(0), "horizon must be a whole number of steps")
-    refused(lambda: model.forecast(10**9), "a forecast of 1 series at once needs")
+    refused(lambda: model.forecast(10**9), "144 rows were learned, which say nothing so far")
     refused(lambda: model.forecast(2, X_future=[[1.0], [2.0]]), "no exogenous columns were learned")
     refused(lambda: Forecaster().fit([1.0, 2.0]), "has 2 values: a forecast needs at least 4")
     refused(lambda: Forecaster().fit([1.0, np.inf, 2.0, 3.0]), "infinite at row 1")
@@ -467,7 +467,10 @@ def test_a_series_without_a_name_has_none_in_messages(monthly: Array) -> None:
     refused(lambda: Forecaster().fit(frame.assign(y="a")), "^column 'y' has a value that is not a")
     refused(lambda: Forecaster().fit([*monthly, np.inf]), "^the series is infinite at row 144")
     refused(lambda: Forecaster().fit(frame.assign(ds=[None, *days[1:]])), "time of row 0")
-    refused(lambda: Forecaster().fit(monthly, X=["a"] * 144), "^X must be an array")
+    refused(
+        lambda: Forecaster().fit(monthly, X=["a"] * 144),
+        "^X has a value that is not a number: in row 0",
+    )
     model = Forecaster(forms=SIMPLE).fit(frame.assign(price=1.0))
     ahead = pandas.DataFrame({"ds": days[-1] + pandas.to_timedelta([1, 2], "D"), "price": np.nan})
     refused(lambda: model.forecast(2, ahead), "'price' of X_future is missing at row 0")

@@ -28,7 +28,7 @@ NOT_FINITE = frozenset({
     "Choice.disagreement", "DiagonalPosterior.scores", "FactorizationPosterior.noise_shape",
     "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
     "SeriesPanel.columns", "SeriesPanel.values", "Start.variance", "ReachingScales.low",
-    "ReachingScales.high", "FactorizationPosterior.log_evidence",
+    "ReachingScales.high", "FactorizationPosterior.log_evidence", "NoiseSpread.df",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
