@@ -140,6 +140,11 @@ class UpperConfidenceBound(Policy):
 
     level: float = ONE_SD_QUANTILE
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.5 <= self.level < 1.0:
+            raise ValueError(f"level is {self.level}: it must be 0.5 or more, and below 1")
+
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
         return 1, scales_at(self.level, df)

@@ -9,6 +9,7 @@ import numpy as np
 
 from posterity.evidence.members import use_single_node
 from posterity.factor import Factor
+from posterity.files.ranges import SMALLEST
 from posterity.files.registry import POSTERIORS, name_of
 from posterity.files.relations import RELATIONS, know_features
 from posterity.files.shapes import check_shapes
@@ -227,13 +228,20 @@ def _dispersed(posterior: Any) -> bool:
     )
 
 
+def _are_moments(precision: Any, shift: Any) -> bool:
+    """Return True if all means, shift / precision, are numbers."""
+    return bool(((precision > 0.0) | ((precision == 0.0) & (shift == 0.0))).all())
+
+
 def _diagonal(posterior: Any) -> bool:
     size, columns, members = len(posterior.owners), len(posterior.squares), len(posterior.scores)
     clocks = posterior.clocks
     return (
         posterior.beliefs.shape == (2 * members * size,)
         and bool((posterior.scores < np.inf).all() and np.isfinite(posterior.scores).any())
-        and bool((posterior.beliefs.reshape(size, 2, members)[:, 0] >= 0.0).all())
+        and _are_moments(*posterior.beliefs.reshape(size, 2, members).swapaxes(0, 1))
+        and _are_moments(posterior.precision, posterior.information)
+        and (not posterior.likelihood.is_noise or bool((posterior.rates >= SMALLEST).all()))
         and size >= 1
         and columns >= 2
         and posterior.precision.shape == posterior.information.shape == (columns, members)

@@ -35,8 +35,9 @@ NOT_NEGATIVE = frozenset({
     "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
-    "n_effective", "n_observations", "probability", "rate", "residual", "residual_df",
-    "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting", "weights",
+    "n_effective", "n_observations", "offset_variance", "probability", "rate", "residual",
+    "residual_df", "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting",
+    "weights",
 })  # fmt: skip
 POSITIVE = frozenset({
     "Choice.weights", "EvidencePosterior.shapes", "_scales",
@@ -58,7 +59,7 @@ LARGEST_COUNTS = {
     "degree": 1_000, "difference": 100_000, "lags": 100_000, "max_runs": 1_000_000,
     "max_sweeps": 100_000, "memory": 10**9, "most_nodes": 1_000, "n_centers": 100_000,
     "n_draws": 100_000, "n_frequencies": 100_000, "n_functions": 1_000_000, "n_knots": 100_000,
-    "rank": 1_000, "seasonality": 100_000,
+    "powers_": 1_000, "rank": 1_000, "seasonality": 100_000,
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -180,17 +180,20 @@ def _check_linear_model(model: Any) -> bool:
 
 def _has_part(posterior: Any, part: str) -> bool:
     """Return True if a posterior, or each of an ensemble, has an attribute."""
-    members = posterior.ahead()[0] if hasattr(posterior, "ahead") else [posterior]
-    return all(hasattr(member, part) for member in members)
+    return all(hasattr(member, part) for member in _list_members(posterior))
+
+
+def _list_members(posterior: Any) -> Sequence[Any]:
+    """The posteriors of an ensemble, or one by itself."""
+    return posterior.ahead()[0] if hasattr(posterior, "ahead") else [posterior]
 
 
 def _have_classes(posterior: Any, classes: Any) -> bool:
-    n = len(classes)
-    two = name_of(type(posterior)) == "GeneralizedPosterior"
-    return (
-        n == getattr(posterior, "n_classes", n)
-        and (n <= 2 or not two)
-        and len(set(classes.tolist())) == n
+    n, members = len(classes), _list_members(posterior)
+    return len(set(classes.tolist())) == n and all(
+        n == getattr(one, "n_classes", n)
+        and (n <= 2 or name_of(type(one)) != "GeneralizedPosterior")
+        for one in members
     )
 
 
@@ -201,7 +204,7 @@ def _check_basis(basis: Any) -> bool:
 
 def check_parameters(name: str, values: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` where a parameter that may be an object is one of another kind."""
-    for key in ("model", "model_", "models_"):
+    for key in ("model", "model_", "models_", "bandit"):
         value = values.get(key)
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, BaseEstimator | None):
