@@ -115,12 +115,17 @@ class Undo:
         """Have a step run."""
         self._steps.append(step)
 
+    def settle(self) -> None:
+        """Put back nothing of what was kept so far: what follows can't fail."""
+        self._steps.clear()
+
     def keep_attributes(self, *objects: Any) -> None:
         """Keep what the attributes of objects are."""
         self._steps += [partial(setattr, one, "__dict__", vars(one).copy()) for one in objects]
 
     def keep_entries(self, array: Any, places: Any) -> None:
-        """Keep the entries of an array at these places."""
+        """Keep the entries of an array at these places, or all where these are fewer."""
+        places = slice(None) if np.size(places) > len(array) else places
         self._steps.append(partial(array.__setitem__, places, np.array(array[places])))
 
 

@@ -139,8 +139,30 @@ class DiagonalPosterior:
             self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
+    def learn_given(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        predict: bool,
+        undo: Undo,
+    ) -> Array | None:
+        """Learn rows as they came, in place and in one step, after which ``undo`` is settled.
+
+        With ``predict`` return the predictions before each: (n, 6, 4).
+        """
+        state, kernel = self._state(), self.likelihood.kernel_code
+        assert kernel is not None
+        parts = self.owners, vars(self), vars(self.centres)
+        given = (*kernel, *rows.parts, y, weights, discounts, predict, *parts)
+        before: list[Array | None] = []
+        run_steps([partial(before.extend, starmap(state.learn_given, (given,))), undo.settle])
+        return before[0]
+
     def plan(self, n: int, weights: Array | None) -> Iterable[tuple[int, int]]:
-        """Parts in which n rows are to be learned, as centres move in between."""
+        """Parts in which n rows with pairs are to be learned, as centres move in between."""
         if n > 1 and self.intercept and len(self.centres.features):
             return self.centres.plan(n, weights)
         return [(0, n)]
@@ -164,7 +186,7 @@ class DiagonalPosterior:
         predict: bool,
         undo: Undo | None = None,
     ) -> Array | None:
-        """Learn rows in place, their numbers centred.
+        """Learn rows in place, their numbers centred and their pairs among them.
 
         With ``predict`` return the predictions before each: (n, 6, 4).
         """
@@ -177,9 +199,7 @@ class DiagonalPosterior:
         return before[0]
 
     def learn_row(self, row: Row, y: float, discount: float) -> bool:
-        """Learn a row of known features in one step, if there were rows before it."""
-        if self.centres.n_rows == 0.0:
-            return False
+        """Learn a row of known features, as it came, in one step."""
         kernel = self.likelihood.kernel_code
         assert kernel is not None
         parts = vars(self), vars(self.centres)

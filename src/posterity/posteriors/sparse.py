@@ -152,13 +152,25 @@ class SparsePosterior:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
 
-    def learn_row(self, row: Row, y: float, discount: float) -> bool:
-        """Learn a row of known features."""
-        rows = SparseRows.of_one(row)
-        centres = self.expect(rows, None)
+    def learn_given(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        predict: bool,
+        undo: Undo,
+    ) -> None:
+        """Learn rows as they came, in place."""
+        centres = self.expect(rows, weights)
         rows = subtract_centres(rows, centres, self.owners)
-        left = np.array([discount])
-        self.learn(rows, np.array([y]), None, left, centres, predict=False, undo=Undo())
+        self.learn(rows, y, weights, discounts, centres, predict=predict, undo=undo)
+
+    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+        """Learn a row of known features, as it came."""
+        rows, left = SparseRows.of_one(row), np.array([discount])
+        self.learn_given(rows, np.array([y]), None, left, predict=False, undo=Undo())
         return True
 
     def centre_numbers(self) -> None:
