@@ -72,9 +72,16 @@ class DiagonalState:
         posterior: dict[str, Any],
         centres: dict[str, Any],
     ) -> None: ...
-    def moments_of_row(
-        self, row: list[Entry], owners: Numbers, centres: dict[str, Any]
+    def predict_given(
+        self,
+        starts: Starts,
+        features: Numbers,
+        columns: Numbers | None,
+        values: Array | None,
+        owners: Numbers,
+        centres: dict[str, Any],
     ) -> Array: ...
+    def predict_row(self, row: list[Entry], owners: Numbers, centres: dict[str, Any]) -> Array: ...
     def predict_then_learn_rows(
         self, starts: Starts, features: Numbers, columns: Numbers | None, values: Array | None
     ) -> Array: ...

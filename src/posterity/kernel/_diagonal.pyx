@@ -55,10 +55,11 @@ cdef extern from "posterity_centres.h" nogil:
         Py_ssize_t *places
         long long starts[2]
     void pk_list_active(pk_centres *c)
-    void pk_centre_row(const pk_centres *c, const pk_sparse_rows *rows, Py_ssize_t i, pk_entries *to)
     pk_sparse_rows pk_one_row(const pk_entries *row)
     void pk_learn_given(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_centres *c,
                         pk_entries *centred, pk_active *active, double *sums, double *output)
+    void pk_predict_given(const pk_diagonal *d, const pk_sparse_rows *rows, const pk_centres *c, pk_entries *centred,
+                          pk_active *active, double *output)
 
 MEMBERS = PK_MEMBERS
 
@@ -303,16 +304,26 @@ cdef class DiagonalState:
         one.y, one.discounts = &y, &discount
         self._learn_given(code, parameters, &one, centring, posterior, centres, False)
 
-    def moments_of_row(self, list row, owners, dict centres):
-        """Mean and variance of eta at a row of (feature, column, value), as of rows: (1, 2, 4)."""
+    cdef object _predict_given(self, const pk_sparse_rows *rows, _Centring centring):
+        outputs = np.empty((rows.n, 2, PK_MEMBERS))
+        cdef double[:, :, ::1] out = outputs
+        if rows.n:
+            with nogil:
+                pk_predict_given(&self.state, rows, &centring.centres, &centring.centred, centring.active, &out[0, 0, 0])
+        return outputs
+
+    def predict_given(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
+                      const double[::1] values, owners, dict centres):
+        """Mean and variance of eta at rows as they came, under each member: (n, 2, 4); features may be -1."""
+        cdef pk_sparse_rows rows
+        cdef Py_ssize_t longest = self._rows(&rows, starts, features, columns, values, True)
+        return self._predict_given(&rows, _Centring(owners, centres, self.features, self.columns, longest))
+
+    def predict_row(self, list row, owners, dict centres):
+        """The same at one row of (feature, column, value)."""
         cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, len(row))
         cdef pk_sparse_rows one = centring.read(row)
-        outputs = np.empty((1, 2, PK_MEMBERS))
-        cdef double[:, :, ::1] out = outputs
-        pk_centre_row(&centring.centres, &one, 0, &centring.centred)
-        one = pk_one_row(&centring.centred)
-        pk_predict_sparse(&self.state, &one, centring.active, &out[0, 0, 0])
-        return outputs
+        return self._predict_given(&one, centring)
 
     def predict_then_learn_rows(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
              const double[::1] values):

@@ -193,4 +193,17 @@ static void pk_learn_given(pk_diagonal *d, const pk_likelihood *l, const pk_spar
     pk_settle_sums(c);
 }
 
+/* Mean and variance of eta (n, 2, 4) at rows as they came; features may be -1. */
+static void pk_predict_given(const pk_diagonal *d, const pk_sparse_rows *rows, const pk_centres *c, pk_entries *centred,
+                             pk_active *active, double *output)
+{
+    pk_sparse_rows one = pk_one_row(centred);
+    for (ptrdiff_t i = 0; i < rows->n; i++) {
+        pk_quad *out = (pk_quad *)(output + PK_BELIEF * i);
+        pk_fetch_row(d, rows, i + 1);
+        pk_centre_row(c, rows, i, centred);
+        pk_eta_moments(d, &one, 0, active, out, out + 1);
+    }
+}
+
 #endif

@@ -424,13 +424,18 @@ class DiagonalPosterior:
         return hypothesis_weights(self.scores[: self.members])
 
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
-        """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
+        """Mean and variance of eta at centred rows, in units of the noise: (n, members) each."""
         moments = self._state().predict_then_learn_rows(*rows.parts)
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
+    def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
+        """The same at rows as they came."""
+        moments = self._state().predict_given(*rows.parts, self.owners, vars(self.centres))
+        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+
     def row_moments(self, row: Row) -> tuple[Array, Array]:
-        """The same at one row of known features, not centred: (1, members) each."""
-        moments = self._state().moments_of_row(row, self.owners, vars(self.centres))
+        """The same at one row of known features, as it came: (1, members) each."""
+        moments = self._state().predict_row(row, self.owners, vars(self.centres))
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:

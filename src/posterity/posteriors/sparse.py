@@ -378,10 +378,13 @@ class SparsePosterior:
         mean, own = found.predict(add_intercept(X) if self.intercept else X)
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
-    def row_moments(self, row: Row) -> tuple[Array, Array]:
-        """The same at one row of known features, not centred: (1, 1) each."""
-        rows = SparseRows.of_one(row)
+    def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
+        """The same at rows as they came."""
         return self.linear_moments(subtract_centres(rows, self.reading_centres, self.owners))
+
+    def row_moments(self, row: Row) -> tuple[Array, Array]:
+        """The same at one row of known features, as it came: (1, 1) each."""
+        return self.given_moments(SparseRows.of_one(row))
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
