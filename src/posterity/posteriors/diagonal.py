@@ -551,16 +551,17 @@ class DiagonalPosterior:
 
 def hypothesis_weights(scores: Array) -> Array:
     """Probabilities (..., members) by sums of log densities."""
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+    shares = np.exp(scores - np.maximum.reduce(scores, axis=-1, keepdims=True))
+    return np.asarray(shares / np.add.reduce(shares, axis=-1, keepdims=True))
 
 
 def match_moments(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
     """Mean and variance (n,) of mixtures (n, members)."""
     if mean.shape[1] == 1:
         return mean[:, 0], variance[:, 0]
-    centre = np.sum(weights * mean, axis=1)
-    return centre, np.sum(weights * (variance + np.square(mean - centre[:, None])), axis=1)
+    centre = np.add.reduce(weights * mean, axis=1)
+    spread = variance + np.square(mean - centre[:, None])
+    return centre, np.add.reduce(weights * spread, axis=1)
 
 
 def _allocate_aligned(size: int, begun: Array | None = None) -> Array:
