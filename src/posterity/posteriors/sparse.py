@@ -14,7 +14,6 @@ from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._centres import Centres, compute_left, subtract_centres
 from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
 from posterity.posteriors._sparse_matrices import (
-    add_intercept,
     find_rows,
     renumber,
     stack_rows,
@@ -265,16 +264,14 @@ class SparsePosterior:
         discounts: Array | None,
         centres: Centres,
     ) -> SparsePosterior:
-        updated = self.copy()
+        updated = replace(self, centres=centres)
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         left = compute_left(discounts)
         left = np.ones(len(y) + 1) if left is None else left
         kept = own * left[1:]
-        updated.centres.add(centres.features)
-        by, updated.centres = centres.values - updated.centres.values, centres
-        updated._shift(by)
+        updated._shift(centres.values - self.centres.values)
         X = self._matrix(rows)
-        updated.squares += np.stack(self._sum_squares(rows, own), axis=1)
+        updated.squares = self.squares + np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
             updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
         updated._add(self._summary(X, y, kept, updated.centre), left[0])
@@ -369,13 +366,14 @@ class SparsePosterior:
         """Mean and variance of eta at centred rows, in units of the noise: (n, 1) each."""
         found = self.solution()
         variance = np.zeros(len(rows))
-        known, values, row = rows.features >= 0, rows.numbers, rows.row_numbers
+        known = rows.features >= 0
         if not known.all():
             assert rows.columns is not None
             prior = found.column_precisions[rows.columns[~known]]
-            np.add.at(variance, row[~known], np.square(values[~known]) / prior)
-        X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
-        mean, own = found.predict(add_intercept(X) if self.intercept else X)
+            squares = np.square(rows.numbers[~known])
+            np.add.at(variance, rows.row_numbers[~known], squares / prior)
+            rows = rows.keep_entries(known)
+        mean, own = found.predict(self._matrix(rows))
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
     def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
@@ -551,11 +549,9 @@ class SparsePosterior:
         return self._pattern[1]
 
     def _matrix(self, rows: SparseRows) -> csr_array:
-        X = to_matrix(rows, len(self.owners))
-        return add_intercept(X) if self.intercept else X
-
-    def _shape(self, rows: SparseRows) -> tuple[int, int]:
-        return len(rows), len(self.owners)
+        X = to_matrix(rows.add_intercept() if self.intercept else rows, len(self.owners))
+        X.sort_indices()
+        return X
 
 
 def _make_no_rows() -> SparseRows:
