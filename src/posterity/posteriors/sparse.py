@@ -284,7 +284,7 @@ class SparsePosterior:
         """Return the statistics of these rows, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
-            rows = to_rows(csr_array(X[some]))
+            rows = to_rows(X if some.all() else csr_array(X[some]))
             return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
         apart = y - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))

@@ -363,10 +363,10 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in order; those with pairs in parts between which the centres of numbers move."""
+        """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
         posterior, found = self._posterior, []
         if self.interactions is None:
-            return posterior.learn_given(  # type: ignore[no-any-return]
+            return posterior.learn_given(
                 rows, targets, weights, discounts, predict=predict, undo=undo
             )
         for start, stop in posterior.plan(len(rows), weights):
