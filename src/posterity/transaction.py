@@ -103,6 +103,8 @@ class Undo:
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
+        # Puts back nothing of what was kept so far; compiled, so that no interrupt divides it.
+        self.settle: Callable[[], object] = self._steps.clear
 
     def __enter__(self) -> Self:
         return self
@@ -114,10 +116,6 @@ class Undo:
     def add(self, step: Callable[[], object]) -> None:
         """Have a step run."""
         self._steps.append(step)
-
-    def settle(self) -> None:
-        """Put back nothing of what was kept so far: what follows can't fail."""
-        self._steps.clear()
 
     def keep_attributes(self, *objects: Any) -> None:
         """Keep what the attributes of objects are."""
