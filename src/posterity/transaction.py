@@ -103,6 +103,8 @@ class Undo:
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
+        # Puts back nothing of what was kept so far; compiled, so that no interrupt divides it.
+        self.settle: Callable[[], object] = self._steps.clear
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +122,8 @@ class Undo:
         self._steps += [partial(setattr, one, "__dict__", vars(one).copy()) for one in objects]
 
     def keep_entries(self, array: Any, places: Any) -> None:
-        """Keep the entries of an array at these places."""
+        """Keep the entries of an array at these places, or all where these are fewer."""
+        places = slice(None) if np.size(places) > len(array) else places
         self._steps.append(partial(array.__setitem__, places, np.array(array[places])))
 
 

@@ -30,6 +30,19 @@ def is_vague(log_mean: Any, log_variance: Any) -> Any:
     return (log_variance > LARGEST_LOG_SD) & (log_mean > 0.0)
 
 
+def compute_mean(log_mean: FloatArray, log_variance: FloatArray) -> FloatArray:
+    """Mean of rates whose logarithms are normal; infinite where it is no useful number.
+
+    Examples
+    --------
+    >>> float(compute_mean(np.array(-0.5), np.array(1.0)))
+    1.0
+    """
+    log_mean = log_mean + 0.5 * log_variance
+    with np.errstate(over="ignore"):
+        return np.where(is_vague(log_mean, log_variance), np.inf, np.exp(log_mean))
+
+
 class LogNormalCounts(RowDistribution):
     """Base class of distributions of counts whose log rates are normal, one per row.
 
@@ -77,9 +90,7 @@ class LogNormalCounts(RowDistribution):
         return np.isinf(self.log_variance).astype(np.float64)
 
     def _mean(self) -> FloatArray:
-        log_mean = self.log_mean + 0.5 * self.log_variance
-        with np.errstate(over="ignore"):
-            return np.exp(np.where(is_vague(log_mean, self.log_variance), np.inf, log_mean))
+        return compute_mean(self.log_mean, self.log_variance)
 
     def _median(self) -> FloatArray:
         return self._ppf(as_floats(0.5))

@@ -212,7 +212,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
             row = list(x)
         if len(row) != len(self._indexes):
             return None
-        places, values, (centres, scales) = [], [], self._units
+        places, values = [], []
         for side, (level, index) in enumerate(zip(row, self._indexes, strict=True)):
             place, value = 0, 1.0
             if index is not None:
@@ -221,6 +221,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
                     return None
                 place = found
             elif isinstance(level, float | int) and abs(level) <= LARGEST:
+                centres, scales = self._units
                 value = (level - float(centres[side])) / float(scales[side])
             else:
                 return None

@@ -45,6 +45,22 @@ class DiagonalState:
     ) -> Array | None: ...
     source: tuple[Any, ...] | None
     def resume(self, arrays: tuple[Any, ...], shape: float, faded: float) -> bool: ...
+    def learn_given(
+        self,
+        code: int,
+        parameters: tuple[float, float, float],
+        starts: Starts,
+        features: Numbers,
+        columns: Numbers | None,
+        values: Array | None,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        tell: bool,
+        owners: Numbers,
+        posterior: dict[str, Any],
+        centres: dict[str, Any],
+    ) -> Array | None: ...
     def learn_row(
         self,
         code: int,
@@ -56,9 +72,16 @@ class DiagonalState:
         posterior: dict[str, Any],
         centres: dict[str, Any],
     ) -> None: ...
-    def moments_of_row(
-        self, row: list[Entry], owners: Numbers, centres: dict[str, Any]
+    def predict_given(
+        self,
+        starts: Starts,
+        features: Numbers,
+        columns: Numbers | None,
+        values: Array | None,
+        owners: Numbers,
+        centres: dict[str, Any],
     ) -> Array: ...
+    def predict_row(self, row: list[Entry], owners: Numbers, centres: dict[str, Any]) -> Array: ...
     def predict_then_learn_rows(
         self, starts: Starts, features: Numbers, columns: Numbers | None, values: Array | None
     ) -> Array: ...

@@ -39,20 +39,27 @@ cdef extern from "posterity_diagonal.h" nogil:
 cdef extern from "posterity_centres.h" nogil:
     ctypedef struct pk_centres:
         const int *features
+        const int *owners
         double *values
         double *sums
         double *counts
-        Py_ssize_t k
-        double n_rows, weight, due
+        Py_ssize_t *active
+        Py_ssize_t *last
+        Py_ssize_t k, n_active
+        double n_rows, weight, due, faded, entries
+        int in_matrix
     ctypedef struct pk_entries:
         int *features
         int *columns
         double *values
         Py_ssize_t *places
-        Py_ssize_t count
-    void pk_centre_row(const pk_centres *c, const int *owners, pk_entries *row, pk_entries *to)
-    void pk_tally_row(pk_centres *c, const pk_entries *row, const pk_entries *centred, double discount)
-    void pk_move_centres(pk_diagonal *d, pk_centres *c, const int *owners)
+        long long starts[2]
+    void pk_list_active(pk_centres *c)
+    pk_sparse_rows pk_one_row(const pk_entries *row)
+    void pk_learn_given(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_centres *c,
+                        pk_entries *centred, pk_active *active, double *sums, double *output)
+    void pk_predict_given(const pk_diagonal *d, const pk_sparse_rows *rows, const pk_centres *c, pk_entries *centred,
+                          pk_active *active, double *output)
 
 MEMBERS = PK_MEMBERS
 
@@ -71,65 +78,73 @@ cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) excep
     return &array[0] if n else NULL
 
 
-cdef class _CentredRow:
-    """One row of known features as it came, and with its numbers centred."""
+cdef class _Centring:
+    """Where numbers are centred, and room for one row: as it came, and centred."""
 
     cdef pk_centres centres
     cdef pk_entries given, centred
-    cdef pk_sparse_rows rows
     cdef pk_active *active
-    cdef const int *owners
-    cdef long long starts[2]
+    cdef Py_ssize_t features, columns
     cdef void *room
     cdef object kept
 
-    def __cinit__(self, list row, const int[::1] owners, dict centres, Py_ssize_t features, Py_ssize_t columns):
-        """``row``: (feature, column, value), features ascending; ``centres``: attributes of these."""
+    def __cinit__(self, const int[::1] owners, dict centres, Py_ssize_t features, Py_ssize_t columns, Py_ssize_t longest):
+        """``centres``: attributes of these; ``longest``: most entries of a row as it comes."""
         cdef const int[::1] numbers = centres["features"]
         cdef double[::1] values, sums, counts
-        cdef Py_ssize_t k = numbers.shape[0], m = len(row), most = m + k, i
-        self.centres.k, self.centres.n_rows = k, centres["n_rows"]
-        self.centres.weight, self.centres.due = centres["weight"], centres["due"]
+        cdef Py_ssize_t k = numbers.shape[0], most = longest + k + 1, i
+        self.features, self.columns, self.centres.k = features, columns, k
+        self.centres.n_rows, self.centres.in_matrix = centres["n_rows"], centres["in_matrix"]
+        self.centres.weight, self.centres.due, self.centres.faded = centres["weight"], centres["due"], 1.0
         if owners.shape[0] != features:
             raise ValueError(f"owners has length {owners.shape[0]}: expected {features}")
-        self.owners = &owners[0]
+        self.centres.owners = &owners[0]
         if k:
             values, sums, counts = centres["values"], centres["sums"], centres["counts"]
             self.centres.features = &numbers[0]
             self.centres.values, self.centres.sums = _numbers(values, k, "values"), _numbers(sums, k, "sums")
             self.centres.counts = _numbers(counts, k, "counts")
-            self.kept = (numbers, values, sums, counts)
+            self.kept = (numbers, values, sums, counts, owners)
         for i in range(k):
             if not 0 <= numbers[i] < features or not 0 <= owners[numbers[i]] < columns:
                 raise ValueError(f"there is no feature {numbers[i]}")
-        self.room = PyMem_Calloc(1, 2 * (most + 1) * (2 * sizeof(int) + sizeof(double) + sizeof(Py_ssize_t))
-                                 + (most + 1) * sizeof(pk_active) + 64)
+            self.centres.entries += counts[i]
+        self.room = PyMem_Calloc(1, 2 * most * (2 * sizeof(int) + sizeof(double) + sizeof(Py_ssize_t))
+                                 + 2 * k * sizeof(Py_ssize_t) + most * sizeof(pk_active) + 64)
         if self.room == NULL:
             raise MemoryError
-        self._lay_out(most + 1)
-        for i in range(m):
-            self.given.features[i], self.given.columns[i], self.given.values[i] = row[i]
-            if not 0 <= self.given.features[i] < features:
-                raise ValueError(f"there is no feature {self.given.features[i]}")
-            if not 0 <= self.given.columns[i] < columns:
-                raise ValueError(f"there is no column {self.given.columns[i]}")
-        self.given.count = m
-        pk_centre_row(&self.centres, self.owners, &self.given, &self.centred)
-        self.starts[0], self.starts[1] = 0, self.centred.count
-        self.rows.n, self.rows.starts = 1, self.starts
-        self.rows.features, self.rows.columns = self.centred.features, self.centred.columns
-        self.rows.values = self.centred.values
+        self._lay_out(most)
+        for i in range(k):
+            self.centres.last[i] = -1
+        pk_list_active(&self.centres)
 
     cdef void _lay_out(self, Py_ssize_t most) noexcept:
         """Divide the room: what is aligned the most comes first."""
         self.active = <pk_active *> ((<size_t> self.room + 63) & ~<size_t> 63)
         cdef double *numbers = <double *> (self.active + most)
         cdef Py_ssize_t *places = <Py_ssize_t *> (numbers + 2 * most)
-        cdef int *ints = <int *> (places + 2 * most)
+        self.centres.active, self.centres.last = places + 2 * most, places + 2 * most + self.centres.k
+        cdef int *ints = <int *> (self.centres.last + self.centres.k)
         self.given.values, self.centred.values = numbers, numbers + most
         self.given.places, self.centred.places = places, places + most
         self.given.features, self.given.columns = ints, ints + most
         self.centred.features, self.centred.columns = ints + 2 * most, ints + 3 * most
+
+    cdef pk_sparse_rows read(self, list row) except *:
+        """A row of (feature, column, value)."""
+        cdef Py_ssize_t i
+        for i in range(len(row)):
+            self.given.features[i], self.given.columns[i], self.given.values[i] = row[i]
+            if not 0 <= self.given.features[i] < self.features:
+                raise ValueError(f"there is no feature {self.given.features[i]}")
+            if not 0 <= self.given.columns[i] < self.columns:
+                raise ValueError(f"there is no column {self.given.columns[i]}")
+        self.given.starts[1] = len(row)
+        return pk_one_row(&self.given)
+
+    cdef void write(self, dict centres) except *:
+        centres["n_rows"], centres["weight"] = self.centres.n_rows, self.centres.weight
+        centres["due"], centres["_active"] = self.centres.due, None
 
     def __dealloc__(self):
         PyMem_Free(self.room)
@@ -237,39 +252,78 @@ cdef class DiagonalState:
         self.state.shape, self.state.faded = shape, faded
         return True
 
-    def learn_row(self, int code, parameters, list row, double y, double discount, owners, dict posterior,
-                  dict centres):
-        """Learn a row of (feature, column, value), and move the centres that are due, in one step.
-
-        ``posterior`` and ``centres``: attributes of these, of which those that change are set.
-        """
-        cdef _CentredRow one = _CentredRow(row, owners, centres, self.features, self.columns)
+    cdef object _learn_given(self, int code, parameters, const pk_sparse_rows *rows, _Centring centring,
+                             dict posterior, dict centres, bint tell):
+        """Learn rows of which all is checked, and set what changes in ``posterior`` and ``centres``."""
         cdef pk_likelihood likelihood
-        cdef double n_observations = posterior["n_observations"], n_effective = posterior["n_effective"]
+        cdef double n_observations = posterior["n_observations"], n_effective = posterior["n_effective"], weight
+        cdef Py_ssize_t i
         if not 1 <= code <= 7:
             raise ValueError(f"the kernel knows no likelihood {code}")
         likelihood.code, likelihood.moments = code, 1
         likelihood.a, likelihood.b, likelihood.c = parameters
+        outputs = np.empty((rows.n, 6, PK_MEMBERS)) if tell else None
+        cdef double[:, :, ::1] out = outputs
+        cdef double *to = &out[0, 0, 0] if tell and rows.n else NULL
         cdef double *sums = <double *> PyMem_Calloc(PK_BELIEF * self.columns if self.state.learns else 1, sizeof(double))
         if sums == NULL:
             raise MemoryError
-        one.rows.y, one.rows.discounts = &y, &discount
-        pk_learn_sparse(&self.state, &likelihood, &one.rows, one.active, sums, NULL)
+        with nogil:
+            pk_learn_given(&self.state, &likelihood, rows, &centring.centres, &centring.centred, centring.active, sums, to)
+            for i in range(rows.n):
+                weight = rows.weights[i] if rows.weights else 1.0
+                n_observations += weight
+                n_effective = (rows.discounts[i] if rows.discounts else 1.0) * n_effective + weight
         PyMem_Free(sums)
-        pk_tally_row(&one.centres, &one.given, &one.centred, discount)
-        pk_move_centres(&self.state, &one.centres, one.owners)
         posterior["shape"], posterior["faded"] = self.state.shape, self.state.faded
-        posterior["n_observations"], posterior["n_effective"] = n_observations + 1.0, discount * n_effective + 1.0
-        centres["n_rows"], centres["weight"] = one.centres.n_rows, one.centres.weight
-        centres["due"], centres["_active"] = one.centres.due, None
-
-    def moments_of_row(self, list row, owners, dict centres):
-        """Mean and variance of eta at a row of (feature, column, value), as of rows: (1, 2, 4)."""
-        cdef _CentredRow one = _CentredRow(row, owners, centres, self.features, self.columns)
-        outputs = np.empty((1, 2, PK_MEMBERS))
-        cdef double[:, :, ::1] out = outputs
-        pk_predict_sparse(&self.state, &one.rows, one.active, &out[0, 0, 0])
+        posterior["n_observations"], posterior["n_effective"] = n_observations, n_effective
+        centring.write(centres)
         return outputs
+
+    def learn_given(self, int code, parameters, const long long[::1] starts, const int[::1] features,
+                    const int[::1] columns, const double[::1] values, const double[::1] y, const double[::1] weights,
+                    const double[::1] discounts, bint tell, owners, dict posterior, dict centres):
+        """Learn rows as they came, and move the centres of numbers between them, in one step.
+
+        ``posterior`` and ``centres``: attributes of these, of which those that change are set. With ``tell`` return
+        what was believed before each row: (n, 6, 4).
+        """
+        cdef pk_sparse_rows rows
+        cdef Py_ssize_t longest = self._rows(&rows, starts, features, columns, values, False)
+        rows.y = _given(y, rows.n, "y")
+        rows.weights = _given(weights, rows.n, "weights")
+        rows.discounts = _given(discounts, rows.n, "discounts")
+        cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, longest)
+        return self._learn_given(code, parameters, &rows, centring, posterior, centres, tell)
+
+    def learn_row(self, int code, parameters, list row, double y, double discount, owners, dict posterior,
+                  dict centres):
+        """The same of one row of (feature, column, value)."""
+        cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, len(row))
+        cdef pk_sparse_rows one = centring.read(row)
+        one.y, one.discounts = &y, &discount
+        self._learn_given(code, parameters, &one, centring, posterior, centres, False)
+
+    cdef object _predict_given(self, const pk_sparse_rows *rows, _Centring centring):
+        outputs = np.empty((rows.n, 2, PK_MEMBERS))
+        cdef double[:, :, ::1] out = outputs
+        if rows.n:
+            with nogil:
+                pk_predict_given(&self.state, rows, &centring.centres, &centring.centred, centring.active, &out[0, 0, 0])
+        return outputs
+
+    def predict_given(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
+                      const double[::1] values, owners, dict centres):
+        """Mean and variance of eta at rows as they came, under each member: (n, 2, 4); features may be -1."""
+        cdef pk_sparse_rows rows
+        cdef Py_ssize_t longest = self._rows(&rows, starts, features, columns, values, True)
+        return self._predict_given(&rows, _Centring(owners, centres, self.features, self.columns, longest))
+
+    def predict_row(self, list row, owners, dict centres):
+        """The same at one row of (feature, column, value)."""
+        cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, len(row))
+        cdef pk_sparse_rows one = centring.read(row)
+        return self._predict_given(&one, centring)
 
     def predict_then_learn_rows(self, const long long[::1] starts, const int[::1] features, const int[::1] columns,
              const double[::1] values):

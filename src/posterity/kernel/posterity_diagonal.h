@@ -165,7 +165,7 @@ PK_RARE pk_site pk_wide_label_site(const pk_likelihood *l, double y, double mean
 PK_INLINE double pk_compute_message(const pk_diagonal *d, const pk_likelihood *l, int g, double y, double mean,
                                  double variance, double weight, pk_message *message)
 {
-    double precision = weight, error = y - mean, log_density, slope, bend;
+    double precision = weight, error = y - mean, log_density, slope = 0.0, bend = 0.0;
     if (l->code == PK_GAUSSIAN) {
         log_density = pk_score_gaussian(d, l, g, error, variance + 1.0 / weight, &slope, &bend);
     } else {

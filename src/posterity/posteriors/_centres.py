@@ -76,8 +76,10 @@ class Centres:
 
     def add(self, numbers: NDArray[Any]) -> None:
         """Features that are numbers, some of which may be known to be."""
-        new = np.setdiff1d(np.asarray(numbers, dtype=np.int32), self.features)
+        given = np.asarray(numbers, dtype=np.int32)
+        new = given[self.find(given) < 0]
         if len(new):
+            new = np.unique(new)
             places = np.searchsorted(self.features, new)
             self.features = np.insert(self.features, places, new)
             self.values, self._active = np.insert(self.values, places, 0.0), None

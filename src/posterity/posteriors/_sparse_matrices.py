@@ -36,13 +36,6 @@ def to_rows(matrix: csr_array) -> SparseRows:
     return SparseRows(starts, matrix.indices.astype(np.int32), None, matrix.data)
 
 
-def add_intercept(X: csr_array) -> csr_array:
-    """The rows with feature 0 active in each."""
-    n = X.shape[0]
-    ones = csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), X.shape)
-    return csr_array(X + ones)
-
-
 def stack_rows(above: csr_array, below: csr_array) -> csr_array:
     """Rows behind rows, which may have features that the first have not."""
     starts = np.concatenate([above.indptr, above.indptr[-1] + below.indptr[1:]])
@@ -83,4 +76,4 @@ def _make_keys(rows: Weighted) -> list[bytes]:
     ]
 
 
-__all__ = ["add_intercept", "find_rows", "renumber", "stack_rows", "to_matrix", "to_rows"]
+__all__ = ["find_rows", "renumber", "stack_rows", "to_matrix", "to_rows"]

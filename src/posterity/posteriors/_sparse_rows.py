@@ -70,10 +70,21 @@ class SparseRows:
         """The rows without features of value 0, which are not active."""
         if self.values is None or self.values.all():
             return self
-        kept = self.values != 0.0
+        return self.keep_entries(self.values != 0.0)
+
+    def keep_entries(self, kept: NDArray[np.bool_]) -> SparseRows:
+        """The rows with those of their features alone that are ``kept``."""
         before = np.concatenate([[0], np.cumsum(kept)])
         columns = None if self.columns is None else self.columns[kept]
-        return SparseRows(before[self.starts], self.features[kept], columns, self.values[kept])
+        values = None if self.values is None else self.values[kept]
+        return SparseRows(before[self.starts], self.features[kept], columns, values)
+
+    def add_intercept(self) -> SparseRows:
+        """The rows with feature 0 active in each, before the others."""
+        first, starts = self.starts[:-1], self.starts + np.arange(len(self.starts))
+        columns = None if self.columns is None else np.insert(self.columns, first, 0)
+        values = None if self.values is None else np.insert(self.values, first, 1.0)
+        return SparseRows(starts, np.insert(self.features, first, 0), columns, values)
 
 
 __all__ = ["Entry", "Row", "SparseRows"]

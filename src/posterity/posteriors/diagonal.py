@@ -139,8 +139,30 @@ class DiagonalPosterior:
             self.information = np.concatenate([self.information, begun])
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
 
+    def learn_given(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        predict: bool,
+        undo: Undo,
+    ) -> Array | None:
+        """Learn rows as they came, in place and in one step, after which ``undo`` is settled.
+
+        With ``predict`` return the predictions before each: (n, 6, 4).
+        """
+        state, kernel = self._state(), self.likelihood.kernel_code
+        assert kernel is not None
+        parts = self.owners, vars(self), vars(self.centres)
+        given = (*kernel, *rows.parts, y, weights, discounts, predict, *parts)
+        before: list[Array | None] = []
+        run_steps([partial(before.extend, starmap(state.learn_given, (given,))), undo.settle])
+        return before[0]
+
     def plan(self, n: int, weights: Array | None) -> Iterable[tuple[int, int]]:
-        """Parts in which n rows are to be learned, as centres move in between."""
+        """Parts in which n rows with pairs are to be learned, as centres move in between."""
         if n > 1 and self.intercept and len(self.centres.features):
             return self.centres.plan(n, weights)
         return [(0, n)]
@@ -164,7 +186,7 @@ class DiagonalPosterior:
         predict: bool,
         undo: Undo | None = None,
     ) -> Array | None:
-        """Learn rows in place, their numbers centred.
+        """Learn rows in place, their numbers centred and their pairs among them.
 
         With ``predict`` return the predictions before each: (n, 6, 4).
         """
@@ -177,9 +199,7 @@ class DiagonalPosterior:
         return before[0]
 
     def learn_row(self, row: Row, y: float, discount: float) -> bool:
-        """Learn a row of known features in one step, if there were rows before it."""
-        if self.centres.n_rows == 0.0:
-            return False
+        """Learn a row of known features, as it came, in one step."""
         kernel = self.likelihood.kernel_code
         assert kernel is not None
         parts = vars(self), vars(self.centres)
@@ -404,13 +424,18 @@ class DiagonalPosterior:
         return hypothesis_weights(self.scores[: self.members])
 
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
-        """Mean and variance of eta at rows, in units of the noise: (n, members) each."""
+        """Mean and variance of eta at centred rows, in units of the noise: (n, members) each."""
         moments = self._state().predict_then_learn_rows(*rows.parts)
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
+    def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
+        """The same at rows as they came."""
+        moments = self._state().predict_given(*rows.parts, self.owners, vars(self.centres))
+        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+
     def row_moments(self, row: Row) -> tuple[Array, Array]:
-        """The same at one row of known features, not centred: (1, members) each."""
-        moments = self._state().moments_of_row(row, self.owners, vars(self.centres))
+        """The same at one row of known features, as it came: (1, members) each."""
+        moments = self._state().predict_row(row, self.owners, vars(self.centres))
         return moments[:, 0, : self.members], moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
@@ -526,16 +551,17 @@ class DiagonalPosterior:
 
 def hypothesis_weights(scores: Array) -> Array:
     """Probabilities (..., members) by sums of log densities."""
-    shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+    shares = np.exp(scores - np.maximum.reduce(scores, axis=-1, keepdims=True))
+    return np.asarray(shares / np.add.reduce(shares, axis=-1, keepdims=True))
 
 
 def match_moments(mean: Array, variance: Array, weights: Array) -> tuple[Array, Array]:
     """Mean and variance (n,) of mixtures (n, members)."""
     if mean.shape[1] == 1:
         return mean[:, 0], variance[:, 0]
-    centre = np.sum(weights * mean, axis=1)
-    return centre, np.sum(weights * (variance + np.square(mean - centre[:, None])), axis=1)
+    centre = np.add.reduce(weights * mean, axis=1)
+    spread = variance + np.square(mean - centre[:, None])
+    return centre, np.add.reduce(weights * spread, axis=1)
 
 
 def _allocate_aligned(size: int, begun: Array | None = None) -> Array:

@@ -14,7 +14,6 @@ from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._centres import Centres, compute_left, subtract_centres
 from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
 from posterity.posteriors._sparse_matrices import (
-    add_intercept,
     find_rows,
     renumber,
     stack_rows,
@@ -152,13 +151,25 @@ class SparsePosterior:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
 
-    def learn_row(self, row: Row, y: float, discount: float) -> bool:
-        """Learn a row of known features."""
-        rows = SparseRows.of_one(row)
-        centres = self.expect(rows, None)
+    def learn_given(
+        self,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        discounts: Array | None,
+        *,
+        predict: bool,
+        undo: Undo,
+    ) -> None:
+        """Learn rows as they came, in place."""
+        centres = self.expect(rows, weights)
         rows = subtract_centres(rows, centres, self.owners)
-        left = np.array([discount])
-        self.learn(rows, np.array([y]), None, left, centres, predict=False, undo=Undo())
+        self.learn(rows, y, weights, discounts, centres, predict=predict, undo=undo)
+
+    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+        """Learn a row of known features, as it came."""
+        rows, left = SparseRows.of_one(row), np.array([discount])
+        self.learn_given(rows, np.array([y]), None, left, predict=False, undo=Undo())
         return True
 
     def centre_numbers(self) -> None:
@@ -253,16 +264,14 @@ class SparsePosterior:
         discounts: Array | None,
         centres: Centres,
     ) -> SparsePosterior:
-        updated = self.copy()
+        updated = replace(self, centres=centres)
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         left = compute_left(discounts)
         left = np.ones(len(y) + 1) if left is None else left
         kept = own * left[1:]
-        updated.centres.add(centres.features)
-        by, updated.centres = centres.values - updated.centres.values, centres
-        updated._shift(by)
+        updated._shift(centres.values - self.centres.values)
         X = self._matrix(rows)
-        updated.squares += np.stack(self._sum_squares(rows, own), axis=1)
+        updated.squares = self.squares + np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
             updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
         updated._add(self._summary(X, y, kept, updated.centre), left[0])
@@ -275,7 +284,7 @@ class SparsePosterior:
         """Return the statistics of these rows, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
-            rows = to_rows(csr_array(X[some]))
+            rows = to_rows(X if some.all() else csr_array(X[some]))
             return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
         apart = y - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))
@@ -357,19 +366,23 @@ class SparsePosterior:
         """Mean and variance of eta at centred rows, in units of the noise: (n, 1) each."""
         found = self.solution()
         variance = np.zeros(len(rows))
-        known, values, row = rows.features >= 0, rows.numbers, rows.row_numbers
+        known = rows.features >= 0
         if not known.all():
             assert rows.columns is not None
             prior = found.column_precisions[rows.columns[~known]]
-            np.add.at(variance, row[~known], np.square(values[~known]) / prior)
-        X = csr_array((values[known], (row[known], rows.features[known])), self._shape(rows))
-        mean, own = found.predict(add_intercept(X) if self.intercept else X)
+            squares = np.square(rows.numbers[~known])
+            np.add.at(variance, rows.row_numbers[~known], squares / prior)
+            rows = rows.keep_entries(known)
+        mean, own = found.predict(self._matrix(rows))
         return (mean + self.centre)[:, None], (variance + own)[:, None]
 
-    def row_moments(self, row: Row) -> tuple[Array, Array]:
-        """The same at one row of known features, not centred: (1, 1) each."""
-        rows = SparseRows.of_one(row)
+    def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
+        """The same at rows as they came."""
         return self.linear_moments(subtract_centres(rows, self.reading_centres, self.owners))
+
+    def row_moments(self, row: Row) -> tuple[Array, Array]:
+        """The same at one row of known features, as it came: (1, 1) each."""
+        return self.given_moments(SparseRows.of_one(row))
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
@@ -536,11 +549,9 @@ class SparsePosterior:
         return self._pattern[1]
 
     def _matrix(self, rows: SparseRows) -> csr_array:
-        X = to_matrix(rows, len(self.owners))
-        return add_intercept(X) if self.intercept else X
-
-    def _shape(self, rows: SparseRows) -> tuple[int, int]:
-        return len(rows), len(self.owners)
+        X = to_matrix(rows.add_intercept() if self.intercept else rows, len(self.owners))
+        X.sort_indices()
+        return X
 
 
 def _make_no_rows() -> SparseRows:

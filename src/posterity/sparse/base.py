@@ -363,8 +363,12 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         *,
         predict: bool,
     ) -> Array | None:
-        """Learn rows in order, in parts between which the centres of numbers move."""
+        """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
         posterior, found = self._posterior, []
+        if self.interactions is None:
+            return posterior.learn_given(
+                rows, targets, weights, discounts, predict=predict, undo=undo
+            )
         for start, stop in posterior.plan(len(rows), weights):
             some, part = slice(start, stop), rows.select(start, stop)
             own = None if weights is None else weights[some]
@@ -372,8 +376,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             posterior.centres.keep(undo, part)
             self._set_owners(part, undo)
             centres = posterior.expect(part, own)
-            centred = partial(self._centre, part, centres, new=True)
-            part = centred() if self.interactions is None else self._grow_for(centred, undo)
+            part = self._grow_for(partial(self._centre, part, centres, new=True), undo)
             learned = posterior.learn(
                 part, targets[some], own, left, centres, predict=predict, undo=undo
             )

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.log_normal_counts import compute_mean
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
@@ -70,8 +71,8 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         known of a rate, it is the rate at their mean.
         """
         mean, variance = self._match_eta(X)
-        expected = np.asarray(self._likelihood().predictive(mean, variance).mean())
-        return np.where(np.isinf(expected), np.exp(np.minimum(mean, LARGEST_LOG)), expected)
+        expected, flat = compute_mean(mean, variance), np.exp(np.minimum(mean, LARGEST_LOG))
+        return np.where(expected < np.inf, expected, flat)
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new counts, one a row."""

@@ -79,6 +79,8 @@ class RowReader:
         if not issparse(read):
             self._index.check_complete(read)
         rows = self._number(n, read, new=False)
+        if self.interactions is None:
+            return posterior.given_moments(rows)
         return posterior.linear_moments(self._centre(rows, posterior.reading_centres, new=False))
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
