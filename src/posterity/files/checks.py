@@ -230,7 +230,9 @@ def _dispersed(posterior: Any) -> bool:
 
 def _are_moments(precision: Any, shift: Any) -> bool:
     """Return True if all means, shift / precision, are numbers."""
-    return bool(((precision > 0.0) | ((precision == 0.0) & (shift == 0.0))).all())
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        usable = (precision > 0.0) & np.isfinite(shift / precision) & np.isfinite(1.0 / precision)
+    return bool((usable | ((precision == 0.0) & (shift == 0.0))).all())
 
 
 def _diagonal(posterior: Any) -> bool:

@@ -147,7 +147,7 @@ def _check_bandit(bandit: Any) -> bool:
 
 
 def _check_shared_arms(arms: Any) -> bool:
-    return arms.count == len(arms.features)
+    return isinstance(arms.model, BaseEstimator) and arms.count == len(arms.features)
 
 
 def _check_delayed(delayed: Any) -> bool:
