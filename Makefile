@@ -97,13 +97,13 @@ ENDS = PATH="$(CURDIR)/build/$(1)/bin:$$PATH" OPENBLAS_NUM_THREADS=1 build/$(1)/
 test-oldest: $(STAMPS)/uv $(STAMPS)/build  ## test with the lowest versions of the dependencies and of every extra
 	$(UV) venv --clear --python $(PYTHON) build/oldest
 	$(UV) pip install --python build/oldest --resolution lowest-direct -r pyproject.toml $(EXTRAS) --group ends \
-	  "pyparsing<3.3"  # newer ones warn of what Matplotlib 3.8 does
+	  "pyparsing>=3,<3.3"  # newer ones warn of what Matplotlib 3.8 does
 	$(PYTHON) -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel -Cbuild-dir=build .
 	$(UV) pip install --python build/oldest --no-deps build/wheel/posterity-*.whl
 	$(call ENDS,oldest) -m "not slow and not processes" $(INTEGRATION:%=--ignore=%) $(ARGS)
 	$(UV) venv --clear --python $(PYTHON) build/oldest-adapters
 	$(UV) pip install --python build/oldest-adapters --resolution lowest-direct -r pyproject.toml --all-extras --group ends \
-	  "pyparsing<3.3"
+	  "pyparsing>=3,<3.3"
 	$(UV) pip install --python build/oldest-adapters --no-deps build/wheel/posterity-*.whl
 	$(call ENDS,oldest-adapters) -m "not slow" tests/adapters $(ARGS)
 

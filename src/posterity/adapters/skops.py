@@ -26,6 +26,8 @@ FACTORS = {
 CACHE_TYPES = {
     "posterity.posteriors._nodes.LazyNodes",
     "posterity.basis.spline.PiecewisePolynomials",
+    "posterity.grouped.index._Numbers",
+    "posterity.grouped.index._Objects",
 }
 
 
