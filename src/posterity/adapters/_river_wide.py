@@ -19,6 +19,13 @@ from posterity.sparse.checks import Interactions
 Row = Mapping[Any, Any]
 
 
+def _name_columns(X: Any) -> Any:
+    """The frame with its columns named by text: the keys of rows are, as river's rows have them."""
+    if all(isinstance(name, str) for name in X.columns):
+        return X
+    return X.set_axis([str(name) for name in X.columns], axis=1)
+
+
 class _Wide:
     """Base of both: it holds posterity's own model, made of the same parameters."""
 
@@ -40,7 +47,7 @@ class _Wide:
         labels = dataframe.into_series(y).to_list()
         named = first and all(isinstance(label, bool | np.bool_) for label in labels)
         how = {"classes": [False, True]} if named else {}
-        self._model.partial_fit(X, labels, **how)
+        self._model.partial_fit(_name_columns(X), labels, **how)
 
     def to_estimator(self) -> Any:
         """A copy as posterity's own estimator, to save or merge."""
@@ -131,7 +138,9 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
         """Means at the rows of a data frame, as a series of its kind."""
         frame = dataframe.into_frame(X)
         means = (
-            [0.0] * len(frame) if self._model._posterior_or_none is None else self._model.predict(X)
+            [0.0] * len(frame)
+            if self._model._posterior_or_none is None
+            else self._model.predict(_name_columns(X))
         )
         return dataframe.to_native_series(means, name=None, like=frame)
 
@@ -203,7 +212,7 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
         frame, model = dataframe.into_frame(X), self._model
         if model._posterior_or_none is None:
             return dataframe.to_native_frame({}, like=frame)
-        probabilities = model.predict_proba(X)
+        probabilities = model.predict_proba(_name_columns(X))
         columns = {label: probabilities[:, k] for k, label in enumerate(model.classes_.tolist())}
         return dataframe.to_native_frame(columns, like=frame)
 
