@@ -63,6 +63,21 @@ def test_single_rows_are_learned_as_a_batch(
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_numbers_that_were_0_in_all_rows_before(model: Any) -> None:
+    values = np.random.default_rng(0).integers(0, 3, size=(30, 4)) / 2.0
+    values[:6] = 0.0
+    values[:12, 3] = 0.0
+    rows = [dict(zip("abcd", row, strict=True)) for row in values.tolist()]
+    y = make_targets(len(rows))
+    single, batch = model().partial_fit(rows[:2], y[:2]), model().partial_fit(rows, y)
+    for row, target in zip(rows[2:], y[2:], strict=True):
+        single.learn_one(row, target)
+    answer = "predict_proba" if hasattr(batch, "predict_proba") else "predict"
+    expected = getattr(batch, answer)(rows)
+    np.testing.assert_allclose(getattr(single, answer)(rows), expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_copies_and_files_go_on_alike(model: Any) -> None:
     rows = [FIRST, *({"shop": "abc"[i % 3], "price": 0.3 * i} for i in range(40))]
     y = make_targets(len(rows))

@@ -351,7 +351,10 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         if target is None or row is None:
             return False
         rate = 1.0 if forgetting is None else forgetting.rate
-        return bool(self._posterior_or_none.learn_row(row, target, rate))
+        posterior = self._posterior_or_none
+        for feature, column, _ in row:  # of some, all rows so far had zeros
+            posterior.owners[feature] = column
+        return bool(posterior.learn_row(row, target, rate))
 
     def _learn_numbered(
         self,
