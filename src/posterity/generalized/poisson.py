@@ -91,9 +91,9 @@ class BayesianPoissonRegression(CountRegression):
         dispersion, freedom = self._pearson
         if dispersion > OVERDISPERSED:
             # Of Poisson counts the terms of the statistic have variance 2 + 1 / rate.
-            with np.errstate(over="ignore"):
-                log_rates = self.predict_distribution(X, exposure=exposure).log_mean
-                rarest = float(np.mean(np.exp(-log_rates)))
+            rates = self.predict_mean_distribution(X, exposure=exposure).ppf(0.5)
+            with np.errstate(divide="ignore", over="ignore"):
+                rarest = float(np.mean(1.0 / rates))
             if dispersion > 1.0 + DISPERSION_STANDARD_ERRORS * np.sqrt((2.0 + rarest) / freedom):
                 warnings.warn(
                     f"the counts vary more than Poisson's: their variance is {dispersion:.3g} "
