@@ -17,7 +17,11 @@ from posterity import BayesianLinearRegression, Forecaster
 from posterity.files import ModelFileError, dumps, loads
 from posterity.files.container import pack, unpack
 from posterity.files.registry import HOMES, class_of, name_of
-from posterity.sparse import SparseLinearRegression, SparseLogisticRegression
+from posterity.sparse import (
+    DiagonalLogisticRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+)
 
 KINDS = kinds()
 # Of files from before: what is written now is another class, or a cache.
@@ -154,6 +158,18 @@ def test_a_factor_whose_squares_are_0_is_refused() -> None:
     small = np.where(arrays[place] != 0.0, 1e-320, 0.0)
     with pytest.raises(ModelFileError, match="no finite solution"):
         loads(pack(document, {**arrays, place: small}))
+
+
+def test_what_rounding_leaves_of_nothing_is_read() -> None:
+    model = DiagonalLogisticRegression().fit(ROWS, np.arange(40) % 3 > 0)
+    for precision, is_read in ((-1e-17, True), (0.0, True), (-1.0, False)):
+        changed = loads(dumps(model))
+        changed._posterior_or_none.beliefs.reshape(-1, 2, 4)[1] = [[precision] * 4, [0.0] * 4]
+        if is_read:
+            assert np.isfinite(loads(dumps(changed)).predict_proba(ROWS)).all()
+        else:
+            with pytest.raises(ModelFileError):
+                loads(dumps(changed))
 
 
 def test_a_clock_that_is_late_goes_on() -> None:

@@ -228,21 +228,12 @@ def _dispersed(posterior: Any) -> bool:
     )
 
 
-def _are_moments(precision: Any, shift: Any) -> bool:
-    """Return True if all means, shift / precision, are numbers."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        usable = (precision > 0.0) & np.isfinite(shift / precision) & np.isfinite(1.0 / precision)
-    return bool((usable | ((precision == 0.0) & (shift == 0.0))).all())
-
-
 def _diagonal(posterior: Any) -> bool:
     size, columns, members = len(posterior.owners), len(posterior.squares), len(posterior.scores)
     clocks = posterior.clocks
     return (
         posterior.beliefs.shape == (2 * members * size,)
         and bool((posterior.scores < np.inf).all() and np.isfinite(posterior.scores).any())
-        and _are_moments(*posterior.beliefs.reshape(size, 2, members).swapaxes(0, 1))
-        and _are_moments(posterior.precision, posterior.information)
         and (not posterior.likelihood.is_noise or bool((posterior.rates >= SMALLEST).all()))
         and size >= 1
         and columns >= 2
@@ -259,10 +250,21 @@ def _diagonal(posterior: Any) -> bool:
 
 
 def _is_proper(posterior: Any) -> bool:
-    """Return True if weights have variances: rows never tell less than nothing, up to rounding."""
+    """Return True if weights have means and variances, or rows tell nothing of them.
+
+    Rows never tell less than nothing, up to rounding.
+    """
     prior = posterior._compute_prior_precisions(np.arange(len(posterior.owners)))
-    known = posterior.beliefs.reshape(-1, 2, prior.shape[1])[:, 0]
-    return bool((posterior.precision >= 0.0).all() and (known >= -ROUNDING * prior).all())
+    known, shift = posterior.beliefs.reshape(-1, 2, prior.shape[1]).swapaxes(0, 1)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        variance = 1.0 / (prior + known)
+        usable = np.isfinite(variance) & np.isfinite(variance * shift)
+    nothing = (known == 0.0) & (shift == 0.0)
+    return bool(
+        (posterior.precision >= 0.0).all()
+        and (known >= -ROUNDING * prior).all()
+        and (usable | nothing).all()
+    )
 
 
 def _centres(centres: Any) -> bool:

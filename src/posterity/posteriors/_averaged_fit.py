@@ -63,9 +63,9 @@ class Averages:
         """Return the next sites: this share of the way to those wanted."""
         return self.sites + step * (_stack(self.wanted) - self.sites)
 
-    def extrapolate(self, mixing: Mixing, step: float = 1.0) -> Array:
+    def extrapolate(self, mixing: Mixing) -> Array:
         """Return the next sites, by what the last rounds tell."""
-        return mixing.extrapolate(self.sites, _stack(self.wanted), self.mean, self.variance, step)
+        return mixing.extrapolate(self.sites, _stack(self.wanted), self.mean, self.variance)
 
     @cached_property
     def change(self) -> float:

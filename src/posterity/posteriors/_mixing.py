@@ -46,24 +46,22 @@ class Mixing:
         self._last: tuple[Array, Array] | None = None
         self._moves: deque[tuple[Array, Array]] = deque(maxlen=MOST_REMEMBERED)
 
-    def extrapolate(
-        self, now: Array, wanted: Array, mean: Array, variance: Array, step: float = 1.0
-    ) -> Array:
+    def extrapolate(self, now: Array, wanted: Array, mean: Array, variance: Array) -> Array:
         """Return the next sites (2, n), precisions and precisions times targets.
 
         ``wanted`` are those that follow from ``now``, under which each eta has this mean and
-        variance (n,); ``step`` is the share of the way to them where nothing is remembered.
+        variance (n,).
         """
         ahead = wanted - now
         if self._last is not None:
             self._moves.append((now - self._last[0], ahead - self._last[1]))
         self._last = now, ahead
-        mixed = now + step * ahead
+        mixed = wanted.copy()
         if self._moves:
             moves, changes = np.moveaxis(np.array(self._moves), 1, 0)
             turned = self._standardize(changes, mean, variance)
             off = self._standardize(ahead[None], mean, variance)[0]
-            mixed -= np.tensordot(_regress(turned, off), moves + step * changes, axes=1)
+            mixed -= np.tensordot(_regress(turned, off), moves + changes, axes=1)
         return np.where(mixed[0] >= LEAST_SHARE * wanted[0], mixed, wanted)
 
     def _standardize(self, changes: Array, mean: Array, variance: Array) -> Array:
