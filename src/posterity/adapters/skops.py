@@ -51,7 +51,8 @@ def trusted_types() -> list[str]:
 
 
 def _parts_of_splines() -> set[str]:
-    """Names of what a spline of SciPy holds: its class, and a function in some versions."""
+    """Names of what a spline of SciPy holds: its class, and what some versions hold."""
     spline: Any = BSpline([0.0, 1.0, 2.0, 3.0], [1.0, 1.0], 1)
-    functions = (one for one in vars(spline).values() if callable(one))
-    return {f"{one.__module__}.{one.__qualname__}" for one in (BSpline, *functions)}
+    held = (one for one in vars(spline).values() if callable(one))
+    named = (one if hasattr(one, "__qualname__") else type(one) for one in held)
+    return {f"{one.__module__}.{one.__qualname__}" for one in (BSpline, *named)}

@@ -183,7 +183,7 @@ class FactorizationLearner(FactorizationReader):
         try:
             found = self._find_levels(x, new=True)
             if found is not None:
-                posterior.add_levels([place + 1 for place in found[0]])
+                posterior.add_levels(np.add(found[0], 1))
                 posterior.learn_one(*found, y, 1.0)
         finally:
             if len(posterior.y) == n:  # nothing was learned, so nothing has come
