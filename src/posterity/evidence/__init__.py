@@ -1,9 +1,10 @@
 """Prior precisions from the evidence, computed from the data's factor without the rows.
 
-Three strategies, each a frozen dataclass without data and with one method, ``choose(data, noise,
+Four strategies, each a frozen dataclass without data and with one method, ``choose(data, noise,
 intercept=, mean=, shapes=)``, which answers with a :class:`Choice`:
 
-- :class:`Integrated` ("auto") integrates over the scale of the prior;
+- :class:`LocalScales` ("auto") integrates over a scale for each coefficient, heavy-tailed or alike;
+- :class:`Integrated` integrates over one scale for all;
 - :class:`Maximized` plugs in the (alpha, beta) of largest evidence, as BayesianRidge does;
 - :class:`Relevance` ("ard") integrates over which features are strong, each with its precision.
 
@@ -26,6 +27,7 @@ from posterity.evidence.bounded import Bounded, OddsScale
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, RunningScales
 from posterity.evidence.integration import Integrated
+from posterity.evidence.local_scales import LocalScales
 from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
@@ -37,6 +39,7 @@ __all__ = [
     "Choice",
     "FeatureScales",
     "Integrated",
+    "LocalScales",
     "Maximized",
     "Maximum",
     "OddsScale",

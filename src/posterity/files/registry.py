@@ -63,6 +63,7 @@ HOMES = {
     "Window": "posterity.forgetting",
     "Bounded": "posterity.evidence",
     "Integrated": "posterity.evidence",
+    "LocalScales": "posterity.evidence",
     "Maximized": "posterity.evidence",
     "OddsScale": "posterity.evidence",
     "Relevance": "posterity.evidence",

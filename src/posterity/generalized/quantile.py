@@ -34,8 +34,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         crossings: there is a column for each in what is predicted, and a row in ``coef_``.
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
-        relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns one scale for all
-        coefficients, and uses its best value.
+        relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns a scale for each
+        coefficient, and uses their best values.
     noise_scale : float, optional
         Scale b of the working likelihood, in units of the target; None: learned.
 

@@ -13,7 +13,12 @@ from posterity.kernel._best import (
     information_directed_shares,
 )
 from posterity.kernel._calibration import adapt, normal_scores, targets_at, track
-from posterity.kernel._choice import MOST_COLUMNS, MOST_NODES, choose_ratios
+from posterity.kernel._choice import (
+    MOST_COLUMNS,
+    MOST_NODES,
+    choose_ratios,
+    find_local_precisions,
+)
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
     KeyTable,
@@ -127,6 +132,7 @@ __all__ = [
     "envelope_shares",
     "expected_labels",
     "fading_counts",
+    "find_local_precisions",
     "find_moments",
     "find_sites",
     "information_directed_shares",

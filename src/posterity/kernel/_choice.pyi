@@ -17,3 +17,13 @@ def choose_ratios(
     tolerance: float,
     of_observations: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None, float, float, float] | None: ...
+def find_local_precisions(
+    matrix: FloatArray,
+    target: FloatArray,
+    noise: tuple[float, float, float, float],
+    shares: FloatArray,
+    hyperprior: FloatArray,
+    local: FloatArray,
+    lattice: tuple[float, float],
+    ending: tuple[int, float, float],
+) -> tuple[FloatArray, FloatArray, float, float, float, float, float]: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Checked binding of posterity_choice.h: nodes of a prior precision from the triangle of few columns."""
+"""Checked binding of posterity_choice.h and posterity_scales.h: prior precisions from the triangle of few columns."""
 
 import numpy as np
 
@@ -31,7 +31,29 @@ cdef extern from "posterity_choice.h" nogil:
         double scales[PK_MOST_COLUMNS]
         double coefficients[PK_MOST_NODES][PK_MOST_COLUMNS + 1]
         double log_evidence, disagreement, n_parameters
-    int pk_choose(const pk_evidence *e, pk_choice *out)
+    int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
+
+cdef extern from "posterity_scales.h" nogil:
+    enum:
+        PK_MOST_POINTS
+        PK_PARTS
+        PK_BEFORE
+    ctypedef struct pk_scales:
+        Py_ssize_t m, rows
+        const double *matrix
+        const double *target
+        double rest, shape, known, least, smallest, above
+        Py_ssize_t longest, sweeps
+        double tolerance
+        const double *shares
+        const double *hyperprior
+        const double *local
+        double base
+    ctypedef struct pk_precisions:
+        double precisions[PK_MOST_COLUMNS]
+        double nodes[PK_PARTS][PK_MOST_COLUMNS]
+        double energy, log_determinant, log_gain, disagreement, n_parameters
+    void pk_find_precisions(const pk_scales *e, pk_precisions *out)
 
 MOST_COLUMNS, MOST_NODES = PK_MOST_COLUMNS, PK_MOST_NODES
 
@@ -63,7 +85,7 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
     asked.ratio, asked.weight, asked.share = &room[0], &room[points], &room[2 * points]
     asked.most, asked.of_observations, asked.tolerance = most, of_observations, tolerance
     with nogil:
-        k = pk_choose(&asked, &outputs)
+        k = pk_choose_ratios(&asked, &outputs)
     if not k:
         return None
     k = outputs.nodes
@@ -75,3 +97,34 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
         width = m + intercept
         coefficients = np.asarray(<double[:k, :PK_MOST_COLUMNS + 1]> &outputs.coefficients[0][0])[:, :width].copy()
     return ratios, weights, scales, coefficients, outputs.log_evidence, outputs.disagreement, outputs.n_parameters
+
+
+def find_local_precisions(const double[:, ::1] matrix, const double[::1] target, noise, const double[::1] shares,
+                          const double[:, ::1] hyperprior, const double[::1] local, lattice, ending):
+    """Precisions (m,) and those of the nodes (k, m); energy, log determinant, gain in log evidence, disagreement and
+    number of parameters, of standardised rows (r, m) with a target.
+
+    ``noise``: 2 b_n without coefficients, a_n, the known precision (0: learned) and the smallest 2 b_n; ``hyperprior``
+    (2, g) and ``local`` (g + 5,) are on the lattice, whose first log and end above the largest effect are ``lattice``;
+    ``ending``: sweeps, tolerance, and the smallest precision relative to a column.
+    """
+    cdef pk_scales asked
+    cdef pk_precisions outputs
+    cdef Py_ssize_t m = matrix.shape[1], rows = matrix.shape[0], points = hyperprior.shape[1]
+    if m < 1 or m > PK_MOST_COLUMNS or rows < 1 or target.shape[0] != rows:
+        raise ValueError(f"{rows} rows of {m} columns: from 1 to {MOST_COLUMNS} columns, and a target for each row")
+    if hyperprior.shape[0] != 2 or points < 1 or points > PK_MOST_POINTS or local.shape[0] != points + PK_BEFORE:
+        raise ValueError(f"a lattice of {points} points: from 1 to {PK_MOST_POINTS}, with a prior for each")
+    if shares.shape[0] != PK_PARTS:
+        raise ValueError(f"{shares.shape[0]} nodes: there are {PK_PARTS}")
+    asked.m, asked.rows, asked.matrix, asked.target = m, rows, &matrix[0, 0], &target[0]
+    asked.rest, asked.shape, asked.known, asked.least = noise
+    asked.base, asked.above = lattice
+    asked.sweeps, asked.tolerance, asked.smallest = ending
+    asked.longest, asked.shares, asked.hyperprior, asked.local = points, &shares[0], &hyperprior[0, 0], &local[0]
+    with nogil:
+        pk_find_precisions(&asked, &outputs)
+    precisions = np.asarray(<double[:m]> outputs.precisions).copy()
+    nodes = np.asarray(<double[:PK_PARTS, :PK_MOST_COLUMNS]> &outputs.nodes[0][0])[:, :m].copy()
+    return (precisions, nodes, outputs.energy, outputs.log_determinant, outputs.log_gain, outputs.disagreement,
+            outputs.n_parameters)

@@ -148,7 +148,7 @@ static inline ptrdiff_t pk_gauss_nodes(ptrdiff_t n, double *values, const double
 }
 
 /* 0 where the case is not plain: a feature that has not varied, too few rows, noise that is found to be none. */
-static int pk_choose(const pk_evidence *e, pk_choice *out)
+static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
 {
     const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, target = o + m;
     const double *t = e->triangle, tiny = 1e-300;

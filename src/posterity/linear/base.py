@@ -37,7 +37,7 @@ Priors = Mapping[str, Normal] | None
 
 # Names of strategies that learn the prior precision.
 PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
-    "auto": evidence.Integrated(),
+    "auto": evidence.LocalScales(),
     "ard": evidence.Relevance(),
 }
 

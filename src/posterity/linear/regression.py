@@ -46,10 +46,11 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     prior_mean : float, (m,) array or dict, default 0.0
         Prior mean of the coefficients. A dict gives it by feature name; all others have 0.
     prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
-        Prior precision of the coefficients. "auto" learns one scale for all of them from the
+        Prior precision of the coefficients. "auto" learns a scale for each of them from the
         evidence, relative to the variance of each feature, and integrates over the remaining
-        uncertainty (:class:`posterity.evidence.Integrated`). "ard" learns one precision for each
-        feature (:class:`posterity.evidence.Relevance`). Other strategies are in
+        uncertainty, also over whether one scale is enough for all
+        (:class:`posterity.evidence.LocalScales`). "ard" integrates over which features are strong
+        (:class:`posterity.evidence.Relevance`). Other strategies are in
         :mod:`posterity.evidence`. You can also give a number for all, one for each, or a positive
         semi-definite matrix; 0.0 is a flat prior (ordinary least squares). If ``noise_precision``
         is given, this is the precision of the coefficients themselves (Bishop's alpha, in

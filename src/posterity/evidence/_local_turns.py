@@ -1,0 +1,271 @@
+"""Prior scales of coefficients and what the data say beside them, found in turns.
+
+With A the standardised columns of the data's factor and z the target, coefficients have the prior
+w_j ~ N(0, v_j), in units of the noise. Given precisions T_j = 1 / v_j of the others, the data say
+of coefficient j one normal, its cavity, of mean c_j and variance C_j: the evidence of v_j is
+N(c_j; 0, C_j + v_j), with the noise integrated by formula. On a lattice of log v all posteriors are
+sums: of each v_j, of the scale t that all share, and of the choice whether all are alike. T_j is
+then what shrinks c_j as much as the posterior of v_j does on average,
+
+    1 / (1 + T_j C_j) = E[v_j / (C_j + v_j)] ,
+
+and cavities and precisions are found in turns: expectation propagation (Minka 2001) with sites
+around the prior mean, whose posterior means are those of the tilted distributions. Where features
+do not correlate the first turn is exact.
+
+Nodes are parts of these posteriors: node k has, for each coefficient, the mean shrinkage of the
+k-th part of the posterior of v_j, from weak to strong. So the mixture of the nodes has the means
+above, and wide or skewed marginals where the data leave open whether an effect is strong.
+
+The kernel has the same for few columns (``posterity_scales.h``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.special import log_expit
+
+from posterity.evidence.hyperprior import EXPONENT
+
+Array = NDArray[np.float64]
+
+# Probability that all scales are alike.
+ALIKE = 0.2
+# As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
+# beside a few strong ones.
+WEAK_SIGNALS = 0.02, 0.002
+# Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
+NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
+# The lattice has steps of 1. It begins so far below the smallest variance of a cavity, and ends so
+# far above the largest effect: what is beyond has no weight.
+BELOW, ABOVE, LONGEST_LATTICE = 7.0, 12.0, 90
+BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
+SWEEPS, TOLERANCE = 30, 1e-4
+# Smallest precision relative to a column's square, and residual relative to the target's: rounding.
+SMALLEST_PRECISION, SMALLEST_RESIDUAL = 1e-12, 1e-20
+TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class StandardRows:
+    """What rows say of standardised coefficients: ``matrix`` (r, m), ``target`` (r,).
+
+    The noise has the precision ``known``, or if that is 0 a gamma prior, of which ``shape`` is a_n
+    and ``rest`` what there is of 2 b_n without the coefficients. ``least`` is the smallest 2 b_n
+    beyond rounding.
+    """
+
+    matrix: Array
+    target: Array
+    rest: float
+    shape: float
+    known: float
+    least: float
+
+    @cached_property
+    def lengths(self) -> Array:
+        """(m,) squares of the columns."""
+        return np.asarray(np.square(self.matrix).sum(axis=0))
+
+    @cached_property
+    def gram(self) -> Array:
+        """(m, m) products of the columns."""
+        return np.asarray(self.matrix.T @ self.matrix)
+
+    @property
+    def lattice_base(self) -> float:
+        """Log of the first variance on the lattice."""
+        return -float(np.log(self.lengths.max())) - BELOW
+
+
+class Turns(NamedTuple):
+    """Precisions (m,) and those of the nodes (k, m); what the evidence is made of.
+
+    ``energy`` is twice the noise's rate, ``log_determinant`` that of I + A T^-1 A', and
+    ``log_gain`` what the evidence gains over that of a normal prior of the precisions.
+    ``disagreement`` and ``n_parameters`` as in :class:`~posterity.evidence.Choice`.
+    """
+
+    precisions: Array
+    nodes: Array
+    energy: float
+    log_determinant: float
+    log_gain: float
+    disagreement: float
+    n_parameters: float
+
+
+class _Cavities(NamedTuple):
+    """What the data say of each coefficient: ``information`` (m,) is 1 / C_j, ``centre`` c_j."""
+
+    information: Array
+    centre: Array
+    energy: float
+    log_determinant: float
+
+    @classmethod
+    def of(cls, rows: StandardRows, precisions: Array) -> Self:
+        """O(m^3), or of few rows O(r^2 m)."""
+        few = len(rows.matrix) < len(precisions)
+        find = _find_of_few_rows if few else _find_of_many_rows
+        information, centre, mean, log_determinant = find(rows, precisions)
+        left = rows.target - rows.matrix @ mean
+        energy = rows.rest + float(left @ left) + float(precisions @ np.square(mean))
+        return cls(information, centre, max(energy, rows.least), log_determinant)
+
+    def weigh_variances(self, rows: StandardRows, precisions: Array, v: Array) -> Array:
+        """(m, g) log evidence of variances ``v`` (g,), over that of the present precisions."""
+        inverse, squared = 1.0 / self.information[:, None], np.square(self.centre)[:, None]
+        own = inverse + 1.0 / precisions[:, None]
+        spread, mine = inverse + v, squared / own
+        value = -0.5 * np.log(spread / own)
+        if rows.known:
+            return np.asarray(value - 0.5 * rows.known * (squared / spread - mine))
+        others = np.maximum(self.energy - mine, 1e-20 * self.energy)
+        return np.asarray(value - rows.shape * np.log((others + squared / spread) / self.energy))
+
+
+def find_precisions(rows: StandardRows) -> Turns:
+    """Find precisions and cavities in turns."""
+    m = rows.matrix.shape[1]
+    floor = SMALLEST_PRECISION * rows.lengths
+    precisions = np.maximum(float(m), floor)  # signal and noise as large as each other
+    size = 0
+    for _ in range(SWEEPS):
+        cavities = _Cavities.of(rows, precisions)
+        unit = rows.known or 2.0 * rows.shape / cavities.energy
+        largest = np.square(cavities.centre) * unit + 1.0 / cavities.information
+        needed = float(np.log(largest.max())) - rows.lattice_base + ABOVE
+        size = max(size, int(min(needed, LONGEST_LATTICE)))
+        tilted = _Tilted.of(rows, cavities, precisions, size)
+        matched = np.maximum(tilted.match(tilted.posterior), floor)
+        change = float(np.max(np.abs(np.log(matched / precisions))))
+        precisions = matched
+        if change < TOLERANCE:
+            break
+    nodes = tilted.split()
+    information = cavities.information
+    shares = information / (information + nodes)
+    off = (shares - NODES @ shares) * cavities.centre
+    squared = np.square(off @ rows.matrix.T).sum(axis=1) + np.square(off) @ precisions
+    return Turns(
+        precisions,
+        nodes,
+        cavities.energy,
+        cavities.log_determinant,
+        tilted.log_gain,
+        float(unit * (NODES @ squared)),
+        float(np.sum(information / (information + precisions))),
+    )
+
+
+class _Tilted(NamedTuple):
+    """Posteriors (m, g) of each coefficient's variance on the lattice ``v`` (g,)."""
+
+    posterior: Array
+    v: Array
+    information: Array
+    log_gain: float
+
+    @classmethod
+    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, size: int) -> Self:
+        lattice = rows.lattice_base + np.arange(size)
+        v, local = np.exp(lattice), _make_table(size)
+        values = cavities.weigh_variances(rows, precisions, v)
+        top = values.max(axis=1, keepdims=True)
+        likelihood = np.exp(values - top)
+        both = np.hstack([likelihood, likelihood @ local.T])  # under each shared scale
+        both = np.maximum(both, TINY)
+        log_prior = compute_log_hyperprior(lattice, len(precisions)).ravel()
+        log_shared = log_prior + np.log(both).sum(axis=0)
+        shared = np.exp(log_shared - log_shared.max())
+        gain = float(top.sum()) + float(log_shared.max()) + float(np.log(shared.sum()))
+        message = shared / both
+        posterior = likelihood * (message[:, :size] + message[:, size:] @ local)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        return cls(posterior, v, cavities.information, gain)
+
+    def match(self, weights: Array) -> Array:
+        """(m,) the precision that shrinks as much as the average over ``weights`` (m, g)."""
+        told = self.information[:, None] * self.v
+        free = np.sum(weights / (1.0 + told), axis=1)
+        kept = np.sum(weights * told / (1.0 + told), axis=1)
+        return np.asarray(self.information * free / np.maximum(kept, TINY))
+
+    def split(self) -> Array:
+        """(k, m) precisions of the parts of each posterior, in the order of the variances."""
+        ends = np.cumsum(self.posterior, axis=1)
+        starts = np.hstack([np.zeros((len(ends), 1)), ends[:, :-1]])
+        edges = [0.0, *np.cumsum(NODES)[:-1], 2.0]
+        parts = [
+            np.maximum(np.minimum(ends, high) - np.maximum(starts, low), 0.0)
+            for low, high in pairwise(edges)
+        ]
+        return np.array([self.match(part) for part in parts])
+
+
+def compute_log_hyperprior(lattice: Array, m: int) -> Array:
+    """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
+    parts = []
+    for share, corner in zip((ALIKE, 1.0 - ALIKE), WEAK_SIGNALS, strict=True):
+        above = np.log(min(corner * m, 1.0)) - np.log(m) - lattice
+        constant = np.log(share * EXPONENT)
+        parts.append(EXPONENT * log_expit(above) + log_expit(-above) + constant)
+    return np.array(parts)
+
+
+@lru_cache(maxsize=1)
+def make_local_prior() -> Array:
+    """(g + 5,) density of the log of a coefficient's variance over the shared one."""
+    off = np.arange(-BEFORE, LONGEST_LATTICE)
+    density = np.exp(-0.5 * off - 0.5 * np.exp(-off)) / np.sqrt(2.0 * np.pi)
+    density.setflags(write=False)
+    return density
+
+
+@lru_cache(maxsize=8)
+def _make_table(size: int) -> Array:
+    """(g, g) that density of each variance of the lattice, under each as the shared one."""
+    off = np.arange(size)[None, :] - np.arange(size)[:, None] + BEFORE
+    table = np.where(off >= 0, make_local_prior()[np.maximum(off, 0)], 0.0)
+    table.setflags(write=False)
+    return table
+
+
+def _find_of_many_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Array, Array, float]:
+    upper = _factorize(rows.gram + np.diag(precisions))
+    covariance = dpotri(upper)[0]
+    covariance = np.triu(covariance) + np.triu(covariance, 1).T
+    variance = np.diag(covariance)
+    mean = covariance @ (rows.matrix.T @ rows.target)
+    information = np.maximum(1.0 / variance - precisions, EPS * rows.lengths)
+    log_determinant = 2.0 * np.log(np.diag(upper)).sum() - np.log(precisions).sum()
+    return information, mean / (variance * information), mean, float(log_determinant)
+
+
+def _find_of_few_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Array, Array, float]:
+    inner = (rows.matrix / precisions) @ rows.matrix.T
+    inner[np.diag_indices(len(inner))] += 1.0
+    upper = _factorize(inner)
+    parts = solve_triangular(upper, rows.matrix, trans="T", check_finite=False)
+    solved = solve_triangular(upper, rows.target, trans="T", check_finite=False)
+    lengths, products = np.square(parts).sum(axis=0), parts.T @ solved
+    information = lengths / np.maximum(1.0 - lengths / precisions, EPS)
+    information = np.maximum(information, EPS * rows.lengths)
+    centre = products / np.maximum(lengths, TINY)
+    log_determinant = 2.0 * np.log(np.diag(upper)).sum()
+    return information, centre, products / precisions, float(log_determinant)
+
+
+def _factorize(matrix: Array) -> Array:
+    """Upper Cholesky factor; precisions have a floor, so there is one."""
+    upper, _ = dpotrf(matrix, clean=1)
+    return np.asarray(upper)

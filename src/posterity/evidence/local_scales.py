@@ -1,0 +1,204 @@
+"""A prior scale for each coefficient, integrated: strong effects beside weak ones ("auto").
+
+In units of the noise, and of the features' roots of mean squares, coefficients have the prior
+w_j ~ N(m_j, v_j). Either all v_j are alike, as under :class:`~posterity.evidence.Integrated`, or
+v_j = t l_j with l_j ~ inverse gamma(1/2, 1/2): a Cauchy for each coefficient around a scale t that
+all share. How these are integrated is told in :mod:`posterity.evidence._local_turns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.evidence._local_turns import (
+    ABOVE,
+    LONGEST_LATTICE,
+    NODES,
+    SMALLEST_PRECISION,
+    SMALLEST_RESIDUAL,
+    SWEEPS,
+    TOLERANCE,
+    StandardRows,
+    Turns,
+    compute_log_hyperprior,
+    find_precisions,
+    make_local_prior,
+)
+from posterity.evidence.choice import Choice
+from posterity.evidence.columns import (
+    CONSTANT,
+    LARGEST,
+    FeatureScales,
+    compute_pinning_precisions,
+    mean_squares,
+)
+from posterity.evidence.integration import Integrated
+from posterity.evidence.spectrum import Spectrum
+from posterity.factor import Factor
+from posterity.kernel import MOST_COLUMNS, find_local_precisions
+from posterity.noise import LearnedNoise, Noise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LocalScales(Integrated):
+    """Integrate the evidence over a prior scale for each coefficient: what "auto" does.
+
+    The coefficients have the prior w_j ~ N(m_j, sigma^2 v_j / s_j^2), s_j^2 the mean square of
+    feature j, so that units make no difference. With probability 1/5 all v_j are alike, which is
+    the prior of :class:`Integrated`; otherwise the coefficients are Cauchy around one scale: most
+    may be weak, while a few strong ones are hardly shrunk. Scales and noise are integrated, by sums
+    over a lattice and expectation propagation.
+
+    Parameters
+    ----------
+    most_nodes
+        1: a single precision for each feature; otherwise there are five nodes, or one where it
+        is enough.
+    tolerance
+        As of :class:`Integrated`.
+
+    Notes
+    -----
+    With ``shapes``, one feature, or fewer than three rows this is :class:`Integrated`.
+
+    Examples
+    --------
+    >>> from posterity.noise import LearnedNoise
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> data = Factor(21)
+    >>> data.append(X, X[:, :1] + rng.normal(size=(100, 1)), intercept=True)
+    >>> choice = LocalScales().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(20))
+    >>> strong, *weak = choice.weights @ choice.precisions
+    >>> bool(strong < 2.0 and min(weak) > 20.0)
+    True
+    """
+
+    def choose(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: int,
+        mean: Array,
+        shapes: Array | None = None,
+        scales: FeatureScales | None = None,
+    ) -> Choice:
+        """Return nodes of the posterior of all scales; parameters as in :class:`Strategy`."""
+        if shapes is None and len(mean) > 1:
+            squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
+            rows = _standardize(data, noise, intercept, mean, squares, pinned)
+            if rows is not None:
+                turns = self._find_precisions(rows)
+                log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
+                chosen = self._choose_nodes(turns, noise, pinned, log_evidence)
+                relative = chosen.precisions
+                precisions = np.ones((len(relative), len(squares)))
+                precisions[:, ~pinned] = np.minimum(relative * squares[~pinned], LARGEST)
+                held = compute_pinning_precisions(data, intercept=intercept)
+                precisions[:, pinned] = held[pinned]
+                return replace(chosen, precisions=precisions)
+        return super().choose(
+            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
+        )
+
+    @property
+    def for_stream(self) -> Integrated:
+        """Nodes of a stream predict observations, and one scale for all serves them as well.
+
+        One node, under which sites are found, is that of the coefficients.
+        """
+        return self if self.most_nodes == 1 else super().for_stream
+
+    def _find_precisions(self, rows: StandardRows) -> Turns:
+        """In the kernel, of few columns."""
+        m = rows.matrix.shape[1]
+        if m > MOST_COLUMNS:
+            return find_precisions(rows)
+        base = rows.lattice_base
+        return Turns(
+            *find_local_precisions(
+                rows.matrix,
+                rows.target,
+                (rows.rest, rows.shape, rows.known, rows.least),
+                NODES,
+                compute_log_hyperprior(base + np.arange(LONGEST_LATTICE), m),
+                make_local_prior(),
+                (base, ABOVE),
+                (SWEEPS, TOLERANCE, SMALLEST_PRECISION),
+            )
+        )
+
+    def _choose_nodes(
+        self, turns: Turns, noise: Noise, pinned: NDArray[np.bool_], log_evidence: float
+    ) -> Choice:
+        """The choice, with precisions of standardised features."""
+        single = self.most_nodes == 1 or turns.disagreement < self.tolerance
+        weights = np.ones(1) if single else NODES
+        return Choice(
+            turns.precisions[None] if single else turns.nodes,
+            weights,
+            noise,
+            pinned,
+            log_evidence,
+            np.ones(len(weights)),
+            np.zeros(len(weights), dtype=np.intp),
+            disagreement=turns.disagreement,
+            n_parameters=turns.n_parameters,
+            found="integrated",
+        )
+
+
+def _standardize(
+    data: Factor,
+    noise: Noise,
+    intercept: int,
+    mean: Array,
+    squares: Array,
+    pinned: NDArray[np.bool_],
+) -> StandardRows | None:
+    """Read a factor; None where the rows say nothing of what is asked here, or all."""
+    offset = int(intercept)
+    root = data.root[offset:, offset:]
+    target = data.moments[offset:, 0] - root @ mean
+    if not data.determined[offset:].all():  # few rows: most of the triangle is empty
+        filled = root.any(axis=1) | (target != 0.0)
+        root, target = root[filled], target[filled]
+    residual, residual_df = float(data.residual_root[0, 0]) ** 2, data.count - offset
+    energy = float(target @ target) + residual
+    if np.count_nonzero(~pinned) < 2 or residual_df <= 1.0 or not root.size:
+        return None
+    known, shape, rate = noise.parameters
+    if not known and energy <= CONSTANT**2 * (float(np.square(data.moments).sum()) + residual):
+        return None
+    return StandardRows(
+        np.ascontiguousarray(root[:, ~pinned] / np.sqrt(squares[~pinned])),
+        target,
+        residual + 2.0 * rate,
+        0.5 * residual_df + shape,
+        known,
+        SMALLEST_RESIDUAL * energy,
+    )
+
+
+def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:
+    """Log evidence of a normal prior of the precisions at the end of the turns."""
+    rate = noise.rate if isinstance(noise, LearnedNoise) else 0.0
+    flat = np.diag(data.root)[: int(intercept)]
+    nothing = np.zeros((0, 0))
+    spectrum = Spectrum(
+        nothing[0:0].ravel(),
+        nothing[0:0].ravel(),
+        nothing,
+        nothing,
+        max(turns.energy - 2.0 * rate, 0.0),
+        data.count,
+        data.count - int(intercept),
+        2.0 * float(np.sum(np.log(np.abs(flat[flat != 0.0])))) + turns.log_determinant,
+    )
+    return float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])

@@ -1,0 +1,268 @@
+/* A prior scale for each coefficient, of few columns, where calls into NumPy would take longer than the work. Its twin is
+ * posterity.evidence.local_scales, which has the formulas. */
+#ifndef POSTERITY_SCALES_H
+#define POSTERITY_SCALES_H
+
+#include <math.h>
+#include <stddef.h>
+
+#include "posterity_average.h"
+#include "posterity_choice.h"
+
+enum { PK_MOST_POINTS = 96, PK_PARTS = 5 };
+
+typedef double pk_square[PK_MOST_COLUMNS][PK_MOST_COLUMNS];
+
+typedef struct {
+    ptrdiff_t m, rows;             /* coefficients; rows of the standardised triangle */
+    const double *matrix, *target; /* (rows, m), (rows) */
+    double rest, shape, known;     /* 2 b_n without coefficients, a_n; known precision of the noise, or 0 */
+    double least;                  /* smallest 2 b_n beyond rounding */
+    double smallest, above;        /* precisions' floor, relative to a column; where the lattice ends */
+    ptrdiff_t longest, sweeps;
+    double tolerance;
+    const double *shares;          /* (PK_PARTS), of sum 1 */
+    const double *hyperprior;      /* (2, longest) log prior of the shared scale at each point of the lattice */
+    const double *local;           /* (longest + PK_BEFORE) density of a log scale over the shared one, from -PK_BEFORE */
+    double base;                   /* log of the lattice's first variance */
+} pk_scales;
+
+typedef struct {
+    double precisions[PK_MOST_COLUMNS], nodes[PK_PARTS][PK_MOST_COLUMNS];
+    double energy, log_determinant, log_gain, disagreement, n_parameters;
+} pk_precisions;
+
+typedef struct {
+    double information[PK_MOST_COLUMNS], centre[PK_MOST_COLUMNS];
+    double energy, log_determinant;
+} pk_cavities;
+
+enum { PK_BEFORE = 5 }; /* a Cauchy's scale has no density so far below the shared one */
+
+/* Cavities of all coefficients: by the inverse of a Cholesky factor. */
+static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const double *moment, const double *precision,
+                                    pk_cavities *out)
+{
+    static const double eps = 2.220446049250313e-16;
+    const ptrdiff_t m = e->m;
+    double mean[PK_MOST_COLUMNS], half[PK_MOST_COLUMNS], variance[PK_MOST_COLUMNS] = {0.0};
+    pk_square low, inverse;
+    out->log_determinant = 0.0, out->energy = e->rest;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        for (ptrdiff_t j = 0; j <= i; ++j) {
+            double sum = gram[i][j] + (i == j ? precision[i] : 0.0);
+            for (ptrdiff_t k = 0; k < j; ++k)
+                sum -= low[i][k] * low[j][k];
+            low[i][j] = i == j ? sqrt(sum) : sum / low[j][j];
+        }
+        for (ptrdiff_t j = 0; j < i; ++j)
+            inverse[i][j] = 0.0;
+        for (ptrdiff_t k = 0; k < i; ++k)
+            for (ptrdiff_t j = 0; j <= k; ++j)
+                inverse[i][j] -= low[i][k] * inverse[k][j];
+        for (ptrdiff_t j = 0; j < i; ++j)
+            inverse[i][j] /= low[i][i];
+        inverse[i][i] = 1.0 / low[i][i];
+        half[i] = 0.0, mean[i] = 0.0;
+        for (ptrdiff_t j = 0; j <= i; ++j)
+            half[i] += inverse[i][j] * moment[j], variance[j] += inverse[i][j] * inverse[i][j];
+        out->log_determinant += 2.0 * log(low[i][i]) - log(precision[i]);
+    }
+    for (ptrdiff_t i = 0; i < m; ++i)
+        for (ptrdiff_t j = 0; j <= i; ++j)
+            mean[j] += inverse[i][j] * half[i];
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        out->information[i] = fmax(1.0 / variance[i] - precision[i], eps * gram[i][i]);
+        out->centre[i] = mean[i] / (variance[i] * out->information[i]);
+        out->energy += precision[i] * mean[i] * mean[i];
+    }
+    for (ptrdiff_t k = 0; k < e->rows; ++k) {
+        double left = e->target[k];
+        for (ptrdiff_t j = 0; j < m; ++j)
+            left -= e->matrix[k * m + j] * mean[j];
+        out->energy += left * left;
+    }
+    out->energy = fmax(out->energy, e->least);
+}
+
+/* The precision that shrinks as much as the average over weights (size) of the lattice. */
+static inline double pk_match_shrinkage(ptrdiff_t size, const double *weight, const double *v, double information)
+{
+    double free = 0.0, kept = 0.0;
+    for (ptrdiff_t g = 0; g < size; ++g) {
+        double left = 1.0 / (1.0 + information * v[g]);
+        free += weight[g] * left, kept += weight[g] * (information * v[g]) * left;
+    }
+    return information * free / fmax(kept, 2.2250738585072014e-308);
+}
+
+/* Likelihoods (m, size) of the variances, relative to the largest of each row; returns the sum of the logs of these, over
+ * those of the present precisions. */
+static inline double pk_weigh_variances(const pk_scales *e, const pk_cavities *c, const double *precision, ptrdiff_t size,
+                                        const double *v, double likelihood[][PK_MOST_POINTS])
+{
+    double gain = 0.0;
+    for (ptrdiff_t j = 0; j < e->m; ++j) {
+        const double inverse = 1.0 / c->information[j], squared = c->centre[j] * c->centre[j];
+        const double own = inverse + 1.0 / precision[j], mine = squared / own;
+        const double others = fmax(c->energy - mine, 1e-20 * c->energy), unit = 1.0 / c->energy, all = 1.0 / own;
+        pk_vector top = (pk_vector){0} - INFINITY;
+        for (ptrdiff_t g = 0; g < size; g += PK_LANES) {
+            pk_vector spread = inverse + *(const pk_vector *)(v + g), value = -0.5 * pk_log(spread * all);
+            if (e->known > 0.0)
+                value -= 0.5 * e->known * (squared / spread - mine);
+            else
+                value -= e->shape * pk_log((others + squared / spread) * unit);
+            *(pk_vector *)(likelihood[j] + g) = value;
+            top = pk_max(top, value);
+        }
+        double most = top[0];
+        for (int l = 1; l < PK_LANES; ++l)
+            most = fmax(most, top[l]);
+        for (ptrdiff_t g = 0; g < size; g += PK_LANES)
+            *(pk_vector *)(likelihood[j] + g) = pk_exp(*(pk_vector *)(likelihood[j] + g) - most);
+        gain += most;
+    }
+    return gain;
+}
+
+/* From likelihoods to posteriors, in their place; returns the log evidence of the shared scale's prior. */
+static inline double pk_share_scale(const pk_scales *e, ptrdiff_t size, double posterior[][PK_MOST_POINTS])
+{
+    static const double tiny = 2.2250738585072014e-308;
+    double apart[PK_MOST_COLUMNS][PK_MOST_POINTS], log_shared[2][PK_MOST_POINTS], shared[2][PK_MOST_POINTS];
+    for (ptrdiff_t h = 0; h < PK_MOST_POINTS; ++h) {
+        log_shared[0][h] = h < size ? e->hyperprior[h] : 0.0;
+        log_shared[1][h] = h < size ? e->hyperprior[e->longest + h] : 0.0;
+    }
+    for (ptrdiff_t j = 0; j < e->m; ++j) {
+        for (ptrdiff_t h = 0; h < size; ++h) {
+            double sum = 0.0;
+            for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
+                sum += posterior[j][g] * e->local[g - h + PK_BEFORE];
+            apart[j][h] = fmax(sum, tiny);
+        }
+        for (ptrdiff_t h = size; h < PK_MOST_POINTS; ++h)
+            apart[j][h] = 1.0;
+        for (ptrdiff_t h = 0; h < size; h += PK_LANES) {
+            pk_vector alike = pk_max(*(pk_vector *)(posterior[j] + h), (pk_vector){0} + tiny);
+            *(pk_vector *)(log_shared[0] + h) += pk_log(alike);
+            *(pk_vector *)(log_shared[1] + h) += pk_log(*(pk_vector *)(apart[j] + h));
+        }
+    }
+    double top = -INFINITY, total = 0.0;
+    for (int kind = 0; kind < 2; ++kind)
+        for (ptrdiff_t h = 0; h < size; ++h)
+            top = fmax(top, log_shared[kind][h]);
+    for (int kind = 0; kind < 2; ++kind)
+        for (ptrdiff_t h = 0; h < size; ++h)
+            total += shared[kind][h] = exp(log_shared[kind][h] - top);
+    for (ptrdiff_t j = 0; j < e->m; ++j) {
+        double message[PK_MOST_POINTS], sum = 0.0;
+        for (ptrdiff_t g = 0; g < size; ++g)
+            message[g] = shared[0][g] / fmax(posterior[j][g], tiny);
+        for (ptrdiff_t h = 0; h < size; ++h) {
+            const double one = shared[1][h] / apart[j][h];
+            for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
+                message[g] += one * e->local[g - h + PK_BEFORE];
+        }
+        for (ptrdiff_t g = 0; g < size; ++g)
+            sum += posterior[j][g] *= message[g];
+        for (ptrdiff_t g = 0; g < size; ++g)
+            posterior[j][g] /= sum;
+    }
+    return top + log(total);
+}
+
+/* Precisions (PK_PARTS, m) of the parts of each posterior, in the order of the variances. */
+static inline void pk_split_posteriors(const pk_scales *e, const pk_cavities *c, ptrdiff_t size, const double *v,
+                                       double posterior[][PK_MOST_POINTS], pk_precisions *out)
+{
+    for (ptrdiff_t j = 0; j < e->m; ++j) {
+        double low = 0.0;
+        for (ptrdiff_t k = 0; k < PK_PARTS; ++k) {
+            double part[PK_MOST_POINTS], start = 0.0, high = k + 1 < PK_PARTS ? low + e->shares[k] : 2.0;
+            for (ptrdiff_t g = 0; g < size; ++g) {
+                double end = start + posterior[j][g];
+                part[g] = fmax(fmin(end, high) - fmax(start, low), 0.0);
+                start = end;
+            }
+            low = high;
+            out->nodes[k][j] = pk_match_shrinkage(size, part, v, c->information[j]);
+        }
+    }
+}
+
+/* How far the means of the nodes are apart, and the number of parameters. */
+static inline void pk_compare_nodes(const pk_scales *e, const pk_cavities *c, double unit, pk_precisions *out)
+{
+    double off[PK_PARTS][PK_MOST_COLUMNS];
+    out->n_parameters = out->disagreement = 0.0;
+    for (ptrdiff_t j = 0; j < e->m; ++j) {
+        double share[PK_PARTS], average = 0.0;
+        for (ptrdiff_t k = 0; k < PK_PARTS; ++k) {
+            share[k] = c->information[j] / (c->information[j] + out->nodes[k][j]);
+            average += e->shares[k] * share[k];
+        }
+        for (ptrdiff_t k = 0; k < PK_PARTS; ++k) {
+            off[k][j] = (share[k] - average) * c->centre[j];
+            out->disagreement += unit * e->shares[k] * out->precisions[j] * off[k][j] * off[k][j];
+        }
+        out->n_parameters += c->information[j] / (c->information[j] + out->precisions[j]);
+    }
+    for (ptrdiff_t k = 0; k < PK_PARTS; ++k)
+        for (ptrdiff_t i = 0; i < e->rows; ++i) {
+            double fit = 0.0;
+            for (ptrdiff_t j = 0; j < e->m; ++j)
+                fit += e->matrix[i * e->m + j] * off[k][j];
+            out->disagreement += unit * e->shares[k] * fit * fit;
+        }
+}
+
+/* Precisions and cavities in turns. */
+static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
+{
+    const ptrdiff_t m = e->m;
+    double moment[PK_MOST_COLUMNS] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_COLUMNS][PK_MOST_POINTS], unit = 0.0;
+    pk_square gram = {{0.0}};
+    pk_cavities cavities;
+    ptrdiff_t size = 0;
+    for (ptrdiff_t k = 0; k < e->rows; ++k)
+        for (ptrdiff_t i = 0; i < m; ++i) {
+            moment[i] += e->matrix[k * m + i] * e->target[k];
+            for (ptrdiff_t j = 0; j < m; ++j)
+                gram[i][j] += e->matrix[k * m + i] * e->matrix[k * m + j];
+        }
+    for (ptrdiff_t g = 0; g < PK_MOST_POINTS; ++g)
+        v[g] = exp(e->base + (double)g);
+    for (ptrdiff_t j = 0; j < m; ++j)
+        out->precisions[j] = fmax((double)m, e->smallest * gram[j][j]);
+    for (ptrdiff_t sweep = 0; sweep < e->sweeps; ++sweep) {
+        double largest = 0.0, change = 0.0;
+        pk_find_cavities(e, gram, moment, out->precisions, &cavities);
+        unit = e->known > 0.0 ? e->known : 2.0 * e->shape / cavities.energy;
+        for (ptrdiff_t j = 0; j < m; ++j)
+            largest = fmax(largest, cavities.centre[j] * cavities.centre[j] * unit + 1.0 / cavities.information[j]);
+        double needed = log(largest) - e->base + e->above;
+        ptrdiff_t points = needed < (double)e->longest ? (ptrdiff_t)needed : e->longest;
+        size = points > size ? points : size;
+        out->log_gain = pk_weigh_variances(e, &cavities, out->precisions, size, v, posterior);
+        for (ptrdiff_t j = 0; j < m; ++j) /* what fills the last register does not count */
+            for (ptrdiff_t g = size; g < PK_MOST_POINTS; ++g)
+                posterior[j][g] = 0.0;
+        out->log_gain += pk_share_scale(e, size, posterior);
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            double matched = pk_match_shrinkage(size, posterior[j], v, cavities.information[j]);
+            matched = fmax(matched, e->smallest * gram[j][j]);
+            change = fmax(change, fabs(log(matched / out->precisions[j])));
+            out->precisions[j] = matched;
+        }
+        if (change < e->tolerance)
+            break;
+    }
+    out->energy = cavities.energy, out->log_determinant = cavities.log_determinant;
+    pk_split_posteriors(e, &cavities, size, v, posterior, out);
+    pk_compare_nodes(e, &cavities, unit, out);
+}
+
+#endif
