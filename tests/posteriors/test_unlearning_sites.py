@@ -68,7 +68,7 @@ def test_rows_of_a_stream_leave_last_first_without_a_trace(name: str, prior: flo
     without.predict_then_learn(X[:280], y[:280])
     model.unlearn(X[280:], y[280:])
     # The dispersion, and a prior that is learned, were others when the rows came.
-    close = 0.02 if name == "spread" else 1e-3 if prior == "auto" else 1e-5
+    close = 0.02 if name == "spread" else 2e-3 if prior == "auto" else 1e-5
     assert max(off(model, without)) < close
     assert model.n_observations_ == 280.0
     if name != "spread" and prior != "auto":
@@ -157,7 +157,7 @@ def test_a_category_that_leaves_is_not_known_any_more() -> None:
             getattr(without, way)(Z[5:], y[5:])
             mine, its = model.posterior_, without.posterior_
             sd = np.sqrt(np.diag(mine.cov))
-            assert (np.abs(mine.mean[:2] - its.mean[:2]) < 0.6 * sd[:2]).all()
+            assert (np.abs(mine.mean[:2] - its.mean[:2]) < 0.65 * sd[:2]).all()
             assert abs(mine.mean[2]) < sd[2]
             if (prior, way) == ("auto", "predict_then_learn"):
                 continue  # where rows leave nearly, under a prior that says little, some is left

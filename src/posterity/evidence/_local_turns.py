@@ -47,8 +47,13 @@ NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # The lattice has steps of 1. It begins so far below the smallest variance of a cavity, and ends so
 # far above the largest effect: what is beyond has no weight.
 BELOW, ABOVE, LONGEST_LATTICE = 7.0, 12.0, 90
+# Where the data tell of a coefficient less than this share of what they tell of the best known one,
+# shrinkage is compared as if they told so much: a Cauchy has no variance that could be matched.
+LEAST_TOLD = 0.1
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 SWEEPS, TOLERANCE = 30, 1e-4
+# The same of a prior that sites are found under, which search for each other.
+TOLERANCE_OF_ONE = 1e-9
 # Smallest precision relative to a column's square, and residual relative to the target's: rounding.
 SMALLEST_PRECISION, SMALLEST_RESIDUAL = 1e-12, 1e-20
 TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
@@ -133,7 +138,7 @@ class _Cavities(NamedTuple):
         return np.asarray(value - rows.shape * np.log((others + squared / spread) / self.energy))
 
 
-def find_precisions(rows: StandardRows) -> Turns:
+def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
     """Find precisions and cavities in turns."""
     m = rows.matrix.shape[1]
     floor = SMALLEST_PRECISION * rows.lengths
@@ -149,9 +154,9 @@ def find_precisions(rows: StandardRows) -> Turns:
         matched = np.maximum(tilted.match(tilted.posterior), floor)
         change = float(np.max(np.abs(np.log(matched / precisions))))
         precisions = matched
-        if change < TOLERANCE:
+        if change < tolerance:
             break
-    nodes = tilted.split()
+    nodes = np.where(tilted.is_known, tilted.split(), precisions)  # what is not known has no parts
     information = cavities.information
     shares = information / (information + nodes)
     off = (shares - NODES @ shares) * cavities.centre
@@ -177,7 +182,7 @@ class _Tilted(NamedTuple):
 
     @classmethod
     def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, size: int) -> Self:
-        lattice = rows.lattice_base + np.arange(size)
+        lattice = rows.lattice_base + np.arange(float(size))
         v, local = np.exp(lattice), _make_table(size)
         values = cavities.weigh_variances(rows, precisions, v)
         top = values.max(axis=1, keepdims=True)
@@ -193,12 +198,18 @@ class _Tilted(NamedTuple):
         posterior /= posterior.sum(axis=1, keepdims=True)
         return cls(posterior, v, cavities.information, gain)
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """(m,) True where the data tell enough to tell a strong effect from a weak one."""
+        return np.asarray(self.information >= LEAST_TOLD * self.information.max())
+
     def match(self, weights: Array) -> Array:
         """(m,) the precision that shrinks as much as the average over ``weights`` (m, g)."""
-        told = self.information[:, None] * self.v
+        information = np.maximum(self.information, LEAST_TOLD * self.information.max())
+        told = information[:, None] * self.v
         free = np.sum(weights / (1.0 + told), axis=1)
         kept = np.sum(weights * told / (1.0 + told), axis=1)
-        return np.asarray(self.information * free / np.maximum(kept, TINY))
+        return np.asarray(information * free / np.maximum(kept, TINY))
 
     def split(self) -> Array:
         """(k, m) precisions of the parts of each posterior, in the order of the variances."""

@@ -197,6 +197,10 @@ class Integrated:
         """The same for a stream: nodes as its predictions of observations need them."""
         return _IntegratedForObservations(self.most_nodes, self.tolerance)
 
+    def for_sites(self, told: float, rows: float, n_features: int) -> Integrated:
+        """The same for ``rows`` sites whose precisions add up to ``told``."""
+        return self
+
     def _compute_disagreement(self, parts: list[_Integral], probabilities: Array) -> float:
         measure = (
             _compute_fitted_variance

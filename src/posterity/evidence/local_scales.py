@@ -9,18 +9,21 @@ all share. How these are integrated is told in :mod:`posterity.evidence._local_t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence._local_turns import (
     ABOVE,
+    LEAST_TOLD,
     LONGEST_LATTICE,
     NODES,
     SMALLEST_PRECISION,
     SMALLEST_RESIDUAL,
     SWEEPS,
     TOLERANCE,
+    TOLERANCE_OF_ONE,
     StandardRows,
     Turns,
     compute_log_hyperprior,
@@ -43,6 +46,12 @@ from posterity.noise import LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
+# Shares of the target's square, and of that, below which the noise has run to 0.
+ALL_EXPLAINED, NOTHING_LEFT = 1e-6, 1e-3
+# Sites tell little if they tell less than this share of as many rows under noise of variance 1, and
+# less than so many such rows for each coefficient.
+LITTLE_TOLD, ENOUGH_TOLD = 0.1, 10.0
+
 
 @dataclass(frozen=True)
 class LocalScales(Integrated):
@@ -64,7 +73,8 @@ class LocalScales(Integrated):
 
     Notes
     -----
-    With ``shapes``, one feature, or fewer than three rows this is :class:`Integrated`.
+    With ``shapes``, one feature, or fewer than three rows this is :class:`Integrated`, and where
+    the coefficients could explain all rows without noise.
 
     Examples
     --------
@@ -93,10 +103,10 @@ class LocalScales(Integrated):
         if shapes is None and len(mean) > 1:
             squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
             rows = _standardize(data, noise, intercept, mean, squares, pinned)
-            if rows is not None:
-                turns = self._find_precisions(rows)
+            turns = None if rows is None else self._find_precisions(rows)
+            if rows is not None and turns is not None and not _explain_all(rows, turns):
                 log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
-                chosen = self._choose_nodes(turns, noise, pinned, log_evidence)
+                chosen = self._choose_nodes(turns, noise, pinned, log_evidence, data.count)
                 relative = chosen.precisions
                 precisions = np.ones((len(relative), len(squares)))
                 precisions[:, ~pinned] = np.minimum(relative * squares[~pinned], LARGEST)
@@ -109,17 +119,29 @@ class LocalScales(Integrated):
 
     @property
     def for_stream(self) -> Integrated:
-        """Nodes of a stream predict observations, and one scale for all serves them as well.
+        """The same for a stream of observations; sites are found under one scale for all.
 
-        One node, under which sites are found, is that of the coefficients.
+        Under scales of their own, coefficients and sites of labels that a line separates would hold
+        each other down.
         """
-        return self if self.most_nodes == 1 else super().for_stream
+        if self.most_nodes == 1:
+            return super().for_stream
+        return _LocalScalesForObservations(self.most_nodes, self.tolerance)
+
+    def for_sites(self, told: float, rows: float, n_features: int) -> Integrated:
+        """One scale for all where sites tell little: labels that a line nearly separates.
+
+        There the likelihood is far from normal, and each coefficient alone seems weak.
+        """
+        little = told < LITTLE_TOLD * rows and told < ENOUGH_TOLD * n_features
+        return Integrated(self.most_nodes, self.tolerance) if little else self
 
     def _find_precisions(self, rows: StandardRows) -> Turns:
         """In the kernel, of few columns."""
         m = rows.matrix.shape[1]
+        tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
         if m > MOST_COLUMNS:
-            return find_precisions(rows)
+            return find_precisions(rows, tolerance)
         base = rows.lattice_base
         return Turns(
             *find_local_precisions(
@@ -127,18 +149,24 @@ class LocalScales(Integrated):
                 rows.target,
                 (rows.rest, rows.shape, rows.known, rows.least),
                 NODES,
-                compute_log_hyperprior(base + np.arange(LONGEST_LATTICE), m),
+                compute_log_hyperprior(base + np.arange(float(LONGEST_LATTICE)), m),
                 make_local_prior(),
                 (base, ABOVE),
-                (SWEEPS, TOLERANCE, SMALLEST_PRECISION),
+                (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
         )
 
     def _choose_nodes(
-        self, turns: Turns, noise: Noise, pinned: NDArray[np.bool_], log_evidence: float
+        self,
+        turns: Turns,
+        noise: Noise,
+        pinned: NDArray[np.bool_],
+        log_evidence: float,
+        count: float,
     ) -> Choice:
         """The choice, with precisions of standardised features."""
-        single = self.most_nodes == 1 or turns.disagreement < self.tolerance
+        disagreement = turns.disagreement / (count if self._compute_fitted_variance else 1.0)
+        single = self.most_nodes == 1 or disagreement < self.tolerance
         weights = np.ones(1) if single else NODES
         return Choice(
             turns.precisions[None] if single else turns.nodes,
@@ -148,10 +176,16 @@ class LocalScales(Integrated):
             log_evidence,
             np.ones(len(weights)),
             np.zeros(len(weights), dtype=np.intp),
-            disagreement=turns.disagreement,
+            disagreement=disagreement,
             n_parameters=turns.n_parameters,
             found="integrated",
         )
+
+
+class _LocalScalesForObservations(LocalScales):
+    """Strategy of a stream's nodes, made from the other one when they are due, and never kept."""
+
+    _compute_fitted_variance: ClassVar[bool] = True
 
 
 def _standardize(
@@ -184,6 +218,12 @@ def _standardize(
         known,
         SMALLEST_RESIDUAL * energy,
     )
+
+
+def _explain_all(rows: StandardRows, turns: Turns) -> bool:
+    """Return True if the coefficients explain all, and the rows would allow that of any target."""
+    total = rows.least / SMALLEST_RESIDUAL
+    return turns.energy < ALL_EXPLAINED * total and rows.rest < NOTHING_LEFT * turns.energy
 
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:

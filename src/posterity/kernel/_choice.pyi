@@ -25,5 +25,5 @@ def find_local_precisions(
     hyperprior: FloatArray,
     local: FloatArray,
     lattice: tuple[float, float],
-    ending: tuple[int, float, float],
+    ending: tuple[int, float, float, float],
 ) -> tuple[FloatArray, FloatArray, float, float, float, float, float]: ...

@@ -42,7 +42,7 @@ cdef extern from "posterity_scales.h" nogil:
         Py_ssize_t m, rows
         const double *matrix
         const double *target
-        double rest, shape, known, least, smallest, above
+        double rest, shape, known, least, smallest, least_share, above
         Py_ssize_t longest, sweeps
         double tolerance
         const double *shares
@@ -106,7 +106,8 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
 
     ``noise``: 2 b_n without coefficients, a_n, the known precision (0: learned) and the smallest 2 b_n; ``hyperprior``
     (2, g) and ``local`` (g + 5,) are on the lattice, whose first log and end above the largest effect are ``lattice``;
-    ``ending``: sweeps, tolerance, and the smallest precision relative to a column.
+    ``ending``: sweeps, tolerance, the smallest precision relative to a column, and the least information relative to
+    the best told one.
     """
     cdef pk_scales asked
     cdef pk_precisions outputs
@@ -120,7 +121,7 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
     asked.m, asked.rows, asked.matrix, asked.target = m, rows, &matrix[0, 0], &target[0]
     asked.rest, asked.shape, asked.known, asked.least = noise
     asked.base, asked.above = lattice
-    asked.sweeps, asked.tolerance, asked.smallest = ending
+    asked.sweeps, asked.tolerance, asked.smallest, asked.least_share = ending
     asked.longest, asked.shares, asked.hyperprior, asked.local = points, &shares[0], &hyperprior[0, 0], &local[0]
     with nogil:
         pk_find_precisions(&asked, &outputs)

@@ -18,7 +18,8 @@ typedef struct {
     const double *matrix, *target; /* (rows, m), (rows) */
     double rest, shape, known;     /* 2 b_n without coefficients, a_n; known precision of the noise, or 0 */
     double least;                  /* smallest 2 b_n beyond rounding */
-    double smallest, above;        /* precisions' floor, relative to a column; where the lattice ends */
+    double smallest, least_share;  /* precisions' floor, relative to a column; LEAST_TOLD */
+    double above;                  /* where the lattice ends */
     ptrdiff_t longest, sweeps;
     double tolerance;
     const double *shares;          /* (PK_PARTS), of sum 1 */
@@ -34,7 +35,7 @@ typedef struct {
 
 typedef struct {
     double information[PK_MOST_COLUMNS], centre[PK_MOST_COLUMNS];
-    double energy, log_determinant;
+    double energy, log_determinant, least_told;
 } pk_cavities;
 
 enum { PK_BEFORE = 5 }; /* a Cauchy's scale has no density so far below the shared one */
@@ -71,9 +72,11 @@ static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const do
     for (ptrdiff_t i = 0; i < m; ++i)
         for (ptrdiff_t j = 0; j <= i; ++j)
             mean[j] += inverse[i][j] * half[i];
+    out->least_told = 0.0;
     for (ptrdiff_t i = 0; i < m; ++i) {
         out->information[i] = fmax(1.0 / variance[i] - precision[i], eps * gram[i][i]);
         out->centre[i] = mean[i] / (variance[i] * out->information[i]);
+        out->least_told = fmax(out->least_told, e->least_share * out->information[i]);
         out->energy += precision[i] * mean[i] * mean[i];
     }
     for (ptrdiff_t k = 0; k < e->rows; ++k) {
@@ -86,8 +89,9 @@ static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const do
 }
 
 /* The precision that shrinks as much as the average over weights (size) of the lattice. */
-static inline double pk_match_shrinkage(ptrdiff_t size, const double *weight, const double *v, double information)
+static inline double pk_match_shrinkage(ptrdiff_t size, const double *weight, const double *v, double told, double least)
 {
+    const double information = fmax(told, least);
     double free = 0.0, kept = 0.0;
     for (ptrdiff_t g = 0; g < size; ++g) {
         double left = 1.0 / (1.0 + information * v[g]);
@@ -188,7 +192,9 @@ static inline void pk_split_posteriors(const pk_scales *e, const pk_cavities *c,
                 start = end;
             }
             low = high;
-            out->nodes[k][j] = pk_match_shrinkage(size, part, v, c->information[j]);
+            out->nodes[k][j] = c->information[j] < c->least_told
+                                   ? out->precisions[j] /* what is not known has no parts */
+                                   : pk_match_shrinkage(size, part, v, c->information[j], 0.0);
         }
     }
 }
@@ -252,7 +258,8 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
                 posterior[j][g] = 0.0;
         out->log_gain += pk_share_scale(e, size, posterior);
         for (ptrdiff_t j = 0; j < m; ++j) {
-            double matched = pk_match_shrinkage(size, posterior[j], v, cavities.information[j]);
+            double matched =
+                pk_match_shrinkage(size, posterior[j], v, cavities.information[j], cavities.least_told);
             matched = fmax(matched, e->smallest * gram[j][j]);
             change = fmax(change, fabs(log(matched / out->precisions[j])));
             out->precisions[j] = matched;

@@ -224,7 +224,8 @@ class EvidencePosterior(LinearPosterior):
 
     def choose_prior(self, rows: Factor) -> Factor:
         """The prior of that posterior, were these all the rows learned; nothing is forgotten."""
-        (node,) = self._choose_nodes(rows, self.noise, use_single_node(self.strategy)).posteriors
+        strategy = self._chooser.select_strategy(stream=True, single=True)
+        (node,) = self._choose_nodes(rows, self.noise, strategy).posteriors
         return node.prior
 
     def integrate_prior(
