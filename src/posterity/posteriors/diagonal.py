@@ -146,6 +146,7 @@ class DiagonalPosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo,
     ) -> Array | None:
@@ -156,7 +157,7 @@ class DiagonalPosterior:
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         parts = self.owners, vars(self), vars(self.centres)
-        given = (*kernel, *rows.parts, y, weights, discounts, predict, *parts)
+        given = (*kernel, *rows.parts, y, weights, discounts, offsets, predict, *parts)
         before: list[Array | None] = []
         run_steps([partial(before.extend, starmap(state.learn_given, (given,))), undo.settle])
         return before[0]
@@ -183,6 +184,7 @@ class DiagonalPosterior:
         discounts: Array | None,
         centres: Centres | None = None,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo | None = None,
     ) -> Array | None:
@@ -193,17 +195,17 @@ class DiagonalPosterior:
         undo = undo or Undo()
         self._keep(undo, rows)
         before: list[Array | None] = []
-        run_steps(self._count_rows(rows, y, weights, discounts, predict, before))
+        run_steps(self._count_rows(rows, y, weights, discounts, offsets, predict, before))
         if self.centres.is_due():
             self.centre_numbers(undo)
         return before[0]
 
-    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+    def learn_row(self, row: Row, y: float, discount: float, offset: float) -> bool:
         """Learn a row of known features, as it came, in one step."""
         kernel = self.likelihood.kernel_code
         assert kernel is not None
         parts = vars(self), vars(self.centres)
-        self._state().learn_row(*kernel, row, y, discount, self.owners, *parts)
+        self._state().learn_row(*kernel, row, y, discount, offset, self.owners, *parts)
         return True
 
     def _count_rows(
@@ -212,6 +214,7 @@ class DiagonalPosterior:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         predict: bool,
         before: list[Array | None],
     ) -> list[Callable[[], object]]:
@@ -221,7 +224,7 @@ class DiagonalPosterior:
         left = compute_left(discounts)
         self._count(np.ones(len(y)) if weights is None else weights, left)
         self.centres.tally(rows, weights, left)
-        given = (*kernel, *rows.parts, y, weights, discounts, predict)
+        given = (*kernel, *rows.parts, y, weights, discounts, offsets, predict)
         # Lazy: each is read where it is needed, without a line of Python in between.
         learned = starmap(state.learn, (given,))
         found = map(getattr, (state, state), _SCALARS)
@@ -264,7 +267,9 @@ class DiagonalPosterior:
             beliefs[targets, 1, : self.members] += (known + prior) * moved
         self.centres.move(by)
 
-    def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+    def revisit(
+        self, rows: SparseRows, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
         """Visit rows that were learned in one pass, and no others, until their messages settle.
 
         In place; where rows fade, are too few for the noise or too many, one pass has to do.
@@ -275,7 +280,7 @@ class DiagonalPosterior:
         if few or self.clocks is not None or entries > MOST_ENTRIES:
             return
         self.squares = self._sum_squares(rows, weights)
-        blocks, active = make_blocks(rows, y, weights, intercept=self.intercept)
+        blocks, active = make_blocks(rows, y, weights, offsets, intercept=self.intercept)
         begun = self._get_column_priors(active), self._get_messages(active)
         with np.errstate(all="ignore"):  # of what goes astray
             found = propagate_messages(

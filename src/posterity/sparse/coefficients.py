@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.ratios import add_ratios
 from posterity.sparse.index import FeatureIndex
 
 Array = NDArray[np.float64]
@@ -20,6 +21,7 @@ class Coefficients:
 
     _posterior: Any
     _index: FeatureIndex
+    _likelihood: Any
 
     @property
     def coef_(self) -> Array:
@@ -75,6 +77,7 @@ class Coefficients:
             Labelled by the features' names, with the columns name, column, mean, sd, low, high and
             probability_positive; ``column`` is the one that a feature is a level of. Intervals are
             those of a Student-t where the noise is learned, else of a Normal; ``sd`` is its scale.
+            For log odds and log rates also the odds_ratio or rate_ratio, exp(mean), and its ends.
 
         Raises
         ------
@@ -105,7 +108,8 @@ class Coefficients:
             "high": high,
             "probability_positive": each.sf(0.0),
         }
-        return require_pandas().DataFrame(table, index=names)
+        frame = require_pandas().DataFrame(table, index=names)
+        return add_ratios(frame, self._likelihood().ratio)
 
     @property
     def n_observations_(self) -> float:
