@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     def select(self, rows: slice | NDArray[np.intp]) -> Batch:
         """Return some of the rows."""
         parts = (None if part is None else part[rows] for part in self[1:])
-        return Batch(take_rows(self.X, rows), *parts)
+        return Batch(take_rows(self.X, rows), *parts)  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments for a model's methods: times and offsets only where there are some."""

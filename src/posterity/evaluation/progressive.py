@@ -196,7 +196,8 @@ def _validate_with_delay(
         happens = events >= 0
         events, is_prediction = events[happens], is_prediction[happens]
         asked = rows.select(events)
-        asked = asked._replace(sample_weight=np.where(is_prediction, 0.0, asked.sample_weight))
+        weights = np.where(is_prediction, 0.0, np.asarray(asked.sample_weight))
+        asked = asked._replace(sample_weight=weights)
         try:
             distribution = model.predict_then_learn(asked.X, asked.y, **asked.keywords())
         except (ValueError, TypeError):

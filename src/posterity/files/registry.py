@@ -266,7 +266,7 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
-    "DiagonalPosterior": {"centres": Centres()},
+    "DiagonalPosterior": {"centres": Centres(), "offset_centre": 0.0},
     "SparsePosterior": {"centres": Centres(), "row_offsets": np.zeros(0)},
     "FactorizationPosterior": {
         "precisions": [],

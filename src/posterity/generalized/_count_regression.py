@@ -57,7 +57,7 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
@@ -91,7 +91,7 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         return super().fit(X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times)
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Any,
         y: Any,
@@ -106,7 +106,7 @@ class CountRegression(BayesianGeneralizedLinear):
             X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times
         )
 
-    def predict_then_learn(  # type: ignore[override]
+    def predict_then_learn(
         self,
         X: Any,
         y: Any,
@@ -152,7 +152,7 @@ class CountRegression(BayesianGeneralizedLinear):
         model.partial_fit(model._row(x), [y], weights, **how)
         return self if model is self else self._take_over(model)
 
-    def unlearn(  # type: ignore[override]
+    def unlearn(
         self,
         X: Any,
         y: Any,
@@ -176,7 +176,7 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(  # type: ignore[override]
+    def predict(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> Array:
         """(n,) expected counts: the mean of :meth:`predict_distribution`.
@@ -226,7 +226,7 @@ class CountRegression(BayesianGeneralizedLinear):
         expected = self.predict(X, offset=offset, exposure=exposure)
         return float(r2_score(y, expected, sample_weight=sample_weight))
 
-    def predict_distribution(  # type: ignore[override]
+    def predict_distribution(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> Any:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
@@ -277,7 +277,7 @@ class CountRegression(BayesianGeneralizedLinear):
                 super().predict_interval(X, level, offset=RateOffsets(offset, exposure), of="eta")
             )
 
-    def predict_mean_distribution(  # type: ignore[override]
+    def predict_mean_distribution(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> RowDistribution:
         """Posterior distribution of the expected counts at ``X`` (n, m).
@@ -293,7 +293,7 @@ class CountRegression(BayesianGeneralizedLinear):
         return super().predict_mean_distribution(X, offset=RateOffsets(offset, exposure))
 
     @accept_other_names
-    def sample_mean(  # type: ignore[override]
+    def sample_mean(
         self,
         X: Any,
         size: int,
@@ -347,7 +347,7 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _means_and_variances(  # type: ignore[override]
+    def _means_and_variances(
         self,
         X: Any,
         size: int,

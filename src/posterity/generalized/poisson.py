@@ -26,9 +26,9 @@ CountsOrRates = Poisson  # the name in files from before
 class BayesianPoissonRegression(CountRegression):
     """Poisson regression with a log link and a Gaussian prior, online or in batches.
 
-    ``y ~ Poisson(exposure * exp(offset + intercept + x . coef))``. Each row is learned as a Gaussian row
-    that stands for its likelihood, so that learning online, forgetting, weights and the evidence
-    work as in :class:`posterity.BayesianLinearRegression`.
+    ``y ~ Poisson(exposure * exp(offset + intercept + x . coef))``. Each row is learned as a
+    Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
+    the evidence work as in :class:`posterity.BayesianLinearRegression`.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class BayesianPoissonRegression(CountRegression):
         return self._pearson[0]
 
     @atomic
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,

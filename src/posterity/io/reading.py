@@ -189,7 +189,7 @@ class ColumnsBeside:
 def _read_numbers(
     batch: Any, name: str, place: Place, is_right: Callable[[FloatArray], Any], rule: str
 ) -> FloatArray:
-    """A column of finite numbers (n,); raises ``TableError`` with the rule for one that breaks it."""
+    """A column of finite numbers (n,); raises ``TableError`` where one breaks the rule."""
     values = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
     bad = np.flatnonzero(~(is_right(values) & np.isfinite(values)))
     if len(bad):

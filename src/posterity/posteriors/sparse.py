@@ -312,9 +312,14 @@ class SparsePosterior:
         if not self.likelihood.is_noise:
             some = weights > 0.0
             rows = to_rows(X if some.all() else csr_array(X[some]))
-            numbers = y[some], weights[some], offsets[some]
-            names = "targets", "row_weights", "row_offsets"
-            return replace(self, rows=rows, centre=0.0, **dict(zip(names, numbers, strict=True)))
+            return replace(
+                self,
+                rows=rows,
+                targets=y[some],
+                row_weights=weights[some],
+                row_offsets=offsets[some],
+                centre=0.0,
+            )
         apart = y - offsets - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))
         return replace(
@@ -476,6 +481,7 @@ class SparsePosterior:
         sweep, precisions = search(rows, columns, begun, precision, negligible)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
+        mean[0] -= self._offset_centre
         shape, rate = noise(sweep, columns.spread(precisions))
         each = precisions * columns.scale
         return Solution(
@@ -514,8 +520,15 @@ class SparsePosterior:
         assert data.rows is not None
         X = csr_array(data.rows[:, met])
         pairs = pattern.pair(X)
-        numbers = self.targets, self.row_weights, self.row_offsets
+        numbers = self.targets, self.row_weights, self.row_offsets - self._offset_centre
         return SiteRows(self.likelihood, X, *numbers, pattern, pairs)
+
+    @property
+    def _offset_centre(self) -> float:
+        """What offsets are centred at: so no unit of exposure moves the intercept's prior."""
+        if not (self.intercept and self.row_weights.any()):
+            return 0.0
+        return float(np.average(self.row_offsets, weights=self.row_weights))
 
     def _describe_columns(self, data: CentredData, met: NDArray[np.intp]) -> Columns:
         """Return the columns of the features ``met``, and what is known of their scales."""

@@ -387,8 +387,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
         posterior, found = self._posterior, []
         if self.interactions is None:
-            how = {"offsets": offsets, "predict": predict, "undo": undo}
-            return posterior.learn_given(rows, targets, weights, discounts, **how)
+            how = {} if offsets is None else {"offsets": offsets}
+            given = rows, targets, weights, discounts
+            return posterior.learn_given(*given, predict=predict, undo=undo, **how)
         for start, stop in posterior.plan(len(rows), weights):
             some, part = slice(start, stop), rows.select(start, stop)
             given = (weights, discounts, offsets)

@@ -158,7 +158,7 @@ class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
     True
     """
 
-    def unlearn(  # type: ignore[override]
+    def unlearn(
         self,
         X: Any,
         y: Any,

@@ -76,7 +76,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
@@ -116,7 +116,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         self._learn_rows("fit", (X, y, sample_weight), times, RateOffsets(offset, exposure))
         return self
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Any,
         y: Any,
@@ -130,7 +130,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         self._learn_rows("append", (X, y, sample_weight), times, RateOffsets(offset, exposure))
         return self
 
-    def predict_then_learn(  # type: ignore[override]
+    def predict_then_learn(
         self,
         X: Any,
         y: Any,
@@ -144,7 +144,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         rows, added = (X, y, sample_weight), RateOffsets(offset, exposure)
         return self._learn_rows("predict_then_learn", rows, times, added)
 
-    def learn_one(  # type: ignore[override]
+    def learn_one(
         self,
         x: Any,
         y: Any,
