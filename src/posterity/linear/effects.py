@@ -145,7 +145,7 @@ class _Means:
         return mean
 
     def _remember(self, rows: Array) -> Array:
-        key = blake2b(np.ascontiguousarray(rows)).digest()
+        key = blake2b(rows.tobytes()).digest()
         if key not in self._known:
             self._known[key] = self._compute(rows, np.ones(len(rows), dtype=bool))
         return self._known[key]

@@ -482,6 +482,21 @@ class DiagonalPosterior:
         found[0][0] -= self.offset_centre
         return found
 
+    def covariances(self, summed: Array) -> Array:
+        """(p,) covariances of the first p weights with a sum of them, in units of the noise.
+
+        Within each hypothesis weights are independent, and between these their means differ.
+        """
+        size, weights = len(summed), self.weights
+        mean, variance = self._moments(np.arange(size))
+        B = self.centres.find_terms(self.centres.values).matrix(size)
+        centred = (B.T @ summed)[:, None]
+        with np.errstate(invalid="ignore"):
+            own = B @ np.where(centred == 0.0, 0.0, variance * centred)
+        apart = B @ mean
+        apart = apart - (apart @ weights)[:, None]
+        return np.asarray((own + apart * (summed @ apart)) @ weights)
+
     def _moments(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
         """Means and variances (n, members) of weights, of numbers that are centred."""
         beliefs = self.beliefs.reshape(-1, 2, MEMBERS)[features, :, : self.members]

@@ -428,6 +428,12 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
+    def covariances(self, summed: Array) -> Array:
+        """(p,) covariances of the first p weights with a sum of them, in units of the noise."""
+        every = np.zeros(len(self.owners))
+        every[: len(summed)] = summed
+        return self.solution().covariances(every)[: len(summed)]
+
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
         if not self.likelihood.is_noise:
