@@ -338,7 +338,8 @@ class CountRegression(BayesianGeneralizedLinear):
                 return float(model.predict(model._row(x), offset=offset, exposure=exposure)[0])
             believe = model._open_fast_method("_fast_predict_one", "believe")
         believed = cast(tuple[float, float] | None, believe(x))
-        added = RateOffsets(offset, exposure).read_one()
+        usual = offset is None and exposure is None
+        added = 0.0 if usual else RateOffsets(offset, exposure).read_one()
         if believed is None or added is None:
             return float(self.predict(self._row(x), offset=offset, exposure=exposure)[0])
         mean, variance = believed[0] + added, believed[1]

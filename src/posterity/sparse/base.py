@@ -387,18 +387,18 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
         posterior, found = self._posterior, []
         if self.interactions is None:
-            how = {} if offsets is None else {"offsets": offsets}
+            added = {} if offsets is None else {"offsets": offsets}
             given = rows, targets, weights, discounts
-            return posterior.learn_given(*given, predict=predict, undo=undo, **how)
+            return posterior.learn_given(*given, predict=predict, undo=undo, **added)
         for start, stop in posterior.plan(len(rows), weights):
             some, part = slice(start, stop), rows.select(start, stop)
-            given = (weights, discounts, offsets)
-            own, left, added = (None if one is None else one[some] for one in given)
+            beside = (weights, discounts, offsets)
+            own, left, shift = (None if one is None else one[some] for one in beside)
             posterior.centres.keep(undo, part)
             self._set_owners(part, undo)
             centres = posterior.expect(part, own)
             part = self._grow_for(partial(self._centre, part, centres, new=True), undo)
-            how = {"offsets": added, "predict": predict, "undo": undo}
+            how: dict[str, Any] = {"offsets": shift, "predict": predict, "undo": undo}
             found.append(posterior.learn(part, targets[some], own, left, centres, **how))
         return np.concatenate(found) if predict else None
 
