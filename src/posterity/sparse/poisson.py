@@ -86,7 +86,10 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
-        """Learn these rows in one pass, then visit them again, as :meth:`DiagonalModel.fit` does.
+        """Learn these rows in one pass, in their order, starting from the prior.
+
+        They are then visited again until they agree, where nothing is forgotten and they have at
+        most two million entries.
 
         Parameters
         ----------
