@@ -169,7 +169,7 @@ class Predictor(Learner):
         roles = {name for _, name in self._list_roles()}
         if len(roles) < len(self._roles):
             raise RefusedError(422, "offset and exposure are the same feature: name two", "offset")
-        if roles.issuperset(self.settings.features):
+        if not self._learned_features:
             message = f"no feature is left beside {list_names(roles)}: add one"
             raise RefusedError(422, message, "features")
 
@@ -178,6 +178,12 @@ class Predictor(Learner):
         settings = self.settings
         given = ("offset", settings.offset), ("exposure", settings.exposure)
         return [(role, name) for role, name in given if name is not None]
+
+    @property
+    def _learned_features(self) -> list[str]:
+        """The features that the model learns, in their order: neither offset nor exposure."""
+        roles = {name for _, name in self._list_roles()}
+        return [name for name in self.settings.features if name not in roles]
 
     def _split(self, X: Array) -> tuple[Array, dict[str, Array]]:
         """The features (n, m) that are learned, and the offsets and exposures (n,) by name."""
