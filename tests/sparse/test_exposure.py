@@ -100,6 +100,15 @@ def test_a_diagonal_model_of_one_column_is_the_dense_one(monkeypatch: pytest.Mon
     np.testing.assert_allclose(one.coef_std_[order], dense.posterior_.std(), rtol=1e-9)
 
 
+def test_rows_that_are_visited_again_keep_their_exposures() -> None:
+    rows, claims, years = policies(300)
+    for how in ({"prior_precision": 0.7, "fit_intercept": False}, {"prior_precision": 0.7}):
+        one = DiagonalPoissonRegression(**how).fit(rows[["age"]], claims, exposure=years)
+        exact = SparsePoissonRegression(**how).fit(rows[["age"]], claims, exposure=years)
+        found, expected = (model.predict(rows[:9]) for model in (one, exact))
+        np.testing.assert_allclose(found, expected, rtol=5e-3)
+
+
 @pytest.mark.parametrize("kind", WIDE)
 @pytest.mark.parametrize("way", ["fit", "partial_fit"])
 def test_rates_of_levels_whose_exposures_differ_a_hundredfold(kind: Any, way: str) -> None:

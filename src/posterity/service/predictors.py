@@ -138,8 +138,8 @@ class Predictor(Learner):
         RefusedError
             422, with what the model says.
         """
-        # As many rows as a model may keep from its start: those it can always unlearn.
         self._check_roles()
+        # As many rows as a model may keep from its start: those it can always unlearn.
         n, trial = len(self.settings.features), self.build_model()
         forgets = self.settings.forget_after is not None
         X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
