@@ -324,6 +324,13 @@ def test_what_is_no_exposure(kind: Any, how: dict[str, Any], message: str) -> No
     assert dumps(model) == before
 
 
+@pytest.mark.parametrize("kind", COUNTS)
+def test_the_name_of_a_column_is_no_exposure(kind: Any) -> None:
+    X, y = np.array([[0.0, 1.0], [1.0, 0.0]]), [1, 2]
+    with pytest.raises(TypeError, match=r"exposure is the text 'years': give the numbers, as X"):
+        kind().fit(X, y, exposure="years")
+
+
 @pytest.mark.parametrize("kind", WIDE)
 def test_files_keep_offsets(kind: Any) -> None:
     rows, claims, years = policies(60)

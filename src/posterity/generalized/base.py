@@ -117,6 +117,8 @@ def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
     >>> expand_to_rows("offset", 1.0, 2)
     array([1., 1.])
     """
+    if isinstance(values, str):
+        raise TypeError(f"{name} is the text {values!r}: give the numbers, as X[{values!r}]")
     array = read_floats(values, name)
     if array.ndim == 0:
         array = np.full(n, array)
