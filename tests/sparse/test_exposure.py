@@ -274,6 +274,9 @@ def test_single_rows_are_predicted_at_their_exposure(kind: Any) -> None:
         model.learn_one(row, 1, exposure=np.nan)
     with pytest.raises(ValueError, match="offset is inf in row 0: it must be finite"):
         model.learn_one(row, 1, offset=np.inf)
+    for call in (lambda: model.predict_one(row, exposur=1.0), lambda: model.learn_one(row, 1, w=2)):
+        with pytest.raises(TypeError, match=r"unknown keyword '(exposur|w)'"):
+            call()
     assert dumps(model) == before
     for _ in range(5):
         model.learn_one(row, 60, exposure=20.0)

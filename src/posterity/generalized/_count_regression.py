@@ -131,9 +131,7 @@ class CountRegression(BayesianGeneralizedLinear):
         y: Any,
         weight: float = 1.0,
         time: float | None = None,
-        *,
-        offset: float | None = None,
-        exposure: float | None = None,
+        **how: Any,
     ) -> Self:
         """Learn one row, in a microsecond or two; with an exposure in half a millisecond.
 
@@ -147,12 +145,12 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.n_observations_
         1.0
         """
-        if offset is None and exposure is None:
+        if not how:
             return super().learn_one(x, y, weight, time)
         model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
         weights, times = None if weight == 1.0 else [weight], None if time is None else [time]
-        how: dict[str, Any] = {"offset": offset, "exposure": exposure, "times": times}
-        model.partial_fit(model._row(x), [y], weights, **how)
+        added = RateOffsets.of_row(how)._asdict()
+        model.partial_fit(model._row(x), [y], weights, times=times, **added)
         return self if model is self else self._take_over(model)
 
     def unlearn(
@@ -318,14 +316,10 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         return super().sample_mean(X, size, rng, offset=RateOffsets(offset, exposure))
 
-    def predict_one(
-        self,
-        x: ArrayLike | Mapping[str, float],
-        *,
-        offset: float | None = None,
-        exposure: float | None = None,
-    ) -> float:
+    def predict_one(self, x: ArrayLike | Mapping[str, float], **how: Any) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.
+
+        Its ``offset`` and ``exposure`` are numbers.
 
         Examples
         --------
@@ -338,13 +332,12 @@ class CountRegression(BayesianGeneralizedLinear):
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
             if not model._has_fast_predict_one:
-                return float(model.predict(model._row(x), offset=offset, exposure=exposure)[0])
+                return float(model.predict(model._row(x), **how)[0])
             believe = model._open_fast_method("_fast_predict_one", "believe")
         believed = cast(tuple[float, float] | None, believe(x))
-        usual = offset is None and exposure is None
-        added = 0.0 if usual else RateOffsets(offset, exposure).read_one()
+        added = RateOffsets.of_row(how).read_one() if how else 0.0
         if believed is None or added is None:
-            return float(self.predict(self._row(x), offset=offset, exposure=exposure)[0])
+            return float(self.predict(self._row(x), **how)[0])
         mean, variance = believed[0] + added, believed[1]
         log_rate = mean + 0.5 * variance
         return math.exp(min(mean if is_vague(log_rate, variance) else log_rate, LARGEST_LOG))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -164,6 +165,14 @@ class RateOffsets(NamedTuple):
 
     offset: Any = None
     exposure: Any = None
+
+    @classmethod
+    def of_row(cls, how: Mapping[str, Any]) -> RateOffsets:
+        """Those of one row, by name; raises ``TypeError`` for another name."""
+        other = next((name for name in how if name not in cls._fields), None)
+        if other is not None:
+            raise TypeError(f"unknown keyword {other!r}: a row of counts has offset and exposure")
+        return cls(**how)
 
     def read(self, n: int) -> Array | None:
         """Their sum for ``n`` rows, (n,), or None for zeros.

@@ -148,16 +148,11 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         return self._learn_rows("predict_then_learn", rows, times, added)
 
     def learn_one(
-        self,
-        x: Any,
-        y: Any,
-        weight: float = 1.0,
-        time: float | None = None,
-        *,
-        offset: float | None = None,
-        exposure: float | None = None,
+        self, x: Any, y: Any, weight: float = 1.0, time: float | None = None, **how: Any
     ) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
+
+        Its ``offset`` and ``exposure`` are numbers.
 
         Examples
         --------
@@ -167,7 +162,8 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         >>> model.predict_one({"road": "a"}, exposure=10.0) > 15.0
         True
         """
-        return self._learn_one(x, y, weight, time, RateOffsets(offset, exposure))
+        added = RateOffsets.of_row(how) if how else None
+        return self._learn_one(x, y, weight, time, added)
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -236,11 +232,12 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
         return np.exp(np.minimum(ends, LARGEST_LOG))
 
-    def predict_one(
-        self, x: Any, *, offset: float | None = None, exposure: float | None = None
-    ) -> float:
-        """Expected count at one row, a mapping, a list of tokens or a 1-D array."""
-        return float(self.predict(make_row(x), offset=offset, exposure=exposure)[0])
+    def predict_one(self, x: Any, **how: Any) -> float:
+        """Expected count at one row, a mapping, a list of tokens or a 1-D array.
+
+        Its ``offset`` and ``exposure`` are numbers.
+        """
+        return float(self.predict(make_row(x), **RateOffsets.of_row(how)._asdict())[0])
 
     def score(
         self,
