@@ -332,7 +332,8 @@ class CountRegression(BayesianGeneralizedLinear):
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
             if not model._has_fast_predict_one:
-                return float(model.predict(model._row(x), **how)[0])
+                asked = RateOffsets.of_row(how)._asdict()
+                return float(model.predict(model._row(x), **asked)[0])
             believe = model._open_fast_method("_fast_predict_one", "believe")
         believed = cast(tuple[float, float] | None, believe(x))
         added = RateOffsets.of_row(how).read_one() if how else 0.0
