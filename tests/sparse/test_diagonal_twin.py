@@ -80,18 +80,24 @@ def twin(likelihood: Likelihood, known: DiagonalPosterior, member: int) -> Diago
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Bernoulli("probit"), Poisson(), Gaussian(1.0)])
 @pytest.mark.parametrize("precision", [None, 2.0])
 @pytest.mark.parametrize("forgets", [False, True])
-def test_kernel_is_its_twin(likelihood: Likelihood, precision: float | None, forgets: bool) -> None:
+@pytest.mark.parametrize("spread", [0.0, 1.5])
+def test_kernel_is_its_twin(
+    likelihood: Likelihood, precision: float | None, forgets: bool, spread: float
+) -> None:
     rows, y, weights, discounts = problem(likelihood)
     discounts = discounts if forgets else np.ones(len(y))
     known = begun(likelihood, precision, forgets=forgets)
     twins = [twin(likelihood, known, member) for member in range(known.members)]
-    predictive = known.learn(rows, y, weights, discounts if forgets else None, predict=True)
+    offsets = spread * np.random.default_rng(5).normal(size=len(y))
+    given = discounts if forgets else None, offsets if spread else None
+    predictive = known.learn(rows, y, weights, given[0], offsets=given[1], predict=True)
     assert predictive is not None
     for g, one in enumerate(twins):
         for i in range(len(y)):
             some = slice(rows.starts[i], rows.starts[i + 1])
             row = list(zip(rows.features[some], rows.columns[some], rows.values[some], strict=True))
-            linear_moments = one.learn(row, y[i], weights[i], discounts[i])
+            added = offsets[i] - offsets[0]  # less their centre
+            linear_moments = one.learn(row, y[i], weights[i], discounts[i], added)
             np.testing.assert_allclose(predictive[i, :2, g], linear_moments, rtol=1e-5, atol=1e-6)
         beliefs = known.discounted_beliefs()[: 1 + P].reshape(-1, 2, 4)[:, :, g]
         np.testing.assert_allclose(beliefs[:, 0], one.known, rtol=1e-5, atol=1e-6)

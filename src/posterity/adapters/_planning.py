@@ -17,7 +17,7 @@ from posterity.io.columns import Dates, Encoding, make_encoders, require, select
 from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
-from posterity.io.reading import BATCH_ROWS, ReadSettings, WeightAndTime
+from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings
 from posterity.io.tables import describe_table
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
@@ -124,7 +124,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     require(get_key_columns(model), list(schema.names), "key")
     goal = make_target(columns.target, classifier=is_classifier(model))
     goal.check(describe_table(schema))
-    WeightAndTime(_reading(columns)).check(describe_table(schema), goal.columns)
+    ColumnsBeside(_reading(columns)).check(describe_table(schema), goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
     labels = columns.target if classless else None
     if hasattr(model, "feature_names_in_"):

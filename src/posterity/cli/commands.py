@@ -98,7 +98,8 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @posterity.command(epilog=EVALUATE_EXAMPLES, short_help="Score predictions of each row of a file.")
 @click.argument("file", type=InputPath())
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
-@options("features", "drop", "weight", "time", "delay", "missing", *TABLE_OPTIONS)
+@options("features", "drop", "weight", "time", "offset", "exposure", "delay", "missing")
+@options(*TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "period", "slices", *WIDE_OPTIONS)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
@@ -136,7 +137,7 @@ def evaluate(**options: Any) -> None:
     type=click.Choice(["log_score", "crps", "absolute", "squared"]),
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
-@options("levels", "noise_precision", "features", "drop", "weight", "delay")
+@options("levels", "noise_precision", "features", "drop", "weight", "offset", "exposure", "delay")
 @options("missing", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:

@@ -23,6 +23,7 @@ from posterity.cli.slices import read_slices
 from posterity.cli.tables import TableSettings, name_input, table_path
 from posterity.cli.text import print_note
 from posterity.evaluation import compare_predictions
+from posterity.io.learning import check_takes_offsets
 from posterity.report import ColumnSummaries, comparison_report
 
 
@@ -58,6 +59,8 @@ def _run(settings: Settings, path: str) -> None:
     labels = next((text for text, model in models.items() if is_classifier(model)), None)
     if labels is not None:
         raise ValueError(f"{labels} predicts labels: posterity compare takes models of numbers")
+    for model in models.values():
+        check_takes_offsets(model, settings)
     survey = ColumnSummaries(table)
     shown = not settings.quiet and sys.stderr.isatty()
     with explain_empty_table(settings, table), progress_bar(table, shown=shown) as advance:

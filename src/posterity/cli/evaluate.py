@@ -30,6 +30,7 @@ from posterity.evaluation import (
 )
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
 from posterity.io import Cure, TableError, TableStream
+from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import describe_holes
 from posterity.report import About, ColumnSummaries, validation_report
 
@@ -69,6 +70,7 @@ def run(settings: Settings) -> None:
 
 def _run(settings: Settings, path: str) -> None:
     model = make_model(settings)
+    check_takes_offsets(model, settings)
     if settings.is_wide:
         _run_wide(settings, model, path)
         return
@@ -267,6 +269,8 @@ def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) 
     shown = {
         "features": ", ".join(table.feature_names),
         "rows read": f"{table.n_rows_read:,}",
+        "offset": settings.offset or "",
+        "exposure": settings.exposure or "",
         "missing values": settings.missing,
         "delay": f"{settings.delay:,}",
         "model": getattr(settings, "model", ""),

@@ -22,8 +22,8 @@ from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.wide import WideSettings, open_wide_table
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
-from posterity.io.learning import name_columns
-from posterity.io.reading import ReadSettings
+from posterity.io.learning import check_takes_offsets, name_columns
+from posterity.io.reading import ROLES, ReadSettings
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
@@ -48,6 +48,7 @@ def fit(settings: FitSettings) -> None:
     learner = make_model(settings)
     if settings.log_target:
         check_log_target(learner)
+    check_takes_offsets(learner, settings)
     labels, drop_first = is_classifier(learner), not settings.no_intercept
     with table_path(settings.file) as path:
         means = ColumnMeans()
@@ -73,7 +74,7 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
     """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = describe_format(settings.text)
-    roles = {role: getattr(settings, role) for role in ("weight", "time")}
+    roles = {role: getattr(settings, role) for role in ROLES}
     return {
         "target": settings.target,
         "missing": settings.missing,
@@ -95,6 +96,8 @@ def update(
     missing: str | None,
     weight: str | None,
     time: str | None,
+    offset: str | None,
+    exposure: str | None,
     batch_rows: int,
     memory: str,
     quiet: bool,
@@ -110,6 +113,8 @@ def update(
             missing=means if policy in ("mean", "level") else policy,
             weight=kept.noted("weight", weight),
             time=kept.noted("time", time),
+            offset=kept.noted("offset", offset),
+            exposure=kept.noted("exposure", exposure),
         )
         learn = _method(kept, "partial_fit")
         table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
@@ -126,6 +131,8 @@ def unlearn(
     output: str | None,
     missing: str | None,
     weight: str | None,
+    offset: str | None,
+    exposure: str | None,
     batch_rows: int,
     memory: str,
     quiet: bool,
@@ -135,8 +142,14 @@ def unlearn(
     with _open_model(model, file, output, Reading(**written)) as kept:
         # Means so far were those of the rows before: what was filled in then can't be known now.
         policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
-        weights = kept.noted("weight", weight)
-        reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, weight=weights)
+        reading = ReadSettings(
+            batch_rows=batch_rows,
+            memory=memory,
+            missing=policy,
+            weight=kept.noted("weight", weight),
+            offset=kept.noted("offset", offset),
+            exposure=kept.noted("exposure", exposure),
+        )
         forget = _method(kept, "unlearn")
         table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
         notes = dict(kept.notes)
@@ -190,6 +203,7 @@ def _read_file(
     quiet: bool,
 ) -> TableStream:
     """Give a table to a method of the model."""
+    check_takes_offsets(kept.model, reading)
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
     with table_path(file) as path:
         table = kept.open(path, goal, reading)
@@ -238,7 +252,10 @@ def _check_alike(first: ModelFile, other: ModelFile) -> None:
             f"{first.path} holds a {kinds[0]} and {other.path} a {kinds[1]}: only models of one "
             "kind can be merged"
         )
-    shared = {"target": "target", "level left out": "left_out", "--log-target": "log_target"}
+    shared = {
+        "target": "target", "level left out": "left_out", "--log-target": "log_target",
+        "offset": "offset", "exposure": "exposure",
+    }  # fmt: skip
     for what, name in shared.items():
         theirs = [kept.notes.get(name) for kept in (first, other)]
         if theirs[0] != theirs[1]:

@@ -18,7 +18,10 @@ FAMILIES = {
     "negative-binomial": ("BayesianNegativeBinomialRegression", "dispersion"),
     "logistic": ("BayesianLogisticRegression", ""),
 }
-COUNTS = ("BayesianPoissonRegression", "BayesianNegativeBinomialRegression")
+COUNTS = (
+    "BayesianPoissonRegression", "BayesianNegativeBinomialRegression",
+    "DiagonalPoissonRegression", "SparsePoissonRegression",
+)  # fmt: skip
 PRIORS: dict[str, float | str] = {"auto": "auto", "ard": "ard", "flat": 0.0}
 # Word -> class of posterity.basis, and the parameter that its number goes to.
 BASES = {

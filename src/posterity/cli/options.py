@@ -120,6 +120,18 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
         "its unit: numbers, or dates and times, which become days. It is not used as a "
         "feature.",
     ),
+    "offset": click.option(
+        "--offset",
+        metavar="COLUMN",
+        help="Of counts: column that is added to the log of the expected count. It is not used as "
+        "a feature.",
+    ),
+    "exposure": click.option(
+        "--exposure",
+        metavar="COLUMN",
+        help="Of counts: column with the time, area or people that each count comes from, above 0. "
+        "It is not used as a feature.",
+    ),
     "batch_rows": click.option(
         "--batch-rows",
         cls=group.ReadingOption,

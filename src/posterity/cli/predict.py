@@ -24,7 +24,7 @@ from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
 from posterity.files.writing import is_special, replace_atomically
 from posterity.io.containers import make_container
-from posterity.io.learning import name_columns
+from posterity.io.learning import check_takes_offsets, name_columns
 from posterity.io.reading import ReadSettings
 
 Write = Callable[[pa.RecordBatch], None]
@@ -38,6 +38,8 @@ def run(
     level: float,
     quantiles: tuple[float, ...],
     keep: tuple[str, ...],
+    offset: str | None,
+    exposure: str | None,
     missing: str | None,
     batch_rows: int,
     memory: str,
@@ -53,14 +55,23 @@ def run(
         policy: Any = kept.missing(missing)
         if policy in ("mean", "level"):
             policy = kept.means().fixed or policy  # the means in FILE, where none were learned
-        reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=policy, keep=keep)
+        reading = ReadSettings(
+            batch_rows=batch_rows,
+            memory=memory,
+            missing=policy,
+            keep=keep,
+            offset=kept.noted("offset", offset),
+            exposure=kept.noted("exposure", exposure),
+        )
+        check_takes_offsets(kept.model, reading)
         table = kept.open(path, None, reading)
         shown = not quiet and output is not None and sys.stderr.isatty()
         with opened() as write, progress_bar(table, shown=shown) as advance:
             for rows in table.batches():
                 X = name_columns(rows.X, names, kept.model)
                 logged = kept.notes.get("log_target") is True
-                predictions = wrapped(rows.y, _columns(kept.model, X, level, quantiles, logged))
+                asked = X, rows.keywords()
+                predictions = wrapped(rows.y, _columns(kept.model, asked, level, quantiles, logged))
                 write(_add_kept_columns(predictions, rows.other_columns))
                 if advance is not None:
                     advance(table.n_rows_read)
@@ -88,13 +99,18 @@ def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) 
 
 
 def _columns(
-    model: Any, X: Any, level: float, quantiles: tuple[float, ...], logged: bool
+    model: Any,
+    asked: tuple[Any, dict[str, Any]],
+    level: float,
+    quantiles: tuple[float, ...],
+    logged: bool,
 ) -> dict[str, Any]:
+    X, added = asked
     if is_classifier(model):
         shares = model.predict_proba(X)
         predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}
         return predictions | {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
-    distribution = model.predict_distribution(X)
+    distribution = model.predict_distribution(X, **added)
     if logged:
         distribution = DistributionOfExp(distribution)
     lower, upper = distribution.interval(level)

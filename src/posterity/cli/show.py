@@ -16,6 +16,7 @@ from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
+from posterity.io.reading import ROLES
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED_PRIORS = ("auto", "ard")
@@ -42,7 +43,7 @@ def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
     document: dict[str, Any] = {
         "file": kept.path,
         "class": type(model).__name__,
-        **{name: _read_text(kept, name) for name in ("target", "missing", "weight", "time")},
+        **{name: _read_text(kept, name) for name in ("target", "missing", *ROLES)},
         "settings": {
             name: value if isinstance(value, int | float | str | None) else repr(value)
             for name, value in model.get_params(deep=False).items()
@@ -208,6 +209,8 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
         ("missing values", document["missing"] or ""),
         ("weights", document["weight"] or ""),
         ("times", document["time"] or ""),
+        ("offsets", document["offset"] or ""),
+        ("exposures", document["exposure"] or ""),
         ("columns", ", ".join(document["columns"] or document["features"])),
         ("levels left out", ", ".join(document["left_out"])),
     ]

@@ -16,6 +16,7 @@ import click
 from posterity.cli.reading import Reading
 from posterity.io import TableError, TableStream, open_table
 from posterity.io.columns import Dates
+from posterity.io.reading import ROLES
 
 STANDARD_INPUT = "-"
 
@@ -30,6 +31,8 @@ class TableSettings(Reading):
     drop: tuple[str, ...]
     weight: str | None
     time: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
     batch_rows: int
     memory: str
     missing: Literal["error", "skip", "mean", "level"]
@@ -40,10 +43,8 @@ class TableSettings(Reading):
 
     def open(self, path: str, **others: Any) -> TableStream:
         """The table at the path, where FILE was put; ``others`` go to `open_table` as they are."""
-        given = {
-            name: getattr(self, name)
-            for name in ("features", "drop", "weight", "time", "batch_rows", "memory", "missing")
-        }
+        names = "features", "drop", *ROLES, "batch_rows", "memory", "missing"
+        given = {name: getattr(self, name) for name in names}
         how = {name: getattr(self, name) for name in ("dates", "categories", "lags", "text")}
         asked = {**given, **how, "levels": self.category_levels, **others}
         return open_table(path, self.target, **asked)

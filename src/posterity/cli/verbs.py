@@ -86,6 +86,16 @@ learned_time = click.option(
     help="Column with the time of each row, not before those that MODEL has learned.  "
     "[default: as in fit]",
 )
+learned_offset = click.option(
+    "--offset",
+    metavar="COLUMN",
+    help="Column that is added to the log of the expected count.  [default: as in fit]",
+)
+learned_exposure = click.option(
+    "--exposure",
+    metavar="COLUMN",
+    help="Column with what each count comes from; '' for an exposure of 1.  [default: as in fit]",
+)
 level_option = click.option(
     "--level",
     default=0.95,
@@ -108,7 +118,7 @@ several_quantiles = click.option(
 @click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
-@options("time", "missing", *TABLE_OPTIONS)
+@options("time", "offset", "exposure", "missing", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
@@ -131,6 +141,8 @@ def fit(**settings: Any) -> None:
 @replaced
 @learned_weight
 @learned_time
+@learned_offset
+@learned_exposure
 @learned_missing
 @options(*READING_OPTIONS, "batch_rows", "memory", "quiet")
 def update(**settings: Any) -> None:
@@ -150,6 +162,8 @@ def update(**settings: Any) -> None:
 @learned_target
 @replaced
 @learned_weight
+@learned_offset
+@learned_exposure
 @click.option(
     "--missing",
     cls=ReadingOption,
@@ -202,6 +216,8 @@ def merge(**settings: Any) -> None:
     callback=group.names,
     help="Columns of FILE to copy to the predictions.",
 )
+@learned_offset
+@learned_exposure
 @learned_missing
 @options(*READING_OPTIONS, "batch_rows", "memory", "quiet")
 def predict(**settings: Any) -> None:

@@ -90,11 +90,11 @@ def build_wide(
 
 def open_wide_table(settings: WideSettings, path: str, *, labels: bool) -> Any:
     """The table at the path, where FILE was put, with its columns as they are."""
-    from posterity.io.reading import ReadSettings
+    from posterity.io.reading import ROLES, ReadSettings
     from posterity.io.targets import Target, TargetLabels, TargetNumbers
     from posterity.io.wide import open_wide
 
-    names = ("batch_rows", "memory", "missing", "weight", "time")
+    names = ("batch_rows", "memory", "missing", *ROLES)
     reading = ReadSettings(**{name: getattr(settings, name) for name in names})
     goal: Target = TargetLabels(settings.target) if labels else TargetNumbers(settings.target)
     columns = settings.features, settings.drop

@@ -9,37 +9,37 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.generalized.base import RateOffsets
+
 FloatArray = NDArray[np.float64]
-WeightedBatch = tuple[Any, FloatArray, FloatArray]
 
 
 class Batch(NamedTuple):
-    """Rows X (n, p) and targets y (n,), and weights and times (n,) where the stream has them."""
+    """Rows X (n, p), targets y (n,), and weights, times, offsets (n,) where the stream has them."""
 
     X: Any
     y: FloatArray
     sample_weight: FloatArray | None = None
     times: FloatArray | None = None
+    offset: FloatArray | None = None
 
-    def select(self, rows: slice) -> Batch:
+    def select(self, rows: slice | NDArray[np.intp]) -> Batch:
         """Return some of the rows."""
-        weight, times = self.sample_weight, self.times
-        return Batch(
-            take_rows(self.X, rows),
-            self.y[rows],
-            None if weight is None else weight[rows],
-            None if times is None else times[rows],
-        )
+        parts = (None if part is None else part[rows] for part in self[1:])
+        return Batch(take_rows(self.X, rows), *parts)  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, Any]:
-        """Return keyword arguments for a model's methods: ``times`` only where there are some."""
-        timed = {} if self.times is None else {"times": self.times}
-        return {"sample_weight": self.sample_weight, **timed}
+        """Keyword arguments for a model's methods: times and offsets only where there are some."""
+        beside = {"times": self.times, "offset": self.offset}
+        some = {name: values for name, values in beside.items() if values is not None}
+        return {"sample_weight": self.sample_weight, **some}
 
 
-def limit_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
+def limit_batches(
+    stream: Any, y: Any, sample_weight: Any, batch_rows: int, added: RateOffsets | None = None
+) -> Iterator[Batch]:
     """Batches of at most `batch_rows` rows, in the order of the stream."""
-    for number, batch in enumerate(_slice_batches(stream, y, sample_weight)):
+    for number, batch in enumerate(_slice_batches(stream, y, sample_weight, added)):
         checked = _check_batch(batch, number)
         n = len(checked.y)
         if n <= batch_rows:
@@ -49,18 +49,23 @@ def limit_batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> I
             yield checked.select(slice(start, start + batch_rows))
 
 
-def join_batches(first: WeightedBatch | None, second: Batch) -> WeightedBatch:
+def join_batches(first: Batch | None, second: Batch) -> Batch:
     """Rows of both, one after the other, each with its weight."""
-    X, y, weight = second.X, second.y, second.sample_weight
-    weight = np.ones(len(y)) if weight is None else weight
+    if second.sample_weight is None:
+        second = second._replace(sample_weight=np.ones(len(second.y)))
     if first is None:
-        return X, y, weight
+        return second
+    X = second.X
     if isinstance(X, np.ndarray):
-        X = np.concatenate([first[0], X])
+        X = np.concatenate([first.X, X])
     else:
         # Both pandas and polars call it concat, and the frame's owner is imported already.
-        X = sys.modules[type(X).__module__.partition(".")[0]].concat([first[0], X])
-    return X, np.concatenate([first[1], y]), np.concatenate([first[2], weight])
+        X = sys.modules[type(X).__module__.partition(".")[0]].concat([first.X, X])
+    parts = (
+        None if own is None or other is None else np.concatenate([own, other])
+        for own, other in zip(first[1:], second[1:], strict=True)
+    )
+    return Batch(X, *parts)  # type: ignore[arg-type]
 
 
 def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
@@ -68,13 +73,20 @@ def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _slice_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
+def _slice_batches(
+    stream: Any, y: Any, sample_weight: Any, added: RateOffsets | None
+) -> Iterable[Any]:
     if y is not None:
-        return [(stream, y, sample_weight)]
+        return [(stream, y, sample_weight, None, None if added is None else added.read(len(y)))]
     if sample_weight is not None:
         raise ValueError(
             "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
             "as (X, y, sample_weight)"
+        )
+    if added is not None and any(part is not None for part in added):
+        raise ValueError(
+            "offset and exposure are for arrays X and y; give the offsets of a stream in its "
+            "batches, as (X, y, None, None, log(exposure))"
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
         return [stream]
@@ -92,13 +104,14 @@ def _slice_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
 
 
 def _check_batch(batch: Any, number: int) -> Batch:
-    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4):
+    if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4, 5):
         raise ValueError(
             f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
+            ", and may have the offsets of rows behind their times"
         )
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
     y = np.asarray(batch[1], dtype=np.float64)
-    weight, times = (*batch[2:], None, None)[:2]
+    beside = zip(("sample_weight", "times", "offset"), batch[2:], strict=False)
     if y.ndim != 1:
         raise ValueError(
             f"y in batch {number} must have one dimension, one target a row; its shape is {y.shape}"
@@ -110,7 +123,7 @@ def _check_batch(batch: Any, number: int) -> Batch:
         )
     if X.shape[0] != len(y):
         raise ValueError(f"X in batch {number} has {X.shape[0]} rows, but y has {len(y)}")
-    return Batch(X, y, _read("sample_weight", weight, y, number), _read("times", times, y, number))
+    return Batch(X, y, *(_read(name, values, y, number) for name, values in beside))
 
 
 def _read(name: str, values: Any, y: FloatArray, number: int) -> FloatArray | None:

@@ -23,6 +23,7 @@ from posterity.evaluation._batches import Batch, limit_batches
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
+from posterity.generalized.base import RateOffsets
 from posterity.posteriors.ensemble import compute_probabilities
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +39,8 @@ def compare(
     score: str = "evidence",
     prior_weights: ArrayLike | None = None,
     sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     batch_rows: int = 16384,
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:
@@ -55,8 +58,8 @@ def compare(
         ``predict_then_learn(X, y, sample_weight=None)``. A list is named by the classes and the
         parameters that differ.
     X : (n, p) array or data frame, tuple, or iterable
-        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
-        ``(X, y, sample_weight)``, of any length.
+        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)``,
+        ``(X, y, sample_weight)`` or ``(X, y, sample_weight, None, offset)``, of any length.
     y : (n,) array, optional
         Targets, when `X` is an array or a data frame.
     score : {"evidence", "prequential"}
@@ -69,6 +72,9 @@ def compare(
     sample_weight : (n,) array, optional
         With arrays only; weight 2 is the row twice. In the prequential score it multiplies the
         log density.
+    offset, exposure : (n,) array or float, optional
+        With arrays only, of models of counts: what is added to each log rate, and what each count
+        comes from.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. Changes memory and speed, not results,
         but for the steps of pipelines that learn from their first batch.
@@ -134,7 +140,7 @@ def compare(
         if score == "evidence" and forgets(model):
             _refuse_forgetting(name)
     learners = dict(zip(names, [copy_unfitted(model) for model in given], strict=True))
-    batches = limit_batches(X, y, sample_weight, batch_rows)
+    batches = limit_batches(X, y, sample_weight, batch_rows, RateOffsets(offset, exposure))
     seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
     log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)

@@ -25,6 +25,7 @@ from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.paired_result import PairedComparison
 from posterity.evaluation.progressive import check_count, check_levels, scored_batches
 from posterity.evaluation.slices import Sliced
+from posterity.generalized.base import RateOffsets
 
 FloatArray = NDArray[np.float64]
 
@@ -68,6 +69,8 @@ def compare_predictions(
     lags: int | None = None,
     batch_rows: int = 16384,
     sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> PairedComparison:
     """Compare models along a stream, with standard errors of their differences.
@@ -82,7 +85,7 @@ def compare_predictions(
     ----------
     models : mapping of name to model, or list of models
         As in :func:`compare`.
-    X, y, sample_weight, batch_rows, progress
+    X, y, sample_weight, offset, exposure, batch_rows, progress
         As in :func:`compare`.
     loss : {"log_score", "crps", "absolute", "squared"}
         What is compared, in the rows where every model has it; "log_score" is minus the log
@@ -145,7 +148,8 @@ def compare_predictions(
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
     tallies = [RunningScores(levels, delay=delay, period=period, slices=slices) for _ in names]
     pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
-    batches = limit_batches(X, y, sample_weight, check_count("batch_rows", batch_rows, 1))
+    batch_rows, added = check_count("batch_rows", batch_rows, 1), RateOffsets(offset, exposure)
+    batches = limit_batches(X, y, sample_weight, batch_rows, added)
     predictions = [
         scored_batches(learner, own, levels, delay)
         for learner, own in zip(learners, tee(batches, len(learners)), strict=True)

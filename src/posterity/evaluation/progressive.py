@@ -13,16 +13,15 @@ from sklearn.base import is_classifier
 
 from posterity.evaluation._batches import (
     Batch,
-    WeightedBatch,
     join_batches,
     limit_batches,
-    take_rows,
 )
 from posterity.evaluation._scores import score_columns
 from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.coefficient_path import CoefficientFollower
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import Sliced
+from posterity.generalized.base import RateOffsets
 
 
 def progressive_validation(
@@ -37,6 +36,8 @@ def progressive_validation(
     follow: int = 0,
     batch_rows: int = 16384,
     sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     progress: Callable[[int], object] | None = None,
 ) -> ValidationResult:
     """Score the predictions of a stream, each made before its row was learned.
@@ -55,8 +56,9 @@ def progressive_validation(
         predicted and not learned.
     stream : (n, p) array or data frame, tuple, or iterable
         X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)``,
-        ``(X, y, sample_weight)`` or ``(X, y, sample_weight, times)``, of any length. The weights
-        may be None. Times are passed on to the model, and exclude a `delay`.
+        ``(X, y, sample_weight)``, ``(X, y, sample_weight, times)`` or ``(X, y, sample_weight,
+        times, offset)``, of any length. Weights and times may be None. Times and offsets are passed
+        on to the model; times exclude a `delay`.
     y : (n,) array, optional
         Targets, when `stream` is X.
     levels : sequence of float
@@ -79,6 +81,9 @@ def progressive_validation(
     sample_weight : (n,) array, optional
         With arrays only. Weights say how much the model learns from a row; each row counts once in
         the scores, whatever its weight.
+    offset, exposure : (n,) array or float, optional
+        With arrays only, of models of counts: what is added to each log rate, and what each count
+        comes from. The baselines do not know of them.
     progress : callable, optional
         Called with the number of rows done, after each batch.
 
@@ -125,7 +130,8 @@ def progressive_validation(
         period = check_count("period", period, 1)
     _check_model(model)
     tally = RunningScores(levels, delay=delay, period=period, slices=slices)
-    batches = limit_batches(stream, y, sample_weight, batch_rows)
+    added = RateOffsets(offset, exposure)
+    batches = limit_batches(stream, y, sample_weight, batch_rows, added)
     follower = None
     if follow:
         follower = CoefficientFollower(model, follow, lambda: _estimate_rows(stream, y))
@@ -172,10 +178,10 @@ def _validate_with_delay(
     the rows in the order of what happens (row i is predicted, with weight zero; then row i - delay
     is learned) is exact, and costs two rows for each row.
     """
-    waiting: WeightedBatch | None = None
+    waiting: Batch | None = None
     seen = 0
     for batch in batches:
-        n, n_waiting = len(batch.y), 0 if waiting is None else len(waiting[1])
+        n, n_waiting = len(batch.y), 0 if waiting is None else len(waiting.y)
         if n == 0:
             continue
         if batch.times is not None:
@@ -189,20 +195,19 @@ def _validate_with_delay(
         is_prediction = np.tile([True, False], n)
         happens = events >= 0
         events, is_prediction = events[happens], is_prediction[happens]
-        weights = np.where(is_prediction, 0.0, rows[2][events])
-        targets = rows[1][events]
+        asked = rows.select(events)
+        weights = np.where(is_prediction, 0.0, np.asarray(asked.sample_weight))
+        asked = asked._replace(sample_weight=weights)
         try:
-            distribution = model.predict_then_learn(
-                take_rows(rows[0], events), targets, sample_weight=weights
-            )
+            distribution = model.predict_then_learn(asked.X, asked.y, **asked.keywords())
         except (ValueError, TypeError):
             # Asked of the batch alone, the model counts the rows as they were given.
             _predict_then_learn(copy.deepcopy(model), batch, seen)
             raise
         seen += n
         still = slice(max(n_waiting + n - delay, 0), None)
-        waiting = take_rows(rows[0], still), rows[1][still], rows[2][still]
-        columns, u, error = score_columns(distribution, targets, levels)
+        waiting = rows.select(still)
+        columns, u, error = score_columns(distribution, asked.y, levels)
         yield ScoredBatch(
             batch.X,
             batch.y,
@@ -211,7 +216,7 @@ def _validate_with_delay(
             error[is_prediction],
         )
     if waiting is not None:
-        model.predict_then_learn(waiting[0], waiting[1], sample_weight=waiting[2])
+        model.predict_then_learn(waiting.X, waiting.y, **waiting.keywords())
 
 
 def _estimate_rows(stream: Any, y: Any) -> float:

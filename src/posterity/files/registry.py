@@ -267,8 +267,8 @@ CACHES: dict[str, dict[str, object]] = {
 
 # Parameters and attributes that came later, and what they are in files from before.
 LATER: dict[str, dict[str, object]] = {
-    "DiagonalPosterior": {"centres": Centres()},
-    "SparsePosterior": {"centres": Centres()},
+    "DiagonalPosterior": {"centres": Centres(), "offset_centre": 0.0},
+    "SparsePosterior": {"centres": Centres(), "row_offsets": np.zeros(0)},
     "FactorizationPosterior": {
         "precisions": [],
         "products": [],

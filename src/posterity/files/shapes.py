@@ -43,6 +43,7 @@ SHAPES: dict[str, dict[str, str]] = {
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},
     "SparsePosterior": {
         "owners": "P", "squares": "c 2", "found": "c 1", "targets": "n", "row_weights": "w",
+        "row_offsets": "w",
     },
     "DiagonalPosterior": {
         "owners": "P", "precision": "c k", "information": "c k", "squares": "c 2", "scores": "k",

@@ -14,7 +14,7 @@ from posterity.basis.contract import Bases
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, compute_log_exposure
+from posterity.generalized.base import Approximation, RateOffsets
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
@@ -26,7 +26,7 @@ LARGEST_LOG = 700.0
 
 
 class CountRegression(BayesianGeneralizedLinear):
-    """A count of the rate ``exposure * exp(intercept + x . coef)``: an exposure is an offset's exp.
+    """A count of the rate ``exposure * exp(offset + intercept + x . coef)``.
 
     Its subclasses say which likelihood, in place of a parameter.
     """
@@ -57,12 +57,13 @@ class CountRegression(BayesianGeneralizedLinear):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
@@ -75,8 +76,11 @@ class CountRegression(BayesianGeneralizedLinear):
         y : (n,) array
             Counts: whole numbers from 0 up. Of averages give the sums, and as exposure how many
             were averaged; of rates the rate times its exposure.
+        offset : (n,) array or float, optional
+            Added to the log rate, known and without a coefficient.
         exposure : (n,) array or float, optional
-            Time, area or people that each count comes from, > 0; 1 by default.
+            Time, area or people that each count comes from, > 0; 1 by default. It is the offset
+            log(exposure).
 
         Examples
         --------
@@ -85,26 +89,30 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.predict([[0], [1]]).round(1)
         array([1., 3.])
         """
-        return super().fit(X, y, sample_weight, offset=exposure, times=times)
+        return super().fit(X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times)
 
-    def partial_fit(  # type: ignore[override]
+    def partial_fit(
         self,
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
         """Learn more rows together, starting from the posterior; parameters as in :meth:`fit`."""
-        return super().partial_fit(X, y, sample_weight, offset=exposure, times=times)
+        return super().partial_fit(
+            X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times
+        )
 
-    def predict_then_learn(  # type: ignore[override]
+    def predict_then_learn(
         self,
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Any:
@@ -113,17 +121,48 @@ class CountRegression(BayesianGeneralizedLinear):
         Parameters as in :meth:`fit`. Returns the distribution of each count given all the rows
         before it.
         """
-        return super().predict_then_learn(X, y, sample_weight, offset=exposure, times=times)
+        return super().predict_then_learn(
+            X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times
+        )
 
-    def unlearn(  # type: ignore[override]
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: Any,
+        weight: float = 1.0,
+        time: float | None = None,
+        **how: Any,
+    ) -> Self:
+        """Learn one row, in a microsecond or two; with an exposure in half a millisecond.
+
+        Parameters as in :meth:`posterity.BayesianLinearRegression.learn_one`, and the row's
+        ``offset`` and ``exposure`` as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from posterity import BayesianPoissonRegression
+        >>> model = BayesianPoissonRegression().learn_one([0.0], 3, exposure=10.0)
+        >>> model.n_observations_
+        1.0
+        """
+        if not how:
+            return super().learn_one(x, y, weight, time)
+        model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
+        weights, times = None if weight == 1.0 else [weight], None if time is None else [time]
+        added = RateOffsets.of_row(how)._asdict()
+        model.partial_fit(model._row(x), [y], weights, times=times, **added)
+        return self if model is self else self._take_over(model)
+
+    def unlearn(
         self,
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> Self:
-        """As :meth:`BayesianGeneralizedLinear.unlearn`, with exposures for offsets.
+        """As :meth:`BayesianGeneralizedLinear.unlearn`, with the exposures that the rows had.
 
         Examples
         --------
@@ -134,12 +173,12 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
         array([ True])
         """
-        return super().unlearn(X, y, sample_weight, offset=exposure)
+        return super().unlearn(X, y, sample_weight, offset=RateOffsets(offset, exposure))
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(  # type: ignore[override]
-        self, X: Any, *, exposure: ArrayLike | None = None
+    def predict(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> Array:
         """(n,) expected counts: the mean of :meth:`predict_distribution`.
 
@@ -155,7 +194,7 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         posterior: Any = self._posterior
         X = read_points(self, X)
-        columns, offsets = self._columns(X), self._eta_offsets(exposure, len(X))
+        columns, offsets = self._columns(X), RateOffsets(offset, exposure).read(len(X))
         expected = np.array(posterior.predictive(columns, offsets).mean())
         vague = np.isinf(expected)
         if vague.any():
@@ -170,6 +209,7 @@ class CountRegression(BayesianGeneralizedLinear):
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> float:
         """R^2 of the expected counts: the share of the counts' variance that they explain.
@@ -184,11 +224,11 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         from sklearn.metrics import r2_score
 
-        expected = self.predict(X, exposure=exposure)
+        expected = self.predict(X, offset=offset, exposure=exposure)
         return float(r2_score(y, expected, sample_weight=sample_weight))
 
-    def predict_distribution(  # type: ignore[override]
-        self, X: Any, *, exposure: ArrayLike | None = None
+    def predict_distribution(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> Any:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
 
@@ -199,13 +239,14 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> model.predict_distribution([[1.0]]).pmf([3]).shape
         (1,)
         """
-        return self._predictive(X, exposure)
+        return self._predictive(X, RateOffsets(offset, exposure))
 
     def predict_interval(  # type: ignore[override]
         self,
         X: Any,
         level: float = 0.95,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
         of: Literal["observation", "mean", "count", "rate"] = "observation",
     ) -> Array:
@@ -215,7 +256,7 @@ class CountRegression(BayesianGeneralizedLinear):
         ----------
         X : (n, m) array or data frame
         level : float, default 0.95
-        exposure : (n,) array or float, optional
+        offset, exposure : (n,) array or float, optional
         of : "observation" or "mean"
             The interval of the mean, the rate, knows the coefficients' uncertainty only; a count
             varies more. "count" and "rate" are other words for the two.
@@ -231,12 +272,14 @@ class CountRegression(BayesianGeneralizedLinear):
         if of not in ("observation", "mean", "count", "rate"):
             raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
         if of in ("observation", "count"):
-            return super().predict_interval(X, level, offset=exposure)
+            return super().predict_interval(X, level, offset=RateOffsets(offset, exposure))
         with np.errstate(over="ignore"):
-            return np.exp(super().predict_interval(X, level, offset=exposure, of="eta"))
+            return np.exp(
+                super().predict_interval(X, level, offset=RateOffsets(offset, exposure), of="eta")
+            )
 
-    def predict_mean_distribution(  # type: ignore[override]
-        self, X: Any, *, exposure: ArrayLike | None = None
+    def predict_mean_distribution(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
     ) -> RowDistribution:
         """Posterior distribution of the expected counts at ``X`` (n, m).
 
@@ -248,15 +291,16 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> bool((rate.std() < count.std()).all())
         True
         """
-        return super().predict_mean_distribution(X, offset=exposure)
+        return super().predict_mean_distribution(X, offset=RateOffsets(offset, exposure))
 
     @accept_other_names
-    def sample_mean(  # type: ignore[override]
+    def sample_mean(
         self,
         X: Any,
         size: int,
         rng: int | np.random.Generator | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> Array:
         """Draw ``size`` times the expected counts at all rows of ``X`` (n, m): (size, n).
@@ -270,10 +314,12 @@ class CountRegression(BayesianGeneralizedLinear):
         >>> bool((model.sample_mean([[0.0], [3.0]], 5, rng=0) > 0.0).all())
         True
         """
-        return super().sample_mean(X, size, rng, offset=exposure)
+        return super().sample_mean(X, size, rng, offset=RateOffsets(offset, exposure))
 
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+    def predict_one(self, x: ArrayLike | Mapping[str, float], **how: Any) -> float:
         """Expected count at one row ``x``, as of :meth:`predict`; before any data, the prior's.
+
+        Its ``offset`` and ``exposure`` are numbers.
 
         Examples
         --------
@@ -286,21 +332,29 @@ class CountRegression(BayesianGeneralizedLinear):
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
             if not model._has_fast_predict_one:
-                return float(model.predict(model._row(x))[0])
+                asked = RateOffsets.of_row(how)._asdict()
+                return float(model.predict(model._row(x), **asked)[0])
             believe = model._open_fast_method("_fast_predict_one", "believe")
         believed = cast(tuple[float, float] | None, believe(x))
-        if believed is None:
-            return float(self.predict(self._row(x))[0])
-        mean, variance = believed
+        added = RateOffsets.of_row(how).read_one() if how else 0.0
+        if believed is None or added is None:
+            return float(self.predict(self._row(x), **how)[0])
+        mean, variance = believed[0] + added, believed[1]
         log_rate = mean + 0.5 * variance
         return math.exp(min(mean if is_vague(log_rate, variance) else log_rate, LARGEST_LOG))
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _means_and_variances(  # type: ignore[override]
-        self, X: Any, size: int, rng: np.random.Generator, *, exposure: ArrayLike | None = None
+    def _means_and_variances(
+        self,
+        X: Any,
+        size: int,
+        rng: np.random.Generator,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> tuple[Array, Array]:
-        return super()._means_and_variances(X, size, rng, offset=exposure)
+        return super()._means_and_variances(X, size, rng, offset=RateOffsets(offset, exposure))
 
-    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        return compute_log_exposure(added, n)
+    def _eta_offsets(self, added: Any, n: int) -> Array | None:
+        return None if added is None else added.read(n)

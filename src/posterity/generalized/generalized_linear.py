@@ -14,7 +14,7 @@ from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, GeneralizedModel, expand_to_rows
+from posterity.generalized.base import Approximation, GeneralizedModel, read_offset
 from posterity.likelihoods import Likelihood
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.inputs import read_points
@@ -353,13 +353,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         return self.likelihood
 
     def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        if added is None:
-            return None
-        values = expand_to_rows("offset", added, n)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise ValueError(f"offset is {values[bad[0]]} in row {bad[0]}: it must be finite")
-        return values
+        return read_offset(added, n)
 
     def _predictive(self, X: Any, added: ArrayLike | None) -> Any:
         """Distribution of new targets at the rows of ``X``."""

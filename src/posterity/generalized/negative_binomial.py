@@ -26,10 +26,11 @@ DispersedCounts = NegativeBinomial  # the name in files from before
 class BayesianNegativeBinomialRegression(CountRegression):
     """Negative binomial regression, for overdispersed counts; the dispersion is learned.
 
-    ``y`` is negative binomial (NB2) of mean ``rate = exposure * exp(intercept + x . coef)`` and
-    variance ``rate + dispersion * rate^2``: a Poisson count whose rate varies as a Gamma of shape
-    ``r = 1 / dispersion``. All else is as in :class:`posterity.BayesianPoissonRegression`, which
-    this becomes as the dispersion goes to 0; where counts are Poisson it is hardly worse.
+    ``y`` is negative binomial (NB2): a Poisson count whose rate varies as a Gamma of shape
+    ``r = 1 / dispersion``. Its mean is ``rate = exposure * exp(offset + intercept + x . coef)``,
+    its variance ``rate + dispersion * rate^2``. All else is as in
+    :class:`posterity.BayesianPoissonRegression`, which this becomes as the dispersion goes to 0;
+    where counts are Poisson it is hardly worse.
 
     Parameters
     ----------

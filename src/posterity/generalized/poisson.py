@@ -26,9 +26,9 @@ CountsOrRates = Poisson  # the name in files from before
 class BayesianPoissonRegression(CountRegression):
     """Poisson regression with a log link and a Gaussian prior, online or in batches.
 
-    ``y ~ Poisson(exposure * exp(intercept + x . coef))``. Each row is learned as a Gaussian row
-    that stands for its likelihood, so that learning online, forgetting, weights and the evidence
-    work as in :class:`posterity.BayesianLinearRegression`.
+    ``y ~ Poisson(exposure * exp(offset + intercept + x . coef))``. Each row is learned as a
+    Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
+    the evidence work as in :class:`posterity.BayesianLinearRegression`.
 
     Parameters
     ----------
@@ -77,21 +77,23 @@ class BayesianPoissonRegression(CountRegression):
         return self._pearson[0]
 
     @atomic
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None = None,
         *,
+        offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> Self:
         """As :meth:`CountRegression.fit`; warns of counts that vary more than a Poisson's."""
-        super().fit(X, y, sample_weight, exposure=exposure, times=times)
+        super().fit(X, y, sample_weight, offset=offset, exposure=exposure, times=times)
         dispersion, freedom = self._pearson
         if dispersion > OVERDISPERSED:
             # Of Poisson counts the terms of the statistic have variance 2 + 1 / rate.
-            rates = self.predict_mean_distribution(X, exposure=exposure).ppf(0.5)
+            expected = self.predict_mean_distribution(X, offset=offset, exposure=exposure)
+            rates = expected.ppf(0.5)
             with np.errstate(divide="ignore", over="ignore"):
                 rarest = float(np.mean(1.0 / rates))
             if dispersion > 1.0 + DISPERSION_STANDARD_ERRORS * np.sqrt((2.0 + rarest) / freedom):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -35,6 +36,8 @@ def learn_stream(
     drop: Sequence[str] = (),
     weight: str | None = None,
     time: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     missing: Missing = "error",
@@ -61,6 +64,9 @@ def learn_stream(
     weight, time : str, optional
         Columns of the rows' weights, and of when they came: ``sample_weight`` and ``times`` of the
         model's ``partial_fit``. As in :func:`open_table`: dates and times become days.
+    offset, exposure : str, optional
+        Columns of what is added to the log rate of a count, and of the time, area or people that
+        it comes from: ``offset`` and ``exposure`` of the model's ``partial_fit``.
     batch_rows : int
         Rows to learn at a time.
     memory : int or str
@@ -90,6 +96,8 @@ def learn_stream(
         A `ValueError`: no such column, one of another type than it was learned from, missing or
         infinite values, negative weights, times that go back; it names the table, the row and the
         column.
+    TypeError
+        Offsets or exposures for a model that has none.
 
     Examples
     --------
@@ -107,8 +115,15 @@ def learn_stream(
     goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
     growing = levels == "growing"
     reading = ReadSettings(
-        batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
+        batch_rows=batch_rows,
+        memory=memory,
+        missing=missing,
+        weight=weight,
+        time=time,
+        offset=offset,
+        exposure=exposure,
     )
+    check_takes_offsets(model, reading)
     if known is None:
         given = levels if isinstance(levels, Mapping) else None
         how = Encoding(
@@ -147,6 +162,8 @@ def predict_stream(
     *,
     level: float | None = None,
     quantiles: Sequence[float] = (),
+    offset: str | None = None,
+    exposure: str | None = None,
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     missing: Missing = "error",
@@ -164,6 +181,8 @@ def predict_stream(
         Level of an interval for a new observation: columns "lower" and "upper".
     quantiles : sequence of float, optional
         A column "q0.1" for 0.1, and so on.
+    offset, exposure : str, optional
+        Columns of the table, as in :func:`learn_stream`.
     batch_rows : int
         Rows to predict at a time.
     memory : int or str
@@ -205,11 +224,15 @@ def predict_stream(
         raise TableError(
             "the model has no feature names: learn with learn_stream, or from a data frame"
         )
-    reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
+    reading = ReadSettings(
+        batch_rows=batch_rows, memory=memory, missing=missing, offset=offset, exposure=exposure
+    )
+    check_takes_offsets(model, reading)
     stream = open_rows(table, list(names), reading, text=text)
     wrapped = make_container(table, output)
-    for X, rows in stream:
-        yield wrapped(rows, _list_columns(model, name_columns(X, names, model), level, quantiles))
+    for rows in stream.batches():
+        X = name_columns(rows.X, names, model)
+        yield wrapped(rows.y, _list_columns(model, X, level, quantiles, rows.keywords()))
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -244,15 +267,28 @@ def name_columns(X: Any, names: Sequence[str], model: Any = None) -> Any:
     return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
 
 
+def check_takes_offsets(model: Any, settings: Any) -> None:
+    """Raise ``TypeError`` where settings name offsets or exposures, and the model knows none."""
+    given = [role for role in ("offset", "exposure") if getattr(settings, role) is not None]
+    if given and "offset" not in signature(model.partial_fit).parameters:
+        raise TypeError(
+            f"{given[0]} is for models of counts, not for {type(model).__name__}: leave it out"
+        )
+
+
 def _list_columns(
-    model: Any, X: Any, level: float | None, quantiles: Sequence[float]
+    model: Any,
+    X: Any,
+    level: float | None,
+    quantiles: Sequence[float],
+    added: Mapping[str, FloatArray],
 ) -> dict[str, NDArray[Any]]:
     if is_classifier(model):
         shares = model.predict_proba(X)
         labels = model.classes_[np.argmax(shares, axis=1)]
         columns = {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
         return {"label": labels, **columns}
-    distribution = model.predict_distribution(X)
+    distribution = model.predict_distribution(X, **added)
     row_columns = {"mean": distribution.mean(), "std": distribution.std()}
     if level is not None:
         row_columns["lower"], row_columns["upper"] = distribution.interval(level)
@@ -261,4 +297,4 @@ def _list_columns(
     return row_columns
 
 
-__all__ = ["learn_stream", "name_columns", "predict_stream"]
+__all__ = ["check_takes_offsets", "learn_stream", "name_columns", "predict_stream"]

@@ -17,6 +17,10 @@ from posterity.io.missing import Missing, check_missing
 from posterity.io.source import Source
 
 FloatArray = NDArray[np.float64]
+# Names the value in a row of a batch, and a column.
+Place = Callable[[int, str], str]
+# What a column may say of a row, beside its features and its target.
+ROLES = "weight", "time", "offset", "exposure"
 BATCH_ROWS = 65536
 MEMORY = "512MB"
 # Batches that are there at once: in Arrow's hands, read ahead, and in use; as numbers, two.
@@ -35,6 +39,8 @@ class ReadSettings:
     missing: Missing = "error"
     weight: str | None = None
     time: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
     memory: int | str = MEMORY
     keep: tuple[str, ...] = ()
 
@@ -52,7 +58,12 @@ class ReadSettings:
     @property
     def other_columns(self) -> tuple[str, ...]:
         """Columns that are no features, unless they are named among them."""
-        return tuple(name for name in (self.weight, self.time) if name is not None)
+        return tuple(name for name in self.roles.values() if name is not None)
+
+    @property
+    def roles(self) -> dict[str, str | None]:
+        """Names of these columns by what they say of a row."""
+        return {role: getattr(self, role) for role in ROLES}
 
 
 def parse_bytes(memory: int | str) -> int:
@@ -75,8 +86,9 @@ def parse_bytes(memory: int | str) -> int:
 
 
 class Rows(NamedTuple):
-    """A batch: X (n, p), y (n,), (n,) weights and times where there are such columns.
+    """A batch: X (n, p), y (n,), (n,) weights, times and offsets where there are such columns.
 
+    An offset is what a log rate has beside its coefficients, the log of the exposure in it.
     ``other_columns`` is an Arrow record batch of the n rows, of the columns that are kept.
     """
 
@@ -84,38 +96,40 @@ class Rows(NamedTuple):
     y: Any
     weight: FloatArray | None = None
     time: FloatArray | None = None
+    offset: FloatArray | None = None
     other_columns: Any = None
 
     def select(self, rows: NDArray[np.bool_] | slice) -> Rows:
         """Return some of the rows."""
-        parts = [None if part is None else part[rows] for part in self[:4]]
+        parts = [None if part is None else part[rows] for part in self[:5]]
         if self.other_columns is None:
             return Rows(*parts)  # type: ignore[arg-type]
         places = np.arange(len(self.y))[rows]
         return Rows(*parts)._replace(other_columns=self.other_columns.take(places))  # type: ignore[arg-type]
 
     def keywords(self) -> dict[str, FloatArray]:
-        """Keyword arguments (weights, times) for a method that learns."""
-        found = {"sample_weight": self.weight, "times": self.time}
+        """Keyword arguments (weights, times, offsets) for a method that learns."""
+        found = {"sample_weight": self.weight, "times": self.time, "offset": self.offset}
         return {name: values for name, values in found.items() if values is not None}
 
 
-class WeightAndTime:
-    """The columns of weights and of times; checked row by row, for times must not go back.
+class ColumnsBeside:
+    """The columns of weights, times, offsets and exposures; checked row by row.
+
+    Times must not go back.
 
     ``since`` is the time of the last row that was learned before, if there was one.
     """
 
     def __init__(self, reading: ReadSettings, since: float | None = None) -> None:
-        self._weight, self._time, self._now = reading.weight, reading.time, since
-        self.columns = reading.other_columns
+        self._roles, self._now, self.columns = reading.roles, since, reading.other_columns
 
     def check(self, source: Source, target: Collection[str]) -> None:
         """Refuse columns that are not there, hold something else, or are the target."""
         import pyarrow as pa
 
         schema = source.schema
-        for role, name in (("weight", self._weight), ("time", self._time)):
+        for role, name in self._roles.items():
             if name is None:
                 continue
             require([name], list(schema.names), role)
@@ -127,24 +141,31 @@ class WeightAndTime:
                 check_numbers(source, name, role)
 
     def read(
-        self, batch: Any, place: Callable[[int, str], str]
-    ) -> tuple[FloatArray | None, FloatArray | None]:
-        """Weights and times (n,) of a record batch; ``place(row, column)`` names a value."""
-        weight = None if self._weight is None else self._weights(batch, self._weight, place)
-        return weight, None if self._time is None else self._times(batch, self._time, place)
+        self, batch: Any, place: Place
+    ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
+        """Weights, times and offsets (n,) of a record batch; ``place(row, column)`` names a value.
 
-    def _weights(self, batch: Any, name: str, place: Callable[[int, str], str]) -> FloatArray:
-        weights = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
-        bad = np.flatnonzero(~((weights >= 0.0) & (weights < np.inf)))
-        if len(bad):
-            row, value = int(bad[0]), weights[bad[0]]
-            raise TableError(
-                f"{place(row, name)} is {_show(value)}: weights must be finite and not negative (0 "
-                "leaves a row out)"
-            )
-        return weights
+        The log of an exposure is an offset.
+        """
+        weight, time, offset, exposure = (
+            None if name is None else getattr(self, f"_read_{role}")(batch, name, place)
+            for role, name in self._roles.items()
+        )
+        logs = None if exposure is None else np.log(exposure)
+        return weight, time, logs if offset is None else offset if logs is None else offset + logs
 
-    def _times(self, batch: Any, name: str, place: Callable[[int, str], str]) -> FloatArray:
+    def _read_weight(self, batch: Any, name: str, place: Place) -> FloatArray:
+        rule = "weights must be finite and not negative (0 leaves a row out)"
+        return _read_numbers(batch, name, place, lambda values: values >= 0.0, rule)
+
+    def _read_offset(self, batch: Any, name: str, place: Place) -> FloatArray:
+        return _read_numbers(batch, name, place, np.isfinite, "offsets must be finite")
+
+    def _read_exposure(self, batch: Any, name: str, place: Place) -> FloatArray:
+        rule = "an exposure must be positive and finite; leave out rows without exposure"
+        return _read_numbers(batch, name, place, lambda values: values > 0.0, rule)
+
+    def _read_time(self, batch: Any, name: str, place: Place) -> FloatArray:
         import pyarrow as pa
 
         column = batch.column(name)
@@ -165,8 +186,20 @@ class WeightAndTime:
         return times
 
 
+def _read_numbers(
+    batch: Any, name: str, place: Place, is_right: Callable[[FloatArray], Any], rule: str
+) -> FloatArray:
+    """A column of finite numbers (n,); raises ``TableError`` where one breaks the rule."""
+    values = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
+    bad = np.flatnonzero(~(is_right(values) & np.isfinite(values)))
+    if len(bad):
+        row = int(bad[0])
+        raise TableError(f"{place(row, name)} is {_show(values[row])}: {rule}")
+    return values
+
+
 def _show(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:g}"
 
 
-__all__ = ["BATCH_ROWS", "MEMORY", "ReadSettings", "Rows", "WeightAndTime"]
+__all__ = ["BATCH_ROWS", "MEMORY", "ROLES", "ColumnsBeside", "ReadSettings", "Rows"]

@@ -35,7 +35,7 @@ from posterity.io.missing import (
     refuse_too_large,
     sum_is_usable,
 )
-from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings, Rows, WeightAndTime
+from posterity.io.reading import BATCH_ROWS, MEMORY, ColumnsBeside, ReadSettings, Rows
 from posterity.io.source import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
@@ -50,8 +50,9 @@ class TableStream:
     """Batches of a table, read while earlier ones are used; see `open_table`.
 
     A batch is ``(X, y)``; with a column of weights ``(X, y, weight)``; with one of times ``(X, y,
-    weight, time)``, where weight may be None. Each iteration starts at the first row. Counts below
-    are those of the latest iteration.
+    weight, time)``, and with offsets or exposures ``(X, y, weight, time, offset)``, where those
+    before may be None. Each iteration starts at the first row. Counts below are those of the latest
+    iteration.
 
     Attributes
     ----------
@@ -85,7 +86,7 @@ class TableStream:
         self._reading = reading
         self._growing = growing
         self._since = since
-        WeightAndTime(reading).check(source, target.columns)
+        ColumnsBeside(reading).check(source, target.columns)
         require(reading.keep, list(source.schema.names), "column to keep")
         self._restart()
 
@@ -161,27 +162,23 @@ class TableStream:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for rows in self.batches():
-            if self._reading.time is not None:
-                yield tuple(rows[:4])
-            else:
-                yield rows[:2] if rows.weight is None else rows[:3]
+            parts = rows[:5]
+            yield parts[: 1 + max(i for i, part in enumerate(parts) if part is not None)]
 
     def batches(self) -> Iterator[Rows]:
         """The same with names for the parts of a batch."""
         self._restart()
-        weight_and_time = WeightAndTime(self._reading, self._since)
+        beside = ColumnsBeside(self._reading, self._since)
         used = [one.encoder.column for one in self._encoders]
         keep = list(self._reading.keep)
-        columns = list(
-            dict.fromkeys([*used, *self._target.columns, *weight_and_time.columns, *keep])
-        )
+        columns = list(dict.fromkeys([*used, *self._target.columns, *beside.columns, *keep]))
         n_features, n_before = sum(len(one.places) for one in self._encoders), self.n_before
         at_once = self._reading.choose_batch_rows(len(columns), n_features, FIRST_ROWS)
         batches, size = self._source.batches(columns, at_once), self._reading.batch_rows
         for batch, fraction in read_ahead(batches) if self._source.reads_ahead else batches:
             X, numbers = self._numbers(batch)
-            weight, time = weight_and_time.read(batch, self._cell)
-            rows = Rows(X, numbers, weight, time, batch.select(keep) if keep else None)
+            kept = batch.select(keep) if keep else None
+            rows = Rows(X, numbers, *beside.read(batch, self._cell), kept)
             past = min(max(n_before - self.n_rows_read, 0), batch.num_rows)
             rows = self._usable(rows.select(slice(past, None)) if past else rows, past)
             rows = rows._replace(y=self._target.restore_targets(rows.y))
@@ -264,6 +261,8 @@ def open_table(
     drop: Sequence[str] = (),
     weight: str | None = None,
     time: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     missing: Missing = "error",
@@ -309,7 +308,12 @@ def open_table(
         Column of the rows' weights: numbers from 0 up, none of them missing.
     time : str, optional
         Column of when each row came: numbers, which must not go back, or dates and times, which
-        become days since 1970. Weights and times are no features, unless named in ``features``.
+        become days since 1970.
+    offset, exposure : str, optional
+        Columns of what is added to the log rate of a count, and of the time, area or people that
+        it comes from, positive numbers; none of them missing. The log of an exposure is an offset,
+        and offsets add up. Weights, times, offsets and exposures are no features, unless named in
+        ``features``.
     batch_rows : int
         Batches have at most so many rows.
     memory : int or str
@@ -349,7 +353,8 @@ def open_table(
     -------
     TableStream
         Iterable of (X, y), X (n, p) C-contiguous float64 and y (n,) float64; with weights (X, y,
-        weight), and with times (X, y, weight or None, time).
+        weight), with times (X, y, weight or None, time), and with offsets or exposures (X, y,
+        weight or None, time or None, offset).
 
     Raises
     ------
@@ -374,7 +379,13 @@ def open_table(
     >>> folder.cleanup()
     """
     reading = ReadSettings(
-        batch_rows=batch_rows, memory=memory, missing=missing, weight=weight, time=time
+        batch_rows=batch_rows,
+        memory=memory,
+        missing=missing,
+        weight=weight,
+        time=time,
+        offset=offset,
+        exposure=exposure,
     )
     if dates not in get_args(Dates):
         raise ValueError(f"dates is {dates!r}: it must be one of {', '.join(get_args(Dates))}")

@@ -41,6 +41,7 @@ class DiagonalState:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         tell: bool,
     ) -> Array | None: ...
     source: tuple[Any, ...] | None
@@ -56,6 +57,7 @@ class DiagonalState:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         tell: bool,
         owners: Numbers,
         posterior: dict[str, Any],
@@ -68,6 +70,7 @@ class DiagonalState:
         row: list[Entry],
         y: float,
         discount: float,
+        offset: float,
         owners: Numbers,
         posterior: dict[str, Any],
         centres: dict[str, Any],

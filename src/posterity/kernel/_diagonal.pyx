@@ -31,6 +31,7 @@ cdef extern from "posterity_diagonal.h" nogil:
         const double *y
         const double *weights
         const double *discounts
+        const double *offsets
         Py_ssize_t n
     void pk_learn_sparse(pk_diagonal *d, const pk_likelihood *l, const pk_sparse_rows *rows, pk_active *active, double *sums, double *outputs)
     void pk_mix_labels(Py_ssize_t n, Py_ssize_t k, const double *mean, const double *variance, const double *shares, double *probabilities)
@@ -214,12 +215,12 @@ cdef class DiagonalState:
         rows.features = &features[0] if size else NULL
         rows.columns = &columns[0] if size and columns is not None else NULL
         rows.values = _given(values, size, "values")
-        rows.y = rows.weights = rows.discounts = NULL
+        rows.y = rows.weights = rows.discounts = rows.offsets = NULL
         return longest
 
     def learn(self, int code, parameters, const long long[::1] starts, const int[::1] features,
               const int[::1] columns, const double[::1] values, const double[::1] y, const double[::1] weights,
-              const double[::1] discounts, bint tell):
+              const double[::1] discounts, const double[::1] offsets, bint tell):
         """Learn rows in order; with ``tell`` what was believed before each: (n, 6, 4)."""
         cdef pk_sparse_rows rows
         cdef pk_likelihood likelihood
@@ -231,6 +232,7 @@ cdef class DiagonalState:
         rows.y = _given(y, rows.n, "y")
         rows.weights = _given(weights, rows.n, "weights")
         rows.discounts = _given(discounts, rows.n, "discounts")
+        rows.offsets = _given(offsets, rows.n, "offsets")
         cdef unsigned char[::1] active = np.empty((longest + 1) * sizeof(pk_active), dtype=np.uint8)
         cdef double[::1] sums = np.zeros(PK_BELIEF * self.columns if self.state.learns else 1)
         outputs = np.empty((rows.n, 6, PK_MEMBERS)) if tell else None
@@ -282,7 +284,8 @@ cdef class DiagonalState:
 
     def learn_given(self, int code, parameters, const long long[::1] starts, const int[::1] features,
                     const int[::1] columns, const double[::1] values, const double[::1] y, const double[::1] weights,
-                    const double[::1] discounts, bint tell, owners, dict posterior, dict centres):
+                    const double[::1] discounts, const double[::1] offsets, bint tell, owners, dict posterior,
+                    dict centres):
         """Learn rows as they came, and move the centres of numbers between them, in one step.
 
         ``posterior`` and ``centres``: attributes of these, of which those that change are set. With ``tell`` return
@@ -293,15 +296,16 @@ cdef class DiagonalState:
         rows.y = _given(y, rows.n, "y")
         rows.weights = _given(weights, rows.n, "weights")
         rows.discounts = _given(discounts, rows.n, "discounts")
+        rows.offsets = _given(offsets, rows.n, "offsets")
         cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, longest)
         return self._learn_given(code, parameters, &rows, centring, posterior, centres, tell)
 
-    def learn_row(self, int code, parameters, list row, double y, double discount, owners, dict posterior,
-                  dict centres):
+    def learn_row(self, int code, parameters, list row, double y, double discount, double offset, owners,
+                  dict posterior, dict centres):
         """The same of one row of (feature, column, value)."""
         cdef _Centring centring = _Centring(owners, centres, self.features, self.columns, len(row))
         cdef pk_sparse_rows one = centring.read(row)
-        one.y, one.discounts = &y, &discount
+        one.y, one.discounts, one.offsets = &y, &discount, &offset
         self._learn_given(code, parameters, &one, centring, posterior, centres, False)
 
     cdef object _predict_given(self, const pk_sparse_rows *rows, _Centring centring):

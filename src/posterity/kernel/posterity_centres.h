@@ -169,7 +169,7 @@ static void pk_move_centres(pk_diagonal *d, pk_centres *c)
 /* One row, as it is centred. */
 PK_INLINE pk_sparse_rows pk_one_row(const pk_entries *row)
 {
-    return (pk_sparse_rows){row->starts, row->features, row->columns, row->values, 0, 0, 0, 1};
+    return (pk_sparse_rows){row->starts, row->features, row->columns, row->values, 0, 0, 0, 0, 1};
 }
 
 /* Learn rows as they came, in order; as pk_learn_sparse, with room in ``centred`` for one row. */
@@ -182,6 +182,7 @@ static void pk_learn_given(pk_diagonal *d, const pk_likelihood *l, const pk_spar
         one.y = rows->y + i;
         one.weights = &weight;
         one.discounts = &discount;
+        one.offsets = rows->offsets ? rows->offsets + i : NULL;
         pk_fetch_row(d, rows, i + 1);
         if (weight > 0.0)
             pk_count_row(c, rows, i, d->intercept);

@@ -34,11 +34,12 @@ typedef struct {
     int members, learns, relative, intercept;
 } pk_diagonal;
 
-/* Active features of rows, -1 where one is not known, with their columns and values (or NULL: ones); starts (n + 1). */
+/* Active features of rows, -1 where one is not known, with their columns and values (or NULL: ones); starts (n + 1).
+ * Offsets (n), or NULL for none, are added to eta. */
 typedef struct {
     const long long *starts;
     const int *features, *columns;
-    const double *values, *y, *weights, *discounts;
+    const double *values, *y, *weights, *discounts, *offsets;
     ptrdiff_t n;
 } pk_sparse_rows;
 
@@ -272,10 +273,11 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
                                    pk_active *active, double *sums, double *output)
 {
     pk_quad mean, variance, log_density = {0}, *scores = (pk_quad *)d->scores, *rates = (pk_quad *)d->rates;
-    double y = rows->y[i], weight = rows->weights ? rows->weights[i] : 1.0;
+    double y = rows->y[i], weight = rows->weights ? rows->weights[i] : 1.0, offset = rows->offsets ? rows->offsets[i] : 0.0;
     if (rows->discounts && rows->discounts[i] < 1.0)
         pk_fade_all(d, rows->discounts[i]);
     ptrdiff_t count = pk_eta_moments(d, rows, i, active, &mean, &variance);
+    mean += offset;
     if (output) {
         pk_quad *out = (pk_quad *)output;
         out[0] = mean;
@@ -288,7 +290,7 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
     if (!(weight > 0.0))
         return;
     if (PK_UNLIKELY(variance[0] == INFINITY)) {
-        pk_learn_flat(d, active, count, y, weight);
+        pk_learn_flat(d, active, count, y - offset, weight);
         return;
     }
     pk_message message = {{0}, {0}, {0}, {0}, {0}};

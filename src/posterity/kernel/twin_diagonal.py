@@ -35,7 +35,9 @@ class DiagonalTwin:
     intercept: bool
     score: float = 0.0
 
-    def learn(self, row: Row, y: float, weight: float, discount: float) -> tuple[float, float]:
+    def learn(
+        self, row: Row, y: float, weight: float, discount: float, offset: float = 0.0
+    ) -> tuple[float, float]:
         """Learn a row; mean and variance of eta before it."""
         self.known *= discount
         self.shift *= discount
@@ -45,7 +47,7 @@ class DiagonalTwin:
         prior = [self._prior(column, x) for _, column, x in row]
         v = [1.0 / (p + self.known[j]) for p, (j, _, _) in zip(prior, row, strict=True)]
         m = [one * self.shift[j] for one, (j, _, _) in zip(v, row, strict=True)]
-        mean = sum(x * one for one, (_, _, x) in zip(m, row, strict=True))
+        mean = offset + sum(x * one for one, (_, _, x) in zip(m, row, strict=True))
         variance = sum(x * x * one for one, (_, _, x) in zip(v, row, strict=True))
         precision, target, log_density = self.find(y, mean, variance, weight)
         shrink = precision / (1.0 + precision * variance)

@@ -17,6 +17,7 @@ from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.inputs import read_points
 from posterity.linear.named_priors import beliefs
+from posterity.linear.ratios import add_ratios
 from posterity.linear.state import SHARED, PosteriorEstimator
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
@@ -135,12 +136,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
         each = np.concatenate([np.full(self._offset, np.nan), scales])
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
-        ratio = self._ratio()
-        if ratio:
-            with np.errstate(over="ignore"):  # of features whose unit is tiny it is infinite
-                for ending, column in (("", "mean"), ("_low", "low"), ("_high", "high")):
-                    table[ratio + ending] = np.exp(table[column])
-        return table
+        return add_ratios(table, self._ratio())
 
     @property
     def feature_scales_(self) -> Array:

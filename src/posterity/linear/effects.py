@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,12 @@ def average_effects(
     model._posterior  # noqa: B018 - not fitted comes first
     X = read_points(model, X)
     seed = int(np.random.default_rng(rng).integers(2**63))
+    means = _Means(model, X, size, seed, how)
     label = model._label_of_outputs if model._outputs() else None
     return table_of_effects(
         X,
         feature_names(model),
-        lambda low, high: _effects(model, low, high, size, seed, how),
+        lambda low, high: _effects(model, low, high, means),
         per=per,
         level=level,
         label=label,
@@ -120,9 +122,41 @@ def _levels(X: Array, names: list[str]) -> dict[int, list[int]]:
     return {column: columns for columns in exclusive for column in columns}
 
 
-def _effects(
-    model: Any, low: Array, high: Array, size: int, seed: int, how: dict[str, Any]
-) -> Iterator[tuple[list[str], Any]]:
+class _Means:
+    """Draws of the mean expected target over rows ``X``, and over these after some have changed.
+
+    Where few have, the others are not computed again; nor are rows that many features change from.
+    """
+
+    def __init__(self, model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> None:
+        self._given = model, size, seed
+        self._X, self._how = X, how
+        self._known: dict[bytes, Array] = {}
+
+    def find(self, rows: Array) -> Array:
+        """Draws of the mean over these rows, (size,) or (size, q)."""
+        changed = (rows != self._X).any(axis=1)
+        if 2 * np.count_nonzero(changed) > len(rows):
+            return self._remember(rows)
+        share = float(np.mean(changed))
+        mean = self._remember(self._X)
+        if share > 0.0:
+            mean = mean + share * (self._compute(rows, changed) - self._compute(self._X, changed))
+        return mean
+
+    def _remember(self, rows: Array) -> Array:
+        key = blake2b(rows.tobytes()).digest()
+        if key not in self._known:
+            self._known[key] = self._compute(rows, np.ones(len(rows), dtype=bool))
+        return self._known[key]
+
+    def _compute(self, rows: Array, some: NDArray[np.bool_]) -> Array:
+        model, size, seed = self._given
+        how = {name: value[some] if np.ndim(value) else value for name, value in self._how.items()}
+        return mean_of_draws(model, rows[some], size, seed, how)
+
+
+def _effects(model: Any, low: Array, high: Array, means: _Means) -> Iterator[tuple[list[str], Any]]:
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
     if model._expects_eta:
@@ -136,8 +170,7 @@ def _effects(
         )
         return
     # The same coefficients before and after: the same seed.
-    change = mean_of_draws(model, high, size, seed, how)
-    change -= mean_of_draws(model, low, size, seed, how)
+    change = means.find(high) - means.find(low)
     if not outputs:
         yield [], change
     for place, label in enumerate(outputs):

@@ -59,13 +59,17 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Active features of some rows: row, feature and value of each entry, targets and weights."""
+    """Active features of some rows: row, feature and value of each entry.
+
+    And the rows' targets, weights, and offsets, which are added to eta.
+    """
 
     rows: NDArray[np.intp]
     features: NDArray[np.intp]
     values: Array
     y: Array
     weights: Array
+    offsets: Array
 
     def sum_rows(self, values: Array) -> Array:
         """(n,) sums of the entries' values."""
@@ -113,7 +117,7 @@ class ColumnPriors:
 
 
 def make_blocks(
-    rows: Any, y: Array, weights: Array | None, *, intercept: bool
+    rows: Any, y: Array, weights: Array | None, offsets: Array | None, *, intercept: bool
 ) -> tuple[Sequence[Block], NDArray[np.intp]]:
     """Divide rows of positive weight into blocks: with k blocks, each has every k-th row.
 
@@ -121,6 +125,7 @@ def make_blocks(
     that rows have, as they were numbered before.
     """
     g = np.ones(len(y)) if weights is None else weights
+    added = np.zeros(len(y)) if offsets is None else offsets
     number = np.flatnonzero(g > 0.0)
     place = np.full(len(y), -1)
     place[number] = np.arange(len(number))
@@ -137,7 +142,8 @@ def make_blocks(
     for first in range(count):
         some = (row >= 0) & (row % count == first)
         own = number[first::count]
-        blocks.append(Block(row[some] // count, features[some], values[some], y[own], g[own]))
+        entries = row[some] // count, features[some], values[some]
+        blocks.append(Block(*entries, y[own], g[own], added[own]))
     return blocks, active
 
 
@@ -211,7 +217,7 @@ def _find_messages(
     variance = 1.0 / np.maximum(left, 1e-300)
     cavity = variance * (total.shift[features] - own.shift)
     each = np.square(x) * variance
-    mean, spread = block.sum_rows(x * cavity), block.sum_rows(each)
+    mean, spread = block.offsets + block.sum_rows(x * cavity), block.sum_rows(each)
     known, target = block.weights, block.y
     if not likelihood.is_noise:
         sites = find_sites(likelihood, "moments", block.y, mean, spread, block.weights)
@@ -225,7 +231,7 @@ def _sum_squares(blocks: Sequence[Block], prior: Array, mean: Array) -> float:
     """Return squared residuals of weights of this mean (P,), and its penalty."""
     total = float(prior @ np.square(mean))
     for block in blocks:
-        residual = block.y - block.sum_rows(block.values * mean[block.features])
+        residual = block.y - block.offsets - block.sum_rows(block.values * mean[block.features])
         total += float(block.weights @ np.square(residual))
     return total
 

@@ -10,8 +10,8 @@ from posterity.posteriors._sparse_rows import SparseRows
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
-# Rows (n, p), their targets (n,) and weights (n,).
-Weighted = tuple[csr_array, Array, Array]
+# Rows (n, p), and numbers (n, k) of each, as its target and its weight.
+Numbered = tuple[csr_array, Array]
 
 
 def to_matrix(rows: SparseRows, size: int) -> csr_array:
@@ -52,7 +52,7 @@ def renumber(matrix: csr_array, rows: Numbers | None, columns: Numbers, size: in
     return csr_array((found.data, (row, columns[found.col])), (n, size))
 
 
-def find_rows(among: Weighted, wanted: Weighted) -> list[int] | None:
+def find_rows(among: Numbered, wanted: Numbered) -> list[int] | None:
     """The number of a row that is the same as each wanted one; None where one has none left."""
     places: dict[bytes, list[int]] = {}
     for number, key in enumerate(_make_keys(among)):
@@ -65,11 +65,10 @@ def find_rows(among: Weighted, wanted: Weighted) -> list[int] | None:
     return found
 
 
-def _make_keys(rows: Weighted) -> list[bytes]:
-    X, y, weights = rows
+def _make_keys(rows: Numbered) -> list[bytes]:
+    X, numbers = rows
     X.sort_indices()
-    features, values = X.indices.astype(np.int64), X.data + 0.0
-    numbers = np.stack([y, weights], axis=1) + 0.0
+    features, values, numbers = X.indices.astype(np.int64), X.data + 0.0, numbers + 0.0
     return [
         features[low:high].tobytes() + values[low:high].tobytes() + own.tobytes()
         for low, high, own in zip(X.indptr[:-1], X.indptr[1:], numbers, strict=True)

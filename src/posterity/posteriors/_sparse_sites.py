@@ -60,12 +60,16 @@ class ProductSums:
 
 @dataclass(frozen=True)
 class SiteRows:
-    """Rows (n, p) of any likelihood, each with a Gaussian site: precision and shift (2 n,)."""
+    """Rows (n, p) of any likelihood, each with a Gaussian site: precision and shift (2 n,).
+
+    Sites are on X w; ``offsets`` (n,) are added to it where the likelihood is asked.
+    """
 
     likelihood: Likelihood
     X: csr_array
     y: Array
     weights: Array
+    offsets: Array
     pattern: SparsityPattern
     pairs: csr_array  # of the pattern's entries, for the variance of each row
 
@@ -74,16 +78,16 @@ class SiteRows:
 
         Newton's method, with steps halved until the density rises.
         """
-        X, y, weights = self.X, self.y, self.weights
+        X, y, weights, offsets = self.X, self.y, self.weights, self.offsets
         mean = np.zeros(X.shape[1])
 
         def density(mean: Array) -> float:
-            each = self.likelihood.log_density(y, X @ mean)
+            each = self.likelihood.log_density(y, offsets + X @ mean)
             return float(weights @ each - 0.5 * prior @ np.square(mean))
 
         height = density(mean)
         for _ in range(MOST_NEWTON):
-            slope, curvature = self.likelihood.derivatives(y, X @ mean)
+            slope, curvature = self.likelihood.derivatives(y, offsets + X @ mean)
             gradient = X.T @ (weights * slope) - prior * mean
             step = self._factorize(prior, weights * curvature).solve(gradient)
             if gradient @ step < NEWTON_TOLERANCE:
@@ -107,16 +111,17 @@ class SiteRows:
         mean, entries = factor.solve(self.X.T @ shift), factor.inverse_entries()
         eta, variance = self.X @ mean, self.pairs @ entries
         centre, spread = compute_cavity(eta, variance, precision, shift)
+        centre = self.offsets + centre
         found = find_sites(self.likelihood, "moments", self.y, centre, spread, self.weights)
-        to_precision = found.precision - precision
-        to_shift = found.precision * found.target - shift
+        new_shift = found.precision * (found.target - self.offsets)
+        to_precision, to_shift = found.precision - precision, new_shift - shift
         deviation = np.sqrt(variance)
         moved = np.abs([to_precision * variance, (to_shift - to_precision * eta) * deviation])
         return Sweep(
             factor,
             mean,
             entries[self.pattern.diagonal],
-            np.concatenate([found.precision, found.precision * found.target]) - sites,
+            np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),
         )

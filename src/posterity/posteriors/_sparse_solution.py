@@ -44,6 +44,15 @@ class Solution(NamedTuple):
             mean[moved], variance[moved] = self.predict(terms.matrix(len(mean))[moved])
         return mean, variance
 
+    def covariances(self, summed: Array) -> Array:
+        """(P,) covariances of the weights, of numbers that are not centred, with a sum of them."""
+        B = self.centres.find_terms(self.centres.values).matrix(len(self.prior))
+        centred = B.T @ summed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(centred == 0.0, 0.0, centred / self.prior)
+        found[self.met] = self.factor.solve(centred[self.met])
+        return np.asarray(B @ found)
+
     def degrees_of_freedom(self) -> Array:
         """(P,) degrees of freedom of weights, of those of the noise and of scales: Satterthwaite.
 

@@ -76,6 +76,8 @@ class DiagonalPosterior:
     n_observations: float = 0.0
     n_effective: float = 0.0
     centres: Centres = field(default_factory=Centres)
+    # What is subtracted from offsets, so that no unit of exposure moves the intercept's prior.
+    offset_centre: float = 0.0
     _kept: DiagonalState | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -146,6 +148,7 @@ class DiagonalPosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo,
     ) -> Array | None:
@@ -156,7 +159,8 @@ class DiagonalPosterior:
         state, kernel = self._state(), self.likelihood.kernel_code
         assert kernel is not None
         parts = self.owners, vars(self), vars(self.centres)
-        given = (*kernel, *rows.parts, y, weights, discounts, predict, *parts)
+        added = self._centre_offsets(len(y), offsets, weights)
+        given = (*kernel, *rows.parts, y, weights, discounts, added, predict, *parts)
         before: list[Array | None] = []
         run_steps([partial(before.extend, starmap(state.learn_given, (given,))), undo.settle])
         return before[0]
@@ -183,6 +187,7 @@ class DiagonalPosterior:
         discounts: Array | None,
         centres: Centres | None = None,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo | None = None,
     ) -> Array | None:
@@ -193,18 +198,29 @@ class DiagonalPosterior:
         undo = undo or Undo()
         self._keep(undo, rows)
         before: list[Array | None] = []
-        run_steps(self._count_rows(rows, y, weights, discounts, predict, before))
+        added = self._centre_offsets(len(y), offsets, weights)
+        run_steps(self._count_rows(rows, y, weights, discounts, added, predict, before))
         if self.centres.is_due():
             self.centre_numbers(undo)
         return before[0]
 
-    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+    def learn_row(self, row: Row, y: float, discount: float, offset: float) -> bool:
         """Learn a row of known features, as it came, in one step."""
         kernel = self.likelihood.kernel_code
         assert kernel is not None
         parts = vars(self), vars(self.centres)
-        self._state().learn_row(*kernel, row, y, discount, self.owners, *parts)
+        added = offset - self.offset_centre
+        self._state().learn_row(*kernel, row, y, discount, added, self.owners, *parts)
         return True
+
+    def _centre_offsets(self, n: int, offsets: Array | None, weights: Array | None) -> Array | None:
+        """Offsets (n,) less their centre, which is that of the first row that is learned."""
+        if offsets is None:
+            return None if self.offset_centre == 0.0 else np.full(n, -self.offset_centre)
+        if self.intercept and self.n_observations == 0.0 and n:
+            first = 0 if weights is None else int(np.argmax(weights > 0.0))
+            self.offset_centre = float(offsets[first])
+        return offsets - self.offset_centre
 
     def _count_rows(
         self,
@@ -212,6 +228,7 @@ class DiagonalPosterior:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         predict: bool,
         before: list[Array | None],
     ) -> list[Callable[[], object]]:
@@ -221,7 +238,7 @@ class DiagonalPosterior:
         left = compute_left(discounts)
         self._count(np.ones(len(y)) if weights is None else weights, left)
         self.centres.tally(rows, weights, left)
-        given = (*kernel, *rows.parts, y, weights, discounts, predict)
+        given = (*kernel, *rows.parts, y, weights, discounts, offsets, predict)
         # Lazy: each is read where it is needed, without a line of Python in between.
         learned = starmap(state.learn, (given,))
         found = map(getattr, (state, state), _SCALARS)
@@ -264,7 +281,9 @@ class DiagonalPosterior:
             beliefs[targets, 1, : self.members] += (known + prior) * moved
         self.centres.move(by)
 
-    def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+    def revisit(
+        self, rows: SparseRows, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
         """Visit rows that were learned in one pass, and no others, until their messages settle.
 
         In place; where rows fade, are too few for the noise or too many, one pass has to do.
@@ -275,7 +294,8 @@ class DiagonalPosterior:
         if few or self.clocks is not None or entries > MOST_ENTRIES:
             return
         self.squares = self._sum_squares(rows, weights)
-        blocks, active = make_blocks(rows, y, weights, intercept=self.intercept)
+        added = self._centre_offsets(len(y), offsets, weights)
+        blocks, active = make_blocks(rows, y, weights, added, intercept=self.intercept)
         begun = self._get_column_priors(active), self._get_messages(active)
         with np.errstate(all="ignore"):  # of what goes astray
             found = propagate_messages(
@@ -328,6 +348,7 @@ class DiagonalPosterior:
     def merge(self, other: DiagonalPosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         other = self._join_centres(other, features)
+        self._join_offsets(other)
         self._merge_scales(other, columns)
         self.squares[columns] += other.squares
         mine, theirs = self.discounted_beliefs().copy(), other.discounted_beliefs()[: len(features)]
@@ -360,6 +381,14 @@ class DiagonalPosterior:
         theirs.move(mine.values - theirs.values)
         mine.absorb(theirs)
         return other
+
+    def _join_offsets(self, other: DiagonalPosterior) -> None:
+        """Have the other's offsets centred where one's own are."""
+        if self.n_observations == 0.0:
+            self.offset_centre = other.offset_centre
+        known, shift = other.beliefs.reshape(-1, 2, MEMBERS)[0]
+        shift += known * (self.offset_centre - other.offset_centre)
+        other.offset_centre = self.offset_centre
 
     def _compute_disagreement(self, features: Numbers, mine: Array, theirs: Array) -> Array:
         """(members,) half the sum of squares by which the weights of two models differ.
@@ -425,18 +454,19 @@ class DiagonalPosterior:
 
     def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """Mean and variance of eta at centred rows, in units of the noise: (n, members) each."""
-        moments = self._state().predict_then_learn_rows(*rows.parts)
-        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+        return self._read_moments(self._state().predict_then_learn_rows(*rows.parts))
 
     def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
         """The same at rows as they came."""
-        moments = self._state().predict_given(*rows.parts, self.owners, vars(self.centres))
-        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+        given = *rows.parts, self.owners, vars(self.centres)
+        return self._read_moments(self._state().predict_given(*given))
 
     def row_moments(self, row: Row) -> tuple[Array, Array]:
         """The same at one row of known features, as it came: (1, members) each."""
-        moments = self._state().predict_row(row, self.owners, vars(self.centres))
-        return moments[:, 0, : self.members], moments[:, 1, : self.members]
+        return self._read_moments(self._state().predict_row(row, self.owners, vars(self.centres)))
+
+    def _read_moments(self, moments: Array) -> tuple[Array, Array]:
+        return moments[:, 0, : self.members] - self.offset_centre, moments[:, 1, : self.members]
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
@@ -448,7 +478,24 @@ class DiagonalPosterior:
         both = mean.copy(), variance.copy()
         np.add.at(both[0], to, factors[:, None] * mean[source])
         np.add.at(both[1], to, np.square(factors)[:, None] * variance[source])
-        return match_moments(*both, self.weights)
+        found = match_moments(*both, self.weights)
+        found[0][0] -= self.offset_centre
+        return found
+
+    def covariances(self, summed: Array) -> Array:
+        """(p,) covariances of the first p weights with a sum of them, in units of the noise.
+
+        Within each hypothesis weights are independent, and between these their means differ.
+        """
+        size, weights = len(summed), self.weights
+        mean, variance = self._moments(np.arange(size))
+        B = self.centres.find_terms(self.centres.values).matrix(size)
+        centred = (B.T @ summed)[:, None]
+        with np.errstate(invalid="ignore"):
+            own = B @ np.where(centred == 0.0, 0.0, variance * centred)
+        apart = B @ mean
+        apart = apart - (apart @ weights)[:, None]
+        return np.asarray((own + apart * (summed @ apart)) @ weights)
 
     def _moments(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
         """Means and variances (n, members) of weights, of numbers that are centred."""

@@ -60,6 +60,7 @@ class SparsePosterior:
     targets: Array  # (n,) of kept rows, or (P,) sums of x y
     row_weights: Array  # (n,) of kept rows
     found: Array  # (columns, 1) prior precisions with which a search begins
+    row_offsets: Array = field(default_factory=lambda: np.zeros(0))  # (n,) of kept rows
     square: float = 0.0  # sum of (y - centre)^2
     centre: float = 0.0
     n_observations: float = 0.0
@@ -73,6 +74,8 @@ class SparsePosterior:
 
     def __post_init__(self) -> None:
         self.centres.count_former(self.n_observations)
+        if not len(self.row_offsets):  # of files from before
+            self.row_offsets = np.zeros_like(self.row_weights)
 
     @classmethod
     def before_data(
@@ -141,12 +144,13 @@ class SparsePosterior:
         discounts: Array | None,
         centres: Centres,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo,
     ) -> None:
         """Learn rows, in place."""
         assert not predict
-        updated = self._add_rows(rows, y, weights, discounts, centres)
+        updated = self._add_rows(rows, y, weights, discounts, offsets, centres)
         if self.n_observations == 0.0:
             updated._find_pattern(updated._read().matrix)
         vars(self).update(vars(updated))
@@ -158,24 +162,29 @@ class SparsePosterior:
         weights: Array | None,
         discounts: Array | None,
         *,
+        offsets: Array | None = None,
         predict: bool,
         undo: Undo,
     ) -> None:
         """Learn rows as they came, in place."""
         centres = self.expect(rows, weights)
         rows = subtract_centres(rows, centres, self.owners)
-        self.learn(rows, y, weights, discounts, centres, predict=predict, undo=undo)
+        how: dict[str, Any] = {"offsets": offsets, "predict": predict, "undo": undo}
+        self.learn(rows, y, weights, discounts, centres, **how)
 
-    def learn_row(self, row: Row, y: float, discount: float) -> bool:
+    def learn_row(self, row: Row, y: float, discount: float, offset: float) -> bool:
         """Learn a row of known features, as it came."""
-        rows, left = SparseRows.of_one(row), np.array([discount])
-        self.learn_given(rows, np.array([y]), None, left, predict=False, undo=Undo())
+        rows, left, added = SparseRows.of_one(row), np.array([discount]), np.array([offset])
+        how: dict[str, Any] = {"offsets": added, "predict": False, "undo": Undo()}
+        self.learn_given(rows, np.array([y]), None, left, **how)
         return True
 
     def centre_numbers(self) -> None:
         """Do nothing: numbers are centred where the posterior is found."""
 
-    def revisit(self, rows: SparseRows, y: Array, weights: Array | None) -> None:
+    def revisit(
+        self, rows: SparseRows, y: Array, weights: Array | None, offsets: Array | None = None
+    ) -> None:
         """Do nothing: rows that come together are learned together."""
 
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
@@ -193,14 +202,22 @@ class SparsePosterior:
         self.n_effective += other.n_effective
         self._forget_solution()
 
-    def unlearn(self, came: SparseRows, rows: SparseRows, y: Array, weights: Array | None) -> None:
+    def unlearn(
+        self,
+        came: SparseRows,
+        rows: SparseRows,
+        y: Array,
+        weights: Array | None,
+        offsets: Array | None = None,
+    ) -> None:
         """Take back what these rows added; raise ``ValueError`` where they can't be among it.
 
         ``came``: the rows before their numbers were centred.
         """
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
         updated = self.copy()
-        taken = self._summary(self._matrix(rows), y, own, self.centre)
+        added = np.zeros(len(y)) if offsets is None else offsets
+        taken = self._summary(self._matrix(rows), y, own, added, self.centre)
         lacking = not (updated._subtract if self.likelihood.is_noise else updated._drop)(taken)
         if lacking or float(own.sum()) > self.n_observations * (1.0 + RELATIVE_ROUNDING):
             raise ValueError(
@@ -219,7 +236,8 @@ class SparsePosterior:
 
     def _clear(self) -> None:
         """Be as before the first row: what subtraction leaves of all rows is rounding."""
-        self.rows, self.targets, self.row_weights = _make_no_rows(), np.zeros(0), np.zeros(0)
+        self.rows, self.targets = _make_no_rows(), np.zeros(0)
+        self.row_weights = self.row_offsets = np.zeros(0)
         self.square = self.centre = self.n_observations = self.n_effective = 0.0
         self.squares = np.zeros_like(self.squares)
         self.centres.clear()
@@ -238,15 +256,18 @@ class SparsePosterior:
         """Drop kept rows that are the same as these; whether each of these was there."""
         size = len(self.owners)
         mine, theirs = to_matrix(self.rows, size), to_matrix(taken.rows, size)
-        found = find_rows(
-            (mine, self.targets, self.row_weights), (theirs, taken.targets, taken.row_weights)
-        )
+        found = find_rows((mine, self._row_numbers), (theirs, taken._row_numbers))
         if found is None:
             return False
         left = np.delete(np.arange(len(self.targets)), found)
         self.rows, self.targets = to_rows(csr_array(mine[left])), self.targets[left]
-        self.row_weights = self.row_weights[left]
+        self.row_weights, self.row_offsets = self.row_weights[left], self.row_offsets[left]
         return True
+
+    @property
+    def _row_numbers(self) -> Array:
+        """(n, 3) targets, weights and offsets of kept rows."""
+        return np.stack([self.targets, self.row_weights, self.row_offsets], axis=1)
 
     def _sum_squares(self, rows: SparseRows, weights: Array) -> tuple[Array, Array]:
         """Sum of squares of each column's values, and their number, in rows of weight > 0."""
@@ -262,10 +283,12 @@ class SparsePosterior:
         y: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         centres: Centres,
     ) -> SparsePosterior:
         updated = replace(self, centres=centres)
         own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+        added = np.zeros(len(y)) if offsets is None else offsets
         left = compute_left(discounts)
         left = np.ones(len(y) + 1) if left is None else left
         kept = own * left[1:]
@@ -273,20 +296,31 @@ class SparsePosterior:
         X = self._matrix(rows)
         updated.squares = self.squares + np.stack(self._sum_squares(rows, own), axis=1)
         if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
-            updated.centre = float(np.average(y, weights=own)) if self.likelihood.is_noise else 0.0
-        updated._add(self._summary(X, y, kept, updated.centre), left[0])
+            updated.centre = (
+                float(np.average(y - added, weights=own)) if self.likelihood.is_noise else 0.0
+            )
+        updated._add(self._summary(X, y, kept, added, updated.centre), left[0])
         updated.n_observations += float(own.sum())
         updated.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
         updated._forget_solution()
         return updated
 
-    def _summary(self, X: csr_array, y: Array, weights: Array, centre: float) -> SparsePosterior:
+    def _summary(
+        self, X: csr_array, y: Array, weights: Array, offsets: Array, centre: float
+    ) -> SparsePosterior:
         """Return the statistics of these rows, as a posterior whose other fields do not matter."""
         if not self.likelihood.is_noise:
             some = weights > 0.0
             rows = to_rows(X if some.all() else csr_array(X[some]))
-            return replace(self, rows=rows, targets=y[some], row_weights=weights[some], centre=0.0)
-        apart = y - centre
+            return replace(
+                self,
+                rows=rows,
+                targets=y[some],
+                row_weights=weights[some],
+                row_offsets=offsets[some],
+                centre=0.0,
+            )
+        apart = y - offsets - centre
         products = csr_array(X.T @ (diags_array(weights) @ X))
         return replace(
             self,
@@ -325,6 +359,7 @@ class SparsePosterior:
             self.rows = to_rows(stack_rows(mine, theirs))
             self.targets = np.concatenate([self.targets, other.targets])
             self.row_weights = np.concatenate([left * self.row_weights, other.row_weights])
+            self.row_offsets = np.concatenate([self.row_offsets, other.row_offsets])
             return
         mine.resize(size, size)
         theirs.resize(size, size)
@@ -393,6 +428,12 @@ class SparsePosterior:
         mean[0] += self.centre
         return mean[:n_features], variance[:n_features]
 
+    def covariances(self, summed: Array) -> Array:
+        """(p,) covariances of the first p weights with a sum of them, in units of the noise."""
+        every = np.zeros(len(self.owners))
+        every[: len(summed)] = summed
+        return self.solution().covariances(every)[: len(summed)]
+
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
         if not self.likelihood.is_noise:
@@ -446,6 +487,7 @@ class SparsePosterior:
         sweep, precisions = search(rows, columns, begun, precision, negligible)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
+        mean[0] -= self._offset_centre
         shape, rate = noise(sweep, columns.spread(precisions))
         each = precisions * columns.scale
         return Solution(
@@ -484,7 +526,15 @@ class SparsePosterior:
         assert data.rows is not None
         X = csr_array(data.rows[:, met])
         pairs = pattern.pair(X)
-        return SiteRows(self.likelihood, X, self.targets, self.row_weights, pattern, pairs)
+        numbers = self.targets, self.row_weights, self.row_offsets - self._offset_centre
+        return SiteRows(self.likelihood, X, *numbers, pattern, pairs)
+
+    @property
+    def _offset_centre(self) -> float:
+        """What offsets are centred at: so no unit of exposure moves the intercept's prior."""
+        if not (self.intercept and self.row_weights.any()):
+            return 0.0
+        return float(np.average(self.row_offsets, weights=self.row_weights))
 
     def _describe_columns(self, data: CentredData, met: NDArray[np.intp]) -> Columns:
         """Return the columns of the features ``met``, and what is known of their scales."""

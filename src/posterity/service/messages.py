@@ -48,6 +48,9 @@ class PredictorSettings(Request):
         "linear"
     )
     parameters: dict[str, str | float | bool | None] = {}
+    # Features that are not learned: added to the log rate of a count, and what it comes from.
+    offset: Name | None = None
+    exposure: Name | None = None
     level: Annotated[float, Meta(gt=0.0, lt=1.0)] = 0.9
     # Seconds after which a row is unlearned.
     forget_after: Annotated[float, Meta(gt=0.0)] | None = None

@@ -21,7 +21,7 @@ from posterity import (
 )
 from posterity.distributions import Categorical
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import check_target, read_context
+from posterity.service.inputs import COUNTS, check_target, list_names, read_context
 from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
@@ -123,6 +123,8 @@ class Predictor(Learner):
         learned_through: int = 0,
     ) -> None:
         self.version, self.settings = version, settings
+        places = {name: place for place, name in enumerate(settings.features)}
+        self._roles = {role: places.get(name, 0) for role, name in self._list_roles()}
         model = self.build_model() if model is None else model
         super().__init__(name, model, notes, learned_through)
         known = {one.name for one in fields(Scores)}
@@ -136,21 +138,57 @@ class Predictor(Learner):
         RefusedError
             422, with what the model says.
         """
+        self._check_roles()
         # As many rows as a model may keep from its start: those it can always unlearn.
         n, trial = len(self.settings.features), self.build_model()
         forgets = self.settings.forget_after is not None
         X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
         y = (X[:, 0] > 0.0).astype(np.float64)
+        X[:, list(self._roles.values())] = 1.0
+        X, added = self._split(X)
         try:
-            trial.predict_then_learn(X, y)
+            trial.predict_then_learn(X, y, **added)
         except FAILURES as error:
             raise RefusedError(422, f"no row could be learned: {error}", "parameters") from error
         try:
             if forgets:
-                trial.unlearn(X[:1], y[:1])
+                trial.unlearn(X[:1], y[:1], **{role: its[:1] for role, its in added.items()})
         except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
+
+    def _check_roles(self) -> None:
+        """Refuse offsets and exposures that are no features, or of what is no count."""
+        for role, name in self._list_roles():
+            if self.settings.model not in COUNTS:
+                message = f"{role} is for models of counts, {' and '.join(COUNTS)}: leave it out"
+                raise RefusedError(422, message, role)
+            if name not in self.settings.features:
+                message = f"{role} is {name!r}, which is not a feature: use the name of a feature"
+                raise RefusedError(422, message, role)
+        roles = {name for _, name in self._list_roles()}
+        if len(roles) < len(self._roles):
+            raise RefusedError(422, "offset and exposure are the same feature: name two", "offset")
+        if not self._learned_features:
+            message = f"no feature is left beside {list_names(roles)}: add one"
+            raise RefusedError(422, message, "features")
+
+    def _list_roles(self) -> list[tuple[str, str]]:
+        """Features that are an offset or an exposure, by these roles."""
+        settings = self.settings
+        given = ("offset", settings.offset), ("exposure", settings.exposure)
+        return [(role, name) for role, name in given if name is not None]
+
+    @property
+    def _learned_features(self) -> list[str]:
+        """The features that the model learns, in their order: neither offset nor exposure."""
+        roles = {name for _, name in self._list_roles()}
+        return [name for name in self.settings.features if name not in roles]
+
+    def _split(self, X: Array) -> tuple[Array, dict[str, Array]]:
+        """The features (n, m) that are learned, and the offsets and exposures (n,) by name."""
+        added = {role: X[:, place] for role, place in self._roles.items()}
+        return (np.delete(X, list(self._roles.values()), axis=1) if added else X), added
 
     def build_model(self) -> Any:
         """A model that has learned nothing.
@@ -193,7 +231,8 @@ class Predictor(Learner):
         try:
             if not self.model.n_observations_ > 0.0:
                 return None
-            return self.model.predict_distribution(X)
+            X, added = self._split(X)
+            return self.model.predict_distribution(X, **added)
         except NotFittedError:
             return None
 
@@ -220,7 +259,13 @@ class Predictor(Learner):
 
     def read(self, x: Any) -> Array:
         """The row (m,), by name or in order."""
-        return read_context(x, self.settings.features, {}, "x")
+        row = read_context(x, self.settings.features, {}, "x")
+        place = self._roles.get("exposure")
+        if place is not None and not row[place] > 0.0:
+            name = self.settings.features[place]
+            message = f"{name!r} is {row[place]:g}: an exposure must be above 0"
+            raise RefusedError(422, message, f"x.{name}")
+        return row
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -297,10 +342,11 @@ class Predictor(Learner):
 
     def change_model(self, model: Any, change: Change, x: Array) -> None:
         """Have a model learn a row, or take it back."""
+        X, added = self._split(x[None])
         if change.former is not None:
-            model.unlearn(x[None], [change.former])
+            model.unlearn(X, [change.former], **added)
         if change.total is not None:
-            model.learn_one(x, change.total)
+            model.learn_one(X[0], change.total, **{role: its[0] for role, its in added.items()})
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
+from posterity.generalized.base import RateOffsets
 from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
+from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import SparseRows
@@ -60,7 +62,6 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @hold_model_lock
     def fit(
         self,
         X: Any,
@@ -97,13 +98,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         >>> model.predict([{"site": "b"}]).round()
         array([3.])
         """
-        refuse_no_weight(sample_weight)
-        fresh = self._copy_unfitted()
-        fresh._learn(X, y, sample_weight, times, revisit=True)
-        self._take_over(fresh)
+        self._learn_rows("fit", (X, y, sample_weight), times)
         return self
 
-    @hold_model_lock
     def partial_fit(
         self,
         X: Any,
@@ -116,10 +113,9 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
         Parameters as in :meth:`fit`. Columns and levels may be new.
         """
-        self._learn(X, y, sample_weight, times)
+        self._learn_rows("append", (X, y, sample_weight), times)
         return self
 
-    @hold_model_lock
     def predict_then_learn(
         self,
         X: Any,
@@ -129,7 +125,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         times: ArrayLike | None = None,
     ) -> Any:
         """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
-        return self._learn(X, y, sample_weight, times, predict=True)
+        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times)
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
@@ -143,10 +139,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         >>> model.predict_proba_one({"site": "a"})[1] > 0.6
         True
         """
-        if time is None and self._now is None and weight == 1.0 and self._learn_known(x, y):
-            return self
-        weights = None if weight == 1.0 else [weight]
-        return self.partial_fit(make_row(x), [y], weights, times=None if time is None else [time])
+        return self._learn_one(x, y, weight, time)
 
     @hold_model_lock
     def merge(self, other: Self) -> Self:
@@ -181,7 +174,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
 
-    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def unlearn(self, X: Any, y: Any, *args: Any, **named: Any) -> Self:
         """Refuse: the statistics of each row depended on the rows before it.
 
         Raises
@@ -298,17 +291,39 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Raise ``ValueError`` for a parameter out of its range."""
         check_parameters(self.prior_precision, self.forgetting, self.hash_size, self.interactions)
 
+    @hold_model_lock
+    def _learn_rows(
+        self, way: Way, rows: Any, times: ArrayLike | None, added: RateOffsets | None = None
+    ) -> Any:
+        """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
+        if way != "fit":
+            return self._learn(rows, times, added, predict=way == "predict_then_learn")
+        refuse_no_weight(rows[2])
+        fresh = self._copy_unfitted()
+        fresh._learn(rows, times, added, revisit=True)
+        return self._take_over(fresh)
+
+    def _learn_one(
+        self, x: Any, y: Any, weight: float, time: float | None, added: RateOffsets | None = None
+    ) -> Self:
+        usual = time is None and self._now is None and weight == 1.0
+        if not (usual and self._learn_known(x, y, added)):
+            weights = None if weight == 1.0 else [weight]
+            rows = make_row(x), [y], weights
+            self._learn_rows("append", rows, None if time is None else [time], added)
+        return self
+
     def _learn(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None,
+        rows: Any,
         times: ArrayLike | None,
+        added: RateOffsets | None = None,
         *,
         predict: bool = False,
         revisit: bool = False,
     ) -> Any:
         """Check everything, then number features and learn."""
+        X, y, sample_weight = rows
         n, read = self._read(X)
         first = self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
@@ -320,7 +335,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         targets, met = model._targets(y)
         if n != len(targets):
             check_consistent_length(np.empty(n), targets)
-        weights = read_weights(sample_weight, n)
+        weights, offsets = read_weights(sample_weight, n), None if added is None else added.read(n)
         elapsed, now = read_times(times, n, weights, None if first else self._now)
         discounts = None
         if self.forgetting is not None:
@@ -330,17 +345,18 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         with Undo() as undo:
             undo.keep_attributes(model, model._posterior, model._posterior.centres)
             model._index.keep(undo, () if issparse(read) else read)
-            rows = model._grow_for(lambda: model._number(n, read, new=True), undo)
+            numbered = model._grow_for(lambda: model._number(n, read, new=True), undo)
             model.__dict__.update(met, _now=now)
-            before = model._learn_numbered(rows, targets, weights, discounts, undo, predict=predict)
+            learned = numbered, targets, weights, discounts, offsets
+            before = model._learn_numbered(*learned, undo, predict=predict)
             if revisit:
-                model._revisit(rows, targets, weights, undo)
+                model._revisit(numbered, targets, weights, offsets, undo)
         if first:
             self._take_over(model)
         return self._prediction(before, targets, weights) if before is not None else None
 
     @hold_model_lock
-    def _learn_known(self, x: Any, y: Any) -> bool:
+    def _learn_known(self, x: Any, y: Any, added: RateOffsets | None) -> bool:
         """Learn one row, if its features are all known and nothing about it is unusual."""
         if self._posterior_or_none is None or self.interactions is not None or self._index.given:
             return False
@@ -348,13 +364,14 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         if forgetting is not None and not isinstance(forgetting, Stabilized):
             return False
         target, row = self._target(y), read_known_row(x, self._index)
-        if target is None or row is None:
+        offset = 0.0 if added is None else added.read_one()
+        if target is None or row is None or offset is None:
             return False
         rate = 1.0 if forgetting is None else forgetting.rate
         posterior = self._posterior_or_none
         for feature, column, _ in row:  # of some, all rows so far had zeros
             posterior.owners[feature] = column
-        return bool(posterior.learn_row(row, target, rate))
+        return bool(posterior.learn_row(row, target, rate, offset))
 
     def _learn_numbered(
         self,
@@ -362,6 +379,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         targets: Array,
         weights: Array | None,
         discounts: Array | None,
+        offsets: Array | None,
         undo: Undo,
         *,
         predict: bool,
@@ -369,28 +387,33 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
         posterior, found = self._posterior, []
         if self.interactions is None:
-            return posterior.learn_given(
-                rows, targets, weights, discounts, predict=predict, undo=undo
-            )
+            added = {} if offsets is None else {"offsets": offsets}
+            given = rows, targets, weights, discounts
+            return posterior.learn_given(*given, predict=predict, undo=undo, **added)
         for start, stop in posterior.plan(len(rows), weights):
             some, part = slice(start, stop), rows.select(start, stop)
-            own = None if weights is None else weights[some]
-            left = None if discounts is None else discounts[some]
+            beside = (weights, discounts, offsets)
+            own, left, shift = (None if one is None else one[some] for one in beside)
             posterior.centres.keep(undo, part)
             self._set_owners(part, undo)
             centres = posterior.expect(part, own)
             part = self._grow_for(partial(self._centre, part, centres, new=True), undo)
-            learned = posterior.learn(
-                part, targets[some], own, left, centres, predict=predict, undo=undo
-            )
-            found.append(learned)
+            how: dict[str, Any] = {"offsets": shift, "predict": predict, "undo": undo}
+            found.append(posterior.learn(part, targets[some], own, left, centres, **how))
         return np.concatenate(found) if predict else None
 
-    def _revisit(self, rows: SparseRows, targets: Array, weights: Array | None, undo: Undo) -> None:
+    def _revisit(
+        self,
+        rows: SparseRows,
+        targets: Array,
+        weights: Array | None,
+        offsets: Array | None,
+        undo: Undo,
+    ) -> None:
         posterior = self._posterior
         posterior.centre_numbers()
         rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True), undo)
-        posterior.revisit(rows, targets, weights)
+        posterior.revisit(rows, targets, weights, offsets)
 
     def _set_owners(self, rows: SparseRows, undo: Undo) -> None:
         owners = self._posterior.owners

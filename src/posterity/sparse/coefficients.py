@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.ratios import add_ratios
+from posterity.sparse.contrasts import Base, choose_bases, compare_levels
 from posterity.sparse.index import FeatureIndex
 
 Array = NDArray[np.float64]
@@ -20,6 +22,7 @@ class Coefficients:
 
     _posterior: Any
     _index: FeatureIndex
+    _likelihood: Any
 
     @property
     def coef_(self) -> Array:
@@ -61,13 +64,19 @@ class Coefficients:
             if u
         }
 
-    def summary(self, level: float = 0.95) -> Any:
+    def summary(self, level: float = 0.95, *, base: Base = None) -> Any:
         """Table of the weights: a pandas data frame with a row for each, the intercept first.
 
         Parameters
         ----------
         level : float, default 0.95
             Probability that an interval holds the weight.
+        base : "mean", "first" or dict of column to level, optional
+            What levels are compared with: the mean of all levels of their column that were learned,
+            the first of them (numbers by their size, then text), or one that is named, as in
+            ``{"zone": "north"}``; columns that are not named, with their mean. Intervals are those
+            of the differences, and the intercept is that of a row with what levels are compared
+            with. None: weights are shown as they are.
 
         Returns
         -------
@@ -75,11 +84,14 @@ class Coefficients:
             Labelled by the features' names, with the columns name, column, mean, sd, low, high and
             probability_positive; ``column`` is the one that a feature is a level of. Intervals are
             those of a Student-t where the noise is learned, else of a Normal; ``sd`` is its scale.
+            For log odds and log rates also the odds_ratio or rate_ratio, exp(mean), and its ends.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
+        ValueError
+            If ``base`` names a column or a level that is not there.
 
         Examples
         --------
@@ -87,9 +99,15 @@ class Coefficients:
         >>> model = SparseLinearRegression().fit([{"shop": "a"}, {"shop": "b"}], [1.0, 3.0])
         >>> model.summary()["column"].to_dict()
         {'intercept': '', 'shop=a': 'shop', 'shop=b': 'shop'}
+        >>> model.summary(base={"shop": "b"}).loc["shop=b", "mean"]
+        np.float64(0.0)
         """
         offset = 1 - int(self._posterior.intercept)
-        mean, variance = (values[offset:] for values in self._marginals())
+        bases = choose_bases(self._index, base)
+        moments = self._marginals()
+        if bases:
+            moments = compare_levels(bases, *moments, self._covariances)
+        mean, variance = (values[offset:] for values in moments)
         sd = np.sqrt(variance * self._noise_variance())
         each = StudentT(self._posterior.degrees_of_freedom(self._index.size)[offset:], mean, sd)
         owners = self._posterior.owners[1 : self.n_features_ + 1]
@@ -105,7 +123,8 @@ class Coefficients:
             "high": high,
             "probability_positive": each.sf(0.0),
         }
-        return require_pandas().DataFrame(table, index=names)
+        frame = require_pandas().DataFrame(table, index=names)
+        return add_ratios(frame, self._likelihood().ratio)
 
     @property
     def n_observations_(self) -> float:
@@ -123,6 +142,10 @@ class Coefficients:
 
     def _marginals(self) -> tuple[Array, Array]:
         return self._posterior.marginals(self._index.size)
+
+    def _covariances(self, summed: Array) -> Array:
+        covariances: Array = self._posterior.covariances(summed)
+        return covariances
 
 
 __all__ = ["Coefficients"]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
+from posterity.generalized.base import RateOffsets
 from posterity.linear.inputs import read_weights
 from posterity.posteriors.sparse import SparsePosterior
 from posterity.sparse.base import DiagonalModel
@@ -35,7 +36,6 @@ class _Exact(DiagonalModel):
             "partial_fit for each batch, or take the diagonal model"
         )
 
-    @hold_model_lock
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows back: what is left is the model of the other rows, up to rounding.
 
@@ -53,22 +53,27 @@ class _Exact(DiagonalModel):
         >>> model.unlearn([["a"]], [30.0]).n_observations_
         2.0
         """
+        return self._unlearn_rows((X, y, sample_weight))
+
+    @hold_model_lock
+    def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
         if self.forgetting is not None:
             raise ValueError("a model with forgetting can't unlearn: rows have lost their weight")
-        posterior = self._posterior
+        posterior, (X, y, sample_weight) = self._posterior, rows
         n, read = self._read(X)
         self._check_kind(read)
         targets, _ = self._targets(y)
         if n != len(targets):
             check_consistent_length(np.empty(n), targets)
         came = self._number(n, read, new=False)
-        rows = self._centre(came, posterior.centres, new=False)
-        if (rows.features < 0).any():
+        centred = self._centre(came, posterior.centres, new=False)
+        if (centred.features < 0).any():
             raise ValueError(
                 "these rows have features that were never learned: unlearn only rows that the "
                 "model has learned"
             )
-        posterior.unlearn(came, rows, targets, read_weights(sample_weight, n))
+        offsets = None if added is None else added.read(n)
+        posterior.unlearn(came, centred, targets, read_weights(sample_weight, n), offsets)
         return self
 
 
@@ -142,7 +147,8 @@ class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
 class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
     """Poisson regression for sparse rows with thousands of features and all their covariances.
 
-    As :class:`SparseLogisticRegression` does for labels.
+    As :class:`SparseLogisticRegression` does for labels. Counts have exposures as in
+    :class:`DiagonalPoissonRegression`.
 
     Examples
     --------
@@ -151,6 +157,30 @@ class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
     >>> bool(model.predict_one(["home"]) > model.predict_one(["away"]))
     True
     """
+
+    def unlearn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Self:
+        """Take rows back, with the exposures that they came with.
+
+        Raises
+        ------
+        ValueError
+            Rows that can't be among those learned, or a model with ``forgetting``.
+
+        Examples
+        --------
+        >>> model = SparsePoissonRegression().fit([["a"], ["b"], ["a"]], [1, 2, 30], exposure=2.0)
+        >>> model.unlearn([["a"]], [30], exposure=2.0).n_observations_
+        2.0
+        """
+        return self._unlearn_rows((X, y, sample_weight), RateOffsets(offset, exposure))
 
 
 __all__ = ["SparseLinearRegression", "SparseLogisticRegression", "SparsePoissonRegression"]

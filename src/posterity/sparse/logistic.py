@@ -19,7 +19,6 @@ from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
-from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -99,7 +98,6 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @hold_model_lock
     def partial_fit(
         self,
         X: Any,
@@ -117,10 +115,9 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         >>> model.partial_fit([["good"]], ["yes"]).predict([["good"]])
         array(['yes'], dtype='<U3')
         """
-        self._learn(X, self._name_classes(y, classes), sample_weight, times)
+        self._learn_rows("append", (X, self._name_classes(y, classes), sample_weight), times)
         return self
 
-    @hold_model_lock
     def predict_then_learn(
         self,
         X: Any,
@@ -131,9 +128,8 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         times: ArrayLike | None = None,
     ) -> Categorical:
         """Predict each row before it is learned, then learn it: the distributions of the labels."""
-        predictive: Categorical = self._learn(
-            X, self._name_classes(y, classes), sample_weight, times, predict=True
-        )
+        rows = X, self._name_classes(y, classes), sample_weight
+        predictive: Categorical = self._learn_rows("predict_then_learn", rows, times)
         return predictive
 
     # ---- predicting ------------------------------------------------------------------------------

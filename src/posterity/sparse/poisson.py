@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.transformed import Transformed
 from posterity.forgetting import Stabilized
+from posterity.generalized.base import RateOffsets
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
 from posterity.posteriors.diagonal import hypothesis_weights, match_moments
@@ -26,6 +29,8 @@ LARGEST_LOG = 700.0
 
 class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     """Poisson regression for sparse rows with up to millions of features.
+
+    ``y ~ Poisson(exposure * exp(offset + intercept + x . w))``.
 
     Parameters
     ----------
@@ -45,6 +50,11 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     >>> model = DiagonalPoissonRegression().fit(rows, y)
     >>> bool(abs(model.predict(rows).mean() - y.mean()) < 0.05)
     True
+    >>> years = rng.gamma(2.0, size=3000)
+    >>> claims = rng.poisson(0.1 * years)
+    >>> model = DiagonalPoissonRegression().fit(rows, claims, exposure=years)
+    >>> model.predict(rows[:1], exposure=20.0).round()
+    array([2.])
     """
 
     def __init__(
@@ -64,43 +74,198 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         self.categorical_features = categorical_features
         self.forgetting = forgetting
 
-    def predict(self, X: Any) -> Array:
+    # ---- learning --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows in one pass, in their order, starting from the prior.
+
+        They are then visited again until they agree, where nothing is forgotten and they have at
+        most two million entries.
+
+        Parameters
+        ----------
+        X, sample_weight, times
+            As in :class:`DiagonalLinearRegression`.
+        y : (n,) array
+            Counts: whole numbers from 0 up.
+        offset : (n,) array or float, optional
+            Added to the log rate, known and without a weight.
+        exposure : (n,) array or float, optional
+            Time, area or people that each count comes from, > 0; 1 by default. It is the offset
+            log(exposure).
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what can't be used; the message names row and column. The model stays as it was.
+
+        Examples
+        --------
+        >>> rows, claims, years = [["town"], ["country"]], [8, 2], [4.0, 20.0]
+        >>> model = DiagonalPoissonRegression(prior_precision=0.1).fit(rows, claims, exposure=years)
+        >>> town, country = model.predict(rows)          # in a year
+        >>> bool(10.0 < town / country < 30.0)
+        True
+        """
+        self._learn_rows("fit", (X, y, sample_weight), times, RateOffsets(offset, exposure))
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these rows too, in their order; parameters as in :meth:`fit`."""
+        self._learn_rows("append", (X, y, sample_weight), times, RateOffsets(offset, exposure))
+        return self
+
+    def predict_then_learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> Any:
+        """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
+        rows, added = (X, y, sample_weight), RateOffsets(offset, exposure)
+        return self._learn_rows("predict_then_learn", rows, times, added)
+
+    def learn_one(
+        self, x: Any, y: Any, weight: float = 1.0, time: float | None = None, **how: Any
+    ) -> Self:
+        """Learn one row: a mapping, a list of tokens, or a 1-D array.
+
+        Its ``offset`` and ``exposure`` are numbers.
+
+        Examples
+        --------
+        >>> model = DiagonalPoissonRegression(prior_precision=0.1)
+        >>> for _ in range(20):
+        ...     model = model.learn_one({"road": "a"}, 4, exposure=2.0)
+        >>> model.predict_one({"road": "a"}, exposure=10.0) > 15.0
+        True
+        """
+        added = RateOffsets.of_row(how) if how else None
+        return self._learn_one(x, y, weight, time, added)
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> Array:
         """(n,) expected counts: the mean of :meth:`predict_distribution`.
 
         Averaged over what is not known of the weights. Where that is infinite, as where nothing is
         known of a rate, it is the rate at their mean.
+
+        Parameters
+        ----------
+        X
+            Rows as in :meth:`fit`.
+        offset, exposure : (n,) array or float, optional
+            Of these rows, as in :meth:`fit`.
         """
-        mean, variance = self._match_eta(X)
+        mean, variance = self._log_rates(X, offset, exposure)
         expected, flat = compute_mean(mean, variance), np.exp(np.minimum(mean, LARGEST_LOG))
         return np.where(expected < np.inf, expected, flat)
 
-    def predict_distribution(self, X: Any) -> Any:
+    def predict_distribution(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> Any:
         """Distribution of new counts, one a row."""
-        return self._likelihood().predictive(*self._match_eta(X))
+        return self._likelihood().predictive(*self._log_rates(X, offset, exposure))
+
+    def predict_mean_distribution(
+        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
+    ) -> RowDistribution:
+        """Distribution of the expected counts: what is not known of them.
+
+        Examples
+        --------
+        >>> model = DiagonalPoissonRegression().fit([["a"], ["b"], ["a"]], [1, 3, 2])
+        >>> expected = model.predict_mean_distribution([["a"]], exposure=3.0)
+        >>> bool(expected.std() < model.predict_distribution([["a"]], exposure=3.0).std())
+        True
+        """
+        mean, variance = self._log_rates(X, offset, exposure)
+        likelihood = self._likelihood()
+        eta = Normal(mean, np.sqrt(variance))
+        return Transformed(eta, likelihood.mean, likelihood.link_function)
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        of: Literal["observation", "mean", "count", "rate"] = "observation",
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new count with this probability.
 
-        With ``of="mean"`` that of the expected count.
+        With ``of="mean"`` that of the expected count. "count" and "rate" are other words for the
+        two.
         """
-        if of not in ("observation", "mean"):
+        if of not in ("observation", "mean", "count", "rate"):
             raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
-        if of == "mean":
-            mean, variance = self._match_eta(X)
-            ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
-            return np.exp(np.minimum(ends, LARGEST_LOG))
-        return interval_ends(self.predict_distribution(X), level)
+        if of in ("observation", "count"):
+            predictive = self.predict_distribution(X, offset=offset, exposure=exposure)
+            return interval_ends(predictive, level)
+        mean, variance = self._log_rates(X, offset, exposure)
+        ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
+        return np.exp(np.minimum(ends, LARGEST_LOG))
 
-    def predict_one(self, x: Any) -> float:
-        """Expected count at one row, a mapping, a list of tokens or a 1-D array."""
-        return float(self.predict(make_row(x))[0])
+    def predict_one(self, x: Any, **how: Any) -> float:
+        """Expected count at one row, a mapping, a list of tokens or a 1-D array.
+
+        Its ``offset`` and ``exposure`` are numbers.
+        """
+        return float(self.predict(make_row(x), **RateOffsets.of_row(how)._asdict())[0])
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> float:
+        """R^2 of the expected counts: the share of the counts' variance that they explain."""
+        from sklearn.metrics import r2_score
+
+        expected = self.predict(X, offset=offset, exposure=exposure)
+        return float(r2_score(y, expected, sample_weight=sample_weight))
 
     # ---- inner -----------------------------------------------------------------------------------
 
     def _likelihood(self) -> Likelihood:
         return Poisson()
+
+    def _log_rates(
+        self, X: Any, offset: ArrayLike | None, exposure: ArrayLike | None
+    ) -> tuple[Array, Array]:
+        """Mean and variance (n,) of the log rates at rows."""
+        mean, variance = self._match_eta(X)
+        added = RateOffsets(offset, exposure).read(len(mean))
+        return (mean if added is None else mean + added), variance
 
     def _target(self, y: Any) -> float | None:
         return float(y) if type(y) is int and 0 <= y <= MOST_COUNT else None
