@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import read_keys
+from posterity.linear.keys import read_keys
 from posterity.kernel.values import read_floats
 from posterity.linear.frames import name_columns
 

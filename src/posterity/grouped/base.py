@@ -26,7 +26,7 @@ from posterity.grouped.inputs import (
     split_group_key,
     split_one,
 )
-from posterity.grouped.keys import Keys, key_of
+from posterity.linear.keys import Keys, key_of
 from posterity.kernel import GroupPath
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way

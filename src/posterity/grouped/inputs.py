@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import Keys, key_of, read_keys, select_labels
+from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.inputs import read_rows
 
 Array = NDArray[np.float64]

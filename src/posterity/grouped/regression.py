@@ -15,6 +15,7 @@ from posterity.grouped.inputs import By, drop_weightless_rows, read
 from posterity.grouped.single import make_single_model
 from posterity.kernel.values import read_scalar
 from posterity.linear import BayesianLinearRegression
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
@@ -55,6 +56,8 @@ class GroupedRegression(GroupedModel):
     forgetting : Exponential or Stabilized, optional
         How the rows of a group fade, counted in rows of that group. The shared prior does not
         fade: it is learned from the groups as they stand.
+    categorical_features, missing
+        As in :class:`posterity.BayesianLinearRegression`.
 
     Attributes
     ----------
@@ -120,6 +123,8 @@ class GroupedRegression(GroupedModel):
         noise_prior: tuple[float, float] = (0.0, 0.0),
         fit_intercept: bool = True,
         forgetting: Exponential | Stabilized | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.by = by
         self.prior_mean = prior_mean
@@ -128,6 +133,8 @@ class GroupedRegression(GroupedModel):
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from posterity.distributions import Normal
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
+from posterity.linear.categories import Categories, CategoricalFeatures, Missing
+from posterity.linear.coding import RowCoder, find_categories_of_row
 from posterity.linear.inputs import read_points
 from posterity.linear.named_priors import beliefs
 from posterity.linear.state import SHARED, PosteriorEstimator
@@ -26,6 +28,7 @@ from posterity.posteriors import (
     MissingTargetsPosterior,
     TargetsPosterior,
 )
+from posterity.posteriors.growth import widen
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
@@ -55,8 +58,17 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     fit_intercept: bool
     basis: Bases | None
     forgetting: Forgetting | None
+    categorical_features: CategoricalFeatures = None
+    missing: Missing = "error"
 
-    _learned_names = ("_posterior_or_none", "_now", "basis_", "n_targets_", "target_names_")
+    _learned_names = (
+        "_posterior_or_none",
+        "_now",
+        "basis_",
+        "categories_",
+        "n_targets_",
+        "target_names_",
+    )
 
     # True if y may have several columns; their number and names, where y came as columns.
     takes_targets: ClassVar[bool] = False
@@ -64,6 +76,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     target_names_: NDArray[np.object_]
 
     basis_: Basis
+    categories_: Categories
     # Number of random waves of basis="auto"; None: its own.
     _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
@@ -228,9 +241,14 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}: it must be True or False")
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
-            targets = None if y is None else y[some]
-            self.basis_ = functions.fit_basis(self, self.basis, X[some], targets)
+            self._fit_basis(X[some], None if y is None else y[some])
         self._start()
+
+    def _fit_basis(self, X: Array, y: Array | None) -> None:
+        """Fix the basis, of what features are numbers, by the first batch."""
+        functions.check_finite(self, X)
+        X = X if self._categories is None else X[:, self._categories.numbers]
+        self.basis_ = functions.fit_basis(self, self.basis, self._names_of_numbers(), X, y)
 
     def _start(self) -> None:
         """Start from the prior; features, basis and targets are known by now."""
@@ -261,27 +279,75 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             posterior = self.forgetting.begin(posterior)
         return posterior
 
-    def _begin_as(self, other: LinearModel) -> None:
+    def _begin_as(self, other: LinearModel, categories: Categories | None = None) -> None:
         """Start from the prior with the features and the basis of another model."""
-        self._set_features_of(other)
+        self._set_columns_of(other)
+        self._set_targets_of(other)
+        if categories is not None:
+            self.categories_ = categories
+        self._start()
+
+    def _set_targets_of(self, other: LinearModel) -> None:
+        """Take number and names of the targets, or the classes, of another model."""
         if hasattr(other, "n_targets_"):
             set_targets(self, other.n_targets_, getattr(other, "target_names_", None))
-        if other.basis is not None:
-            self.basis_ = other.basis_
-        self._start()
+
+    def _add_levels(self, categories: Categories) -> None:
+        """Let levels join that come for the first time: their columns were 0 in all rows."""
+        if categories == self._categories:
+            return
+        self._take_over(self._with_levels(categories))
+
+    def _with_levels(self, categories: Categories) -> Self:
+        """A model that knows the same, with a place for more levels."""
+        known = cast(Categories, self._categories)
+        wider = self._copy_unfitted()
+        places = known.places_in(categories)
+        wider._begin_as(self, categories)
+        first = self._posterior.n_coefficients - len(places)
+        try:
+            widen(
+                wider._posterior_or_none,
+                self._posterior,
+                np.concatenate([np.arange(first), first + places]),
+            )
+        except ValueError as error:
+            raise ValueError(f"{known.describe_new(categories)}, and {error}") from error
+        wider._now = self._now
+        return wider
+
+    def _set_columns_of(self, other: LinearModel) -> None:
+        """Take the features, the basis and the levels of another model."""
+        self._set_features_of(other)
+        for name in {"basis_", "categories_"} & other.__dict__.keys():
+            setattr(self, name, getattr(other, name))
 
     def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._copy_unfitted()
         if y is not None and self.takes_targets:
             set_targets_of_row(fresh, y)
+        fresh._begin(fresh._read_first(x))
+        return fresh
+
+    def _read_first(self, x: ArrayLike | Mapping[str, float]) -> Array:
+        """The first row (1, d), from which a model takes its features."""
         if hasattr(x, "keys"):  # a mapping, or a row of a data frame
             names = list(x.keys())
-            fresh._set_features(len(names), names)
+            self._set_features(len(names), names)
         else:
-            fresh._set_features(np.size(x), None)
-        fresh._begin(fresh._reader().values(x))
-        return fresh
+            self._set_features(np.size(x), None)
+        categories = find_categories_of_row(self, x)
+        if categories is not None:
+            self.categories_ = categories
+        return self._reader().values(x)
+
+    def _reader(self) -> Any:
+        """Return the path that reads single rows of features."""
+        reader = super()._reader()
+        if self._categories is None:
+            return reader
+        return RowCoder(reader, self._categories, self.missing)
 
     def _open_row_path(self) -> RowPath:
         names = getattr(self, "feature_names_in_", None)
@@ -291,10 +357,13 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             return self._row_path
 
     def _new_row_path(self, names: Any) -> RowPath:
-        if self.basis is None:
+        if self._learns_features:
             return self._posterior.row_path(names)
-        path = functions.BasisPath(self.basis_, self._reader(), self._posterior.row_path(None))
-        return cast(RowPath, path)
+        basis: Basis | None = getattr(self, "basis_", None)
+        inner = self._posterior.row_path(None)
+        return cast(
+            RowPath, functions.BasisPath(basis, self._categories, self._reader(), inner)
+        )
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
@@ -308,12 +377,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
-        basis: Basis | None = getattr(self, "basis_", None)
+        shapes = self._prior_shapes()
         given_mean, precision, of_intercept = self._beliefs()
         noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.scale_prior_precision(basis, precision)
+            precision = functions.scale_prior_precision(shapes, precision)
             prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):
@@ -322,7 +391,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 "learned: give prior_precision by name too, or leave the intercept out"
             )
         mean = GaussianPrior(given_mean, 0.0)
-        shapes = None if basis is None else functions.get_prior_shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
@@ -335,21 +403,52 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
 
     def _column_names(self, count: int) -> list[str]:
         """Names of the features, or of the ``count`` functions of them."""
-        names = getattr(self, "feature_names_in_", None)
+        levels = [] if self._categories is None else self._categories.names
+        names, count = self._names_of_numbers(), count - len(levels)
         if self.basis is not None:
-            return functions.names(self.basis_, names, count)
-        return [f"x{column}" for column in range(count)] if names is None else list(names)
+            return functions.names(self.basis_, names, count) + levels
+        return ([f"x{column}" for column in range(count)] if names is None else names) + levels
+
+    def _names_of_numbers(self) -> list[str] | None:
+        """Names of the features that are no categories; None where rows come without names."""
+        names = getattr(self, "feature_names_in_", None)
+        if self._categories is None:
+            return None if names is None else list(names)
+        numbers = self._categories.numbers
+        return [f"x{place}" if names is None else names[place] for place in numbers]
+
+    @property
+    def _categories(self) -> Categories | None:
+        return self.__dict__.get("categories_")
+
+    @property
+    def _learns_features(self) -> bool:
+        """True if the columns learned are the features, as they come."""
+        return self.basis is None and self._categories is None
 
     @property
     def _n_columns(self) -> int:
         """Number of features, or of functions of them."""
-        if self.basis is None:
+        if self._learns_features:
             return self.n_features_in_
         return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
 
     def _columns(self, X: Array) -> Array:
-        """Return the columns learned of ``X`` (n, d): itself, or the basis functions at it."""
-        return X if self.basis is None else functions.columns(self, self.basis_, X)
+        """Return the columns learned of ``X`` (n, d): itself, or functions and levels of it."""
+        if self._learns_features:
+            return X
+        functions.check_finite(self, X)
+        return functions.compute_columns(
+            self.__dict__.get("basis_"), self._categories, X
+        )
+
+    def _prior_shapes(self) -> Array | None:
+        """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
+        basis = self.__dict__.get("basis_")
+        shapes = None if basis is None else functions.get_prior_shapes(basis)
+        if shapes is None or self._categories is None:
+            return shapes
+        return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])
 
 
 def choose_strategy(

@@ -21,6 +21,7 @@ from posterity.factor.usable import (
 )
 from posterity.kernel.columns import Columns
 from posterity.kernel.values import read_float, read_floats, refuse_masked
+from posterity.linear.coding import encode
 from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
@@ -125,6 +126,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
         return X.read_by(model)
     if issparse(X):
         X = dense_rows(X)
+    X = encode(model, X, reset=reset)
     array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)

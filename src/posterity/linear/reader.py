@@ -322,7 +322,7 @@ class LinearReader(LinearModel):
     @property
     def _has_fast_predict_one(self) -> bool:
         """True if compiled code predicts single rows."""
-        return self.basis is None and self._posterior.has_fast_predict_one
+        return self._learns_features and self._posterior.has_fast_predict_one
 
 
 def predict_targets_or_means(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:

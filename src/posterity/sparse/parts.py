@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
-from posterity.grouped.keys import Keys, read_keys
+from posterity.linear.keys import Keys, read_keys
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.frames import name_columns
 
