@@ -18,6 +18,14 @@ from posterity.linear import functions
 from posterity.linear.categories import Categories, CategoricalFeatures, Missing
 from posterity.linear.coding import RowCoder, find_categories_of_row
 from posterity.linear.inputs import read_points
+from posterity.linear.contrasts import (
+    Base,
+    Contrasts,
+    Term,
+    contrast_levels,
+    list_terms,
+    warn_of_sum,
+)
 from posterity.linear.named_priors import beliefs
 from posterity.linear.state import SHARED, PosteriorEstimator
 from posterity.linear.targets import set_targets, set_targets_of_row
@@ -109,10 +117,13 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         names = self._column_names(posterior.n_coefficients - self._offset)
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
 
-    def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
+    def summary(self, level: float = 0.95, *, X: Any = None, base: Base = None) -> Any:
         """Table of the coefficients: a pandas data frame with a row for each.
 
-        A feature that has not varied in any row yet has an infinite standard deviation.
+        A feature that has not varied in any row yet has an infinite standard deviation. A level of
+        a category is compared with the mean of its column's levels, or with one of them: the
+        interval is that of the difference, and the intercept is that of a row with what levels are
+        compared with.
 
         Parameters
         ----------
@@ -122,6 +133,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             Rows whose standard deviations are the unit of ``effect_per_sd``. By default those
             learned, each counted by its weight today: of labels and counts, by how much it tells
             of the coefficients.
+        base : "mean", "first" or dict of column to level, optional
+            What levels are compared with: the plain mean of all levels of their column that were
+            learned, its first level, or one that is named, as in ``{"zone": "north"}``; columns
+            that are not named, with their mean. None: as "mean", where there is an intercept.
+            Where columns of zeros and ones add up to the intercept, as of scikit-learn's
+            OneHotEncoder, "mean" and "first" compare these, too.
 
         Returns
         -------
@@ -135,6 +152,14 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         ------
         ImportError
             If pandas is not installed.
+        ValueError
+            If ``base`` names a column that is no category, or a level that is not there.
+
+        Warns
+        -----
+        UserWarning
+            If columns add up to the intercept, so that no row tells how large each of them is, and
+            no ``base`` is given.
 
         Examples
         --------
@@ -144,9 +169,10 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         >>> table.loc["x0", ["mean", "low", "high"]].astype(float).round(2).tolist()
         [1.98, 1.8, 2.16]
         """
-        table = self.posterior_.to_frame(level)
+        contrasts = self._contrasts(base)
+        table = contrasts.of(self.posterior_).to_frame(level)
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
-        each = np.concatenate([np.full(self._offset, np.nan), scales])
+        each = np.concatenate([np.full(self._offset, np.nan), scales])[contrasts.places]
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
         ratio = self._ratio()
         if ratio:
@@ -209,6 +235,30 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def _ratio(self) -> str:
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
+
+    def _contrasts(self, base: Base) -> Contrasts:
+        """What is shown of the coefficients: levels against a base, all others as they are."""
+        p, offset = self._posterior.n_coefficients, self._offset
+        known, terms, others = self._categories, [], np.empty(0, dtype=np.intp)
+        if known is not None:
+            terms = list_terms(known, p - len(known.names))
+            levels = np.concatenate([term.columns for term in terms])
+            others = np.setdiff1d(np.arange(p - len(known.names), p), levels)
+        if base is None and not offset:
+            terms = []
+        sums = [] if isinstance(base, Mapping) else self._posterior.find_sums_to_one()
+        names = [] if not sums else self._column_names(p - offset)
+        for columns in sums:
+            if any(np.isin(columns, term.columns).any() for term in terms):
+                continue
+            named = tuple(str(names[column - offset]) for column in columns)
+            if base is None:
+                warn_of_sum(named)
+            else:
+                terms.append(Term("", named, columns))
+        return contrast_levels(
+            terms, base, p, self._never_varied(), others.tolist(), intercept=bool(offset)
+        )
 
     def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""

@@ -16,6 +16,7 @@ from posterity.evidence.members import use_single_node
 from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
+from posterity.posteriors._sums import find_sums_to_one
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
@@ -86,6 +87,11 @@ class SoftmaxReading:
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) none is said to wait: classes have priors of their own."""
         return np.zeros(self.contrasts.n_columns - int(self.intercept), dtype=bool)
+
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1, as the first contrast counts the rows."""
+        p = self.contrasts.n_columns
+        return find_sums_to_one(self.contrasts.parts[0].factor.root[:p, :p]) if self.intercept else []
 
     def feature_scales(self) -> Array:
         """(m,) NaN: each class counts the rows by weights of its own."""

@@ -22,6 +22,7 @@ from posterity.factor.targets import for_targets, of_target
 from posterity.factor.usable import LARGEST
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
+from posterity.posteriors._sums import find_sums_to_one
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
 
@@ -368,6 +369,12 @@ class LinearPosterior:
         with np.errstate(divide="ignore", invalid="ignore"):
             # Below the intercept's row: about the mean, however large that is.
             return np.sqrt(np.square(root[1:, 1:]).sum(axis=0)) / np.abs(root[0, 0])
+
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of zeros and ones of which each row has one 1, as the intercept has."""
+        if not self.intercept:
+            return []
+        return find_sums_to_one(self.without_prior().factor.root)
 
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) True where a coefficient, under a learned prior, has a feature that never varied."""

@@ -1,0 +1,150 @@
+"""Effects of levels: against the mean of their column's levels, or against a base level.
+
+Rows tell how levels differ, and not how large each of them is: what all levels of a column have in
+common could as well be the intercept's. So each is compared with the mean of its column's levels,
+or with one of them, and what it is compared with is added to the intercept:
+
+    intercept' = intercept + sum over columns of base,    level' = level - base .
+
+Predictions stay the same. Intervals are those of these sums, in the joint posterior.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions.combinations import Combinations
+from posterity.distributions.guesses import did_you_mean
+from posterity.linear.categories import Categories
+from posterity.linear.levels import to_text
+from posterity.linear.rounding import find_level_of_user
+
+Array = NDArray[np.float64]
+Base = Literal["mean", "first"] | Mapping[str, Any] | None
+
+
+class Term(NamedTuple):
+    """The columns (k,) that are the levels of one category, and what these are called."""
+
+    name: str
+    levels: tuple[str, ...]
+    columns: NDArray[np.intp]
+
+
+class Contrasts(NamedTuple):
+    """Sums of [intercept, coefficients]: their weights (k, p), each in the place of one of the p."""
+
+    places: NDArray[np.intp]
+    weights: Array
+
+    def of(self, joint: Any) -> Any:
+        """The joint distribution of the sums, in each block of p coefficients of ``joint``."""
+        if hasattr(joint, "each"):
+            return joint.map(self.of)
+        p = self.weights.shape[1]
+        blocks = joint._size() // p
+        places = np.concatenate([block * p + self.places for block in range(blocks)])
+        names = [joint.names[place] for place in places]
+        return Combinations(joint, np.kron(np.eye(blocks), self.weights), names)
+
+
+def list_terms(categories: Categories, first: int) -> list[Term]:
+    """The categories as terms, whose columns begin at ``first``."""
+    terms = []
+    for one in categories.each:
+        columns = first + np.arange(len(one.levels))
+        terms.append(Term(one.name, one.levels, columns))
+        first += one.width
+    return terms
+
+
+def contrast_levels(
+    terms: Sequence[Term],
+    base: Base,
+    p: int,
+    unknown: NDArray[np.bool_],
+    left_out: Sequence[int],
+    *,
+    intercept: bool,
+) -> Contrasts:
+    """The contrasts of all levels, beside the other coefficients as they are.
+
+    Levels of which nothing is known, at ``unknown`` (p,), are in no mean. The columns ``left_out``
+    have no place.
+
+    Raises
+    ------
+    ValueError
+        If there is no such base; the message names the nearest.
+    """
+    chosen = _choose_bases(terms, base, unknown)
+    weights = np.eye(p)
+    for term, shares in zip(terms, chosen, strict=True):
+        weights[np.ix_(term.columns, term.columns)] -= shares
+        if intercept:
+            weights[0, term.columns] += shares
+    places = np.setdiff1d(np.arange(p), left_out)
+    return Contrasts(places, weights[places])
+
+
+def warn_of_sum(names: Sequence[str]) -> None:
+    """Warn of columns of zeros and ones of which each row has one 1, as the intercept has."""
+    listed = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    warnings.warn(
+        f"columns {listed} add up to the intercept, so that no row tells how large each of them "
+        "is, and each interval is as wide as the prior leaves it: summary(base='mean') compares "
+        "them with their mean, and so does a column of text, which needs no encoder",
+        UserWarning,
+        stacklevel=find_level_of_user() + 1,
+    )
+
+
+def _choose_bases(
+    terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]
+) -> list[Array]:
+    """What each term's levels are compared with: the shares (k,) of its levels."""
+    named = base if isinstance(base, Mapping) else {}
+    if base is not None and not isinstance(base, Mapping) and base not in ("mean", "first"):
+        raise ValueError(
+            f"base is {base!r}: it must be 'mean', 'first' or a dict of columns and levels, as in "
+            f"{_example(terms)}"
+        )
+    names = [term.name for term in terms]
+    for column in named:
+        if column not in names:
+            listed = f"the categories are {', '.join(map(repr, names))}" if names else (
+                "the model has learned no categories"
+            )
+            raise ValueError(
+                f"base names {column!r}, which is no category: {listed}{did_you_mean(column, names)}"
+            )
+    chosen = []
+    for term in terms:
+        level = to_text(named[term.name]) if term.name in named else None
+        if level is not None and level not in term.levels:
+            shown = ", ".join(map(repr, term.levels[:20]))
+            raise ValueError(
+                f"base is {level!r} for column {term.name!r}, which has no such level: its levels "
+                f"are {shown}{did_you_mean(level, term.levels)}"
+            )
+        if level is None and base == "first":
+            level = term.levels[0]
+        if level is not None:
+            chosen.append((np.array(term.levels) == level).astype(np.float64))
+            continue
+        known = ~unknown[term.columns]
+        chosen.append(known / max(int(known.sum()), 1))
+    return chosen
+
+
+def _example(terms: Sequence[Term]) -> str:
+    name, level = (terms[0].name, terms[0].levels[0]) if terms else ("zone", "north")
+    return f"base={{{name!r}: {level!r}}}"
+
+
+__all__ = ["Base", "Contrasts", "Term", "contrast_levels", "list_terms", "warn_of_sum"]
