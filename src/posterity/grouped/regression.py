@@ -16,6 +16,7 @@ from posterity.grouped.single import make_single_model
 from posterity.kernel.values import read_scalar
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.categories import CategoricalFeatures, Missing
+from posterity.linear.contrasts import Base
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
@@ -246,7 +247,9 @@ class GroupedRegression(GroupedModel):
         x, group = self._separate_key(x, group)
         y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
-        if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
+        if slot is not None and self._posterior.learn_row(
+            self._path, slot, self._read_row(x), y, weight
+        ):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
@@ -313,11 +316,16 @@ class GroupedRegression(GroupedModel):
         theirs = other._posterior
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
-            fresh._set_features_of(other)
+            fresh._set_columns_of(other)
             fresh._begin()
             fresh.merge(other)
             return self._take_over(fresh)
         check_same_features(self, other)
+        if self._categories != other._categories:
+            raise ValueError(
+                "the models differ in the levels of their categories: give both the same, by a "
+                "category type, as pandas.Categorical(values, categories=[...])"
+            )
         self._check_same_belief(other)
         keys = other._index_as_keys()
         with self._changing(keys):
@@ -361,7 +369,7 @@ class GroupedRegression(GroupedModel):
         else:
             leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._copy_unfitted()
-        evicted._set_features_of(self)
+        evicted._set_columns_of(self)
         evicted._posterior_or_none = posterior.with_groups(posterior.bank.select(leaves))
         evicted._index = self._index.keep(leaves)
         with self._changing():
@@ -390,7 +398,9 @@ class GroupedRegression(GroupedModel):
         """
         return make_single_model(self, self._find_slot(key))
 
-    def summary(self, level: float = 0.95, *, groups: Any = None) -> Any:
+    def summary(
+        self, level: float = 0.95, *, groups: Any = None, base: Base = None
+    ) -> Any:
         """Table of the coefficients of each group: a pandas data frame.
 
         Parameters
@@ -399,6 +409,9 @@ class GroupedRegression(GroupedModel):
             Probability that an interval holds the coefficient.
         groups : key or sequence of keys, optional
             Which groups; all by default. Each takes some milliseconds.
+        base : "mean", "first" or dict of column to level, optional
+            What levels of categories are compared with, as in
+            :meth:`posterity.BayesianLinearRegression.summary`.
 
         Returns
         -------
@@ -422,7 +435,7 @@ class GroupedRegression(GroupedModel):
         keys = self.groups_ if groups is None else groups
         keys = [keys] if isinstance(keys, str) else keys
         keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
-        tables = [self.model_of(key).summary(level) for key in keys]
+        tables = [self.model_of(key).summary(level, base=base) for key in keys]
         for key, table in zip(keys, tables, strict=True):
             table.insert(0, "group", [key] * len(table))
         return require_pandas().concat(tables)

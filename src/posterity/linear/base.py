@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.basis.contract import Bases
 from posterity.distributions import Normal
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
-from posterity.linear.categories import Categories, CategoricalFeatures, Missing
-from posterity.linear.coding import RowCoder, find_categories_of_row
+from posterity.linear.categories import Categories
+from posterity.linear.columns import ModelColumns
 from posterity.linear.inputs import read_points
 from posterity.linear.contrasts import (
     Base,
@@ -27,7 +26,7 @@ from posterity.linear.contrasts import (
     warn_of_sum,
 )
 from posterity.linear.named_priors import beliefs
-from posterity.linear.state import SHARED, PosteriorEstimator
+from posterity.linear.state import SHARED
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
 from posterity.posteriors import (
@@ -53,7 +52,7 @@ PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
 }
 
 
-class LinearModel(PosteriorEstimator[LinearPosterior]):
+class LinearModel(ModelColumns[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: Means
@@ -64,10 +63,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
-    basis: Bases | None
     forgetting: Forgetting | None
-    categorical_features: CategoricalFeatures = None
-    missing: Missing = "error"
 
     _learned_names = (
         "_posterior_or_none",
@@ -83,8 +79,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     n_targets_: int
     target_names_: NDArray[np.object_]
 
-    basis_: Basis
-    categories_: Categories
     # Number of random waves of basis="auto"; None: its own.
     _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
@@ -172,7 +166,8 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         contrasts = self._contrasts(base)
         table = contrasts.of(self.posterior_).to_frame(level)
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
-        each = np.concatenate([np.full(self._offset, np.nan), scales])[contrasts.places]
+        scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
+        each = scales[contrasts.places]
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
         ratio = self._ratio()
         if ratio:
@@ -239,26 +234,26 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     def _contrasts(self, base: Base) -> Contrasts:
         """What is shown of the coefficients: levels against a base, all others as they are."""
         p, offset = self._posterior.n_coefficients, self._offset
-        known, terms, others = self._categories, [], np.empty(0, dtype=np.intp)
-        if known is not None:
-            terms = list_terms(known, p - len(known.names))
-            levels = np.concatenate([term.columns for term in terms])
-            others = np.setdiff1d(np.arange(p - len(known.names), p), levels)
+        labels = ["intercept"] * offset + [str(name) for name in self._column_names(p - offset)]
+        terms: list[Term] = []
+        coded, shown = self._categories, set(range(p))
+        if coded is not None:
+            first = p - len(coded.names)
+            terms = list_terms(coded, first)
+            shown = {*range(first), *(place for term in terms for place in term.columns.tolist())}
         if base is None and not offset:
             terms = []
-        sums = [] if isinstance(base, Mapping) else self._posterior.find_sums_to_one()
-        names = [] if not sums else self._column_names(p - offset)
-        for columns in sums:
+        for columns in self._posterior.find_sums_to_one():
+            named = tuple(labels[column] for column in columns)
             if any(np.isin(columns, term.columns).any() for term in terms):
                 continue
-            named = tuple(str(names[column - offset]) for column in columns)
             if base is None:
                 warn_of_sum(named)
-            else:
-                terms.append(Term("", named, columns))
-        return contrast_levels(
-            terms, base, p, self._never_varied(), others.tolist(), intercept=bool(offset)
-        )
+            elif not isinstance(base, Mapping):
+                terms.append(Term("", named, named, columns))
+        hidden = sorted(set(range(p)) - shown)
+        unknown = self._never_varied()
+        return contrast_levels(labels, terms, base, unknown, hidden, intercept=bool(offset))
 
     def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
@@ -293,12 +288,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
             self._fit_basis(X[some], None if y is None else y[some])
         self._start()
-
-    def _fit_basis(self, X: Array, y: Array | None) -> None:
-        """Fix the basis, of what features are numbers, by the first batch."""
-        functions.check_finite(self, X)
-        X = X if self._categories is None else X[:, self._categories.numbers]
-        self.basis_ = functions.fit_basis(self, self.basis, self._names_of_numbers(), X, y)
 
     def _start(self) -> None:
         """Start from the prior; features, basis and targets are known by now."""
@@ -362,15 +351,14 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 np.concatenate([np.arange(first), first + places]),
             )
         except ValueError as error:
-            raise ValueError(f"{known.describe_new(categories)}, and {error}") from error
+            kind = type(self if self.forgetting is None else self.forgetting).__name__
+            raise ValueError(
+                f"{known.describe_new(categories)}, and {kind} takes no levels that come later: "
+                "name all of them from the start, by a category type, as pandas.Categorical(values, "
+                "categories=[...])"
+            ) from error
         wider._now = self._now
         return wider
-
-    def _set_columns_of(self, other: LinearModel) -> None:
-        """Take the features, the basis and the levels of another model."""
-        self._set_features_of(other)
-        for name in {"basis_", "categories_"} & other.__dict__.keys():
-            setattr(self, name, getattr(other, name))
 
     def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
@@ -379,25 +367,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             set_targets_of_row(fresh, y)
         fresh._begin(fresh._read_first(x))
         return fresh
-
-    def _read_first(self, x: ArrayLike | Mapping[str, float]) -> Array:
-        """The first row (1, d), from which a model takes its features."""
-        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
-            names = list(x.keys())
-            self._set_features(len(names), names)
-        else:
-            self._set_features(np.size(x), None)
-        categories = find_categories_of_row(self, x)
-        if categories is not None:
-            self.categories_ = categories
-        return self._reader().values(x)
-
-    def _reader(self) -> Any:
-        """Return the path that reads single rows of features."""
-        reader = super()._reader()
-        if self._categories is None:
-            return reader
-        return RowCoder(reader, self._categories, self.missing)
 
     def _open_row_path(self) -> RowPath:
         names = getattr(self, "feature_names_in_", None)
@@ -450,56 +419,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
         """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
-
-    def _column_names(self, count: int) -> list[str]:
-        """Names of the features, or of the ``count`` functions of them."""
-        levels = [] if self._categories is None else self._categories.names
-        names, count = self._names_of_numbers(), count - len(levels)
-        if self.basis is not None:
-            return functions.names(self.basis_, names, count) + levels
-        return ([f"x{column}" for column in range(count)] if names is None else names) + levels
-
-    def _names_of_numbers(self) -> list[str] | None:
-        """Names of the features that are no categories; None where rows come without names."""
-        names = getattr(self, "feature_names_in_", None)
-        if self._categories is None:
-            return None if names is None else list(names)
-        numbers = self._categories.numbers
-        return [f"x{place}" if names is None else names[place] for place in numbers]
-
-    @property
-    def _categories(self) -> Categories | None:
-        return self.__dict__.get("categories_")
-
-    @property
-    def _learns_features(self) -> bool:
-        """True if the columns learned are the features, as they come."""
-        return self.basis is None and self._categories is None
-
-    @property
-    def _n_columns(self) -> int:
-        """Number of features, or of functions of them."""
-        if self._learns_features:
-            return self.n_features_in_
-        return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
-
-    def _columns(self, X: Array) -> Array:
-        """Return the columns learned of ``X`` (n, d): itself, or functions and levels of it."""
-        if self._learns_features:
-            return X
-        functions.check_finite(self, X)
-        return functions.compute_columns(
-            self.__dict__.get("basis_"), self._categories, X
-        )
-
-    def _prior_shapes(self) -> Array | None:
-        """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
-        basis = self.__dict__.get("basis_")
-        shapes = None if basis is None else functions.get_prior_shapes(basis)
-        if shapes is None or self._categories is None:
-            return shapes
-        return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])
-
 
 def choose_strategy(
     prior_precision: ArrayLike | str | evidence.Strategy, named: dict[str, evidence.Strategy]

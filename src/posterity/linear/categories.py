@@ -28,21 +28,26 @@ MISSING, OTHER = "missing", "(other)"
 
 @dataclass(frozen=True)
 class Category:
-    """A feature that is a category: its place among all features, its name, and its levels."""
+    """A feature that is a category: its place among all features, its name, and its levels.
+
+    Where the first is ``left_out`` it has no column, and neither has what is not known.
+    """
 
     place: int
     name: str
     levels: tuple[str, ...]
+    left_out: bool = False
 
     @property
     def columns(self) -> list[str]:
         """Names of its columns: of the levels, and of what is none of these."""
-        return [f"{self.name}={level}" for level in (*self.levels, OTHER)]
+        coded = self.levels[1:] if self.left_out else (*self.levels, OTHER)
+        return [f"{self.name}={level}" for level in coded]
 
     @property
     def width(self) -> int:
         """Number of its columns."""
-        return len(self.levels) + 1
+        return len(self.levels) + (-1 if self.left_out else 1)
 
     def number(self, words: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of these levels, 0 of those that are not known."""
@@ -99,10 +104,25 @@ class Categories:
         first = 0
         for one in self.each:
             numbers = np.asarray(X[:, one.place]).astype(np.intp)
-            # What is not known, 0, comes last.
-            ones[rows, first + (numbers - 1) % one.width] = 1.0
+            if one.left_out:
+                there = numbers > 1
+                ones[rows[there], first + numbers[there] - 2] = 1.0
+            else:  # what is not known, 0, comes last
+                ones[rows, first + (numbers - 1) % one.width] = 1.0
             first += one.width
         return ones
+
+    def check_known(self, X: Array) -> None:
+        """Raise ``ValueError`` where a row of features (n, d) has a level that is not known."""
+        for one in self.each:
+            strange = np.asarray(X[:, one.place]) == 0.0
+            if strange.any():
+                listed = ", ".join(map(repr, one.levels[:20]))
+                raise ValueError(
+                    f"column {one.name!r} has a level in row {int(np.argmax(strange))} that was "
+                    f"not learned: the levels are {listed}; name all of them from the start, by a "
+                    "category type, as pandas.Categorical(values, categories=[...])"
+                )
 
     def know(self, x: Array) -> bool:
         """Return True if all levels of a row of features (d,) are known."""

@@ -105,7 +105,7 @@ def find_categories_of_row(model: Any, x: Any) -> Categories | None:
     values = list(x.values() if isinstance(x, Mapping) else x)
     asked = _read_asked(model, names)
     found = [
-        Category(place, name, (_read_word(value, name, model.missing),))
+        Category(place, name, (_read_word(value, name, model.missing),), model._leaves_out_first)
         for place, (name, value) in enumerate(zip(names, values, strict=True))
         if name in asked or (model.categorical_features == "auto" and isinstance(value, str))
     ]
@@ -166,7 +166,7 @@ def _learn_category(place: int, name: str, column: Any, model: Any) -> Category:
     _check_count(name, len(levels))
     if len(levels) == len(column) > FEW_ROWS:
         warn_of_unique_texts(name, len(column), find_level_of_user())
-    return Category(place, name, tuple(levels))
+    return Category(place, name, tuple(levels), model._leaves_out_first)
 
 
 def _read_asked(model: Any, names: Sequence[str]) -> set[str]:

@@ -29,16 +29,32 @@ Base = Literal["mean", "first"] | Mapping[str, Any] | None
 
 
 class Term(NamedTuple):
-    """The columns (k,) that are the levels of one category, and what these are called."""
+    """The levels of one category: its name, theirs, and those of their coefficients.
+
+    ``columns`` (k,) are the places of the coefficients among all p; -1 of a level that was left
+    out, whose coefficient is 0.
+    """
 
     name: str
     levels: tuple[str, ...]
+    labels: tuple[str, ...]
     columns: NDArray[np.intp]
+
+    def select(self, p: int) -> Array:
+        """(k, p) the coefficients of the levels, of all p."""
+        chosen = np.zeros((len(self.columns), p + 1))
+        chosen[np.arange(len(self.columns)), self.columns] = 1.0
+        return chosen[:, :p]  # the last, -1, is 0
 
 
 class Contrasts(NamedTuple):
-    """Sums of [intercept, coefficients]: their weights (k, p), each in the place of one of the p."""
+    """Sums of [intercept, coefficients], of which each is called by one coefficient, or a level.
 
+    ``weights`` (k, p) and ``labels`` (k,) are those of the sums, and ``places`` (k,) of the
+    coefficients that they stand for; -1 of a level that has none.
+    """
+
+    labels: list[str]
     places: NDArray[np.intp]
     weights: Array
 
@@ -47,9 +63,16 @@ class Contrasts(NamedTuple):
         if hasattr(joint, "each"):
             return joint.map(self.of)
         p = self.weights.shape[1]
+        if self.weights.shape == (p, p) and (self.weights == np.eye(p)).all():
+            return joint
         blocks = joint._size() // p
-        places = np.concatenate([block * p + self.places for block in range(blocks)])
-        names = [joint.names[place] for place in places]
+        names = []
+        for block in range(blocks):
+            # What a name of the block has more than the coefficient's own: of which class it is.
+            place = int(self.places.max())
+            own = joint.names[block * p + place]
+            more = own.removeprefix(self.labels[self.places.tolist().index(place)])
+            names += [f"{label}{more}" for label in self.labels]
         return Combinations(joint, np.kron(np.eye(blocks), self.weights), names)
 
 
@@ -57,39 +80,50 @@ def list_terms(categories: Categories, first: int) -> list[Term]:
     """The categories as terms, whose columns begin at ``first``."""
     terms = []
     for one in categories.each:
-        columns = first + np.arange(len(one.levels))
-        terms.append(Term(one.name, one.levels, columns))
+        columns = first + np.arange(len(one.levels)) - one.left_out
+        if one.left_out:
+            columns[0] = -1
+        labels = tuple(f"{one.name}={level}" for level in one.levels)
+        terms.append(Term(one.name, one.levels, labels, columns))
         first += one.width
     return terms
 
 
 def contrast_levels(
+    labels: Sequence[str],
     terms: Sequence[Term],
     base: Base,
-    p: int,
     unknown: NDArray[np.bool_],
-    left_out: Sequence[int],
+    hidden: Sequence[int] = (),
     *,
     intercept: bool,
 ) -> Contrasts:
-    """The contrasts of all levels, beside the other coefficients as they are.
+    """The contrasts of all levels, beside the other coefficients (p,) as they are.
 
-    Levels of which nothing is known, at ``unknown`` (p,), are in no mean. The columns ``left_out``
-    have no place.
+    Coefficients of which nothing is known, at ``unknown`` (p,), are in no mean, and those at the
+    places ``hidden`` are not shown.
 
     Raises
     ------
     ValueError
         If there is no such base; the message names the nearest.
     """
-    chosen = _choose_bases(terms, base, unknown)
-    weights = np.eye(p)
-    for term, shares in zip(terms, chosen, strict=True):
-        weights[np.ix_(term.columns, term.columns)] -= shares
+    p = len(labels)
+    shown = {place: [(labels[place], place, row)] for place, row in enumerate(np.eye(p))}
+    for term, shares in zip(terms, _choose_bases(terms, base, unknown), strict=True):
+        levels = term.select(p)
+        compared = shares @ levels
         if intercept:
-            weights[0, term.columns] += shares
-    places = np.setdiff1d(np.arange(p), left_out)
-    return Contrasts(places, weights[places])
+            shown[0][0][2][:] += compared
+        rows = zip(term.labels, term.columns.tolist(), levels - compared, strict=True)
+        for place in term.columns.tolist():
+            shown.pop(place, None)
+        shown[int(term.columns.max())] = list(rows)
+    for place in hidden:
+        shown.pop(place, None)
+    rows = [one for place in sorted(shown) for one in shown[place]]
+    places = np.array([place for _, place, _ in rows], dtype=np.intp)
+    return Contrasts([label for label, _, _ in rows], places, np.array([row for *_, row in rows]))
 
 
 def warn_of_sum(names: Sequence[str]) -> None:
@@ -137,7 +171,7 @@ def _choose_bases(
         if level is not None:
             chosen.append((np.array(term.levels) == level).astype(np.float64))
             continue
-        known = ~unknown[term.columns]
+        known = ~np.append(unknown, False)[term.columns]
         chosen.append(known / max(int(known.sum()), 1))
     return chosen
 

@@ -379,7 +379,7 @@ def refuse_no_number(X: Any, cause: Exception | None = None) -> None:
                 raise type(error)(
                     f"could not convert {shown} to a number: row {row}, column "
                     f"{_label(columns, column)}; drop the column, encode it, for example with "
-                    "sklearn.preprocessing.OneHotEncoder, or use a model of posterity.sparse, that "
-                    'reads text; a column of groups is named, as in GroupedRegression(by="shop") '
-                    f"({error})"
+                    "sklearn.preprocessing.OneHotEncoder, or give a data frame to a model with "
+                    "categorical_features='auto', which reads text; a column of groups is named, "
+                    f'as in GroupedRegression(by="shop") ({error})'
                 ) from cause
