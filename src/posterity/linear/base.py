@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -231,8 +231,11 @@ class LinearModel(ModelColumns[LinearPosterior]):
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
-    def _contrasts(self, base: Base) -> Contrasts:
-        """What is shown of the coefficients: levels against a base, all others as they are."""
+    def _contrasts(self, base: Base, named: Sequence[Term] = ()) -> Contrasts:
+        """What is shown of the coefficients: levels against a base, all others as they are.
+
+        Columns that are known to be levels by their names are ``named``.
+        """
         p, offset = self._posterior.n_coefficients, self._offset
         labels = ["intercept"] * offset + [str(name) for name in self._column_names(p - offset)]
         terms: list[Term] = []
@@ -243,6 +246,8 @@ class LinearModel(ModelColumns[LinearPosterior]):
             shown = {*range(first), *(place for term in terms for place in term.columns.tolist())}
         if base is None and not offset:
             terms = []
+        elif base is not None:
+            terms += named
         for columns in self._posterior.find_sums_to_one():
             named = tuple(labels[column] for column in columns)
             if any(np.isin(columns, term.columns).any() for term in terms):

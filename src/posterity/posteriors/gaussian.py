@@ -507,8 +507,8 @@ class LinearPosterior:
 
     @property
     def residual_df(self) -> float:
-        """Residual degrees of freedom: the number of rows less the flat directions."""
-        return self.factor.count - self.n_flat
+        """Residual degrees of freedom: the number of rows less the flat directions they tell of."""
+        return self.factor.count - max(self.factor.rank - self.prior.rank, 0)
 
     @property
     def residual(self) -> float:
