@@ -17,7 +17,7 @@ from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 from posterity.linear.base import LinearModel
-from posterity.linear.contrasts import Base, Term
+from posterity.linear.contrasts import Base, Term, contrast_model
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED_PRIORS = ("auto", "ard")
@@ -110,7 +110,7 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
 def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
     model, joint = kept.model, kept.model.posterior_
     if isinstance(model, LinearModel):
-        joint = model._contrasts(base, _list_named_terms(kept)).of(joint)
+        joint = contrast_model(model, base, _list_named_terms(kept)).of(joint)
     return {
         "coefficients": _coefficients(joint, level),
         "prior_std_learned": _format_learned_prior(model),

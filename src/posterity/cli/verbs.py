@@ -224,8 +224,8 @@ def predict(**settings: Any) -> None:
     "--base",
     metavar="mean|first|COLUMN=LEVEL",
     multiple=True,
-    help="What levels of categories are compared with: the mean of their column's levels, its first "
-    "level, or the one named; may be given for several columns.",
+    help="What levels of categories are compared with: the mean of their column's levels, its "
+    "first level, or the one named; may be given for several columns.",
 )
 @options("as_json")
 def show(**settings: Any) -> None:

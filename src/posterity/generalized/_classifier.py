@@ -285,7 +285,7 @@ class Classifier(GeneralizedModel):
         if first:
             if model.basis is not None:
                 shares = (y == np.arange(len(met))).astype(np.float64)
-                model._fit_basis(X, shares)
+                model._fit_basis(model.basis, X, shares)
             model.classes_ = met
             model._start()
         columns = model._columns(X)

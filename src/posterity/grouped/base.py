@@ -26,12 +26,12 @@ from posterity.grouped.inputs import (
     split_group_key,
     split_one,
 )
-from posterity.linear.keys import Keys, key_of
 from posterity.kernel import GroupPath
 from posterity.linear.columns import ModelColumns
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
+from posterity.linear.keys import Keys, key_of
 from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.state import OUR_NAMES
 from posterity.noise import Distribution, JointOfOne, Noise
@@ -310,7 +310,9 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         posterior = self._posterior
         x, keys = self._split_one(*self._separate_key(x, group))
         slots = self._index.places(keys)[keys.numbers]
-        return posterior.predictive(np.ascontiguousarray(self._path.values(self._read_row(x))), slots)[0]
+        return posterior.predictive(
+            np.ascontiguousarray(self._path.values(self._read_row(x))), slots
+        )[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None

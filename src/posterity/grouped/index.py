@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.linear.keys import Keys, Labels, list_labels, select_labels
 from posterity.kernel import KeyTable
+from posterity.linear.keys import Keys, Labels, list_labels, select_labels
 
 Slots = NDArray[np.intp]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
-from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.inputs import read_rows
+from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 
 Array = NDArray[np.float64]
 By = str | Sequence[str] | None

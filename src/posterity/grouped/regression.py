@@ -398,9 +398,7 @@ class GroupedRegression(GroupedModel):
         """
         return make_single_model(self, self._find_slot(key))
 
-    def summary(
-        self, level: float = 0.95, *, groups: Any = None, base: Base = None
-    ) -> Any:
+    def summary(self, level: float = 0.95, *, groups: Any = None, base: Base = None) -> Any:
         """Table of the coefficients of each group: a pandas data frame.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -16,15 +16,8 @@ from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.categories import Categories
 from posterity.linear.columns import ModelColumns
+from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
-from posterity.linear.contrasts import (
-    Base,
-    Contrasts,
-    Term,
-    contrast_levels,
-    list_terms,
-    warn_of_sum,
-)
 from posterity.linear.named_priors import beliefs
 from posterity.linear.state import SHARED
 from posterity.linear.targets import set_targets, set_targets_of_row
@@ -231,34 +224,9 @@ class LinearModel(ModelColumns[LinearPosterior]):
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
-    def _contrasts(self, base: Base, named: Sequence[Term] = ()) -> Contrasts:
-        """What is shown of the coefficients: levels against a base, all others as they are.
-
-        Columns that are known to be levels by their names are ``named``.
-        """
-        p, offset = self._posterior.n_coefficients, self._offset
-        labels = ["intercept"] * offset + [str(name) for name in self._column_names(p - offset)]
-        terms: list[Term] = []
-        coded, shown = self._categories, set(range(p))
-        if coded is not None:
-            first = p - len(coded.names)
-            terms = list_terms(coded, first)
-            shown = {*range(first), *(place for term in terms for place in term.columns.tolist())}
-        if base is None and not offset:
-            terms = []
-        elif base is not None:
-            terms += named
-        for columns in self._posterior.find_sums_to_one():
-            named = tuple(labels[column] for column in columns)
-            if any(np.isin(columns, term.columns).any() for term in terms):
-                continue
-            if base is None:
-                warn_of_sum(named)
-            elif not isinstance(base, Mapping):
-                terms.append(Term("", named, named, columns))
-        hidden = sorted(set(range(p)) - shown)
-        unknown = self._never_varied()
-        return contrast_levels(labels, terms, base, unknown, hidden, intercept=bool(offset))
+    def _contrasts(self, base: Base) -> Contrasts:
+        """What is shown of the coefficients."""
+        return contrast_model(self, base)
 
     def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
@@ -291,7 +259,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}: it must be True or False")
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
-            self._fit_basis(X[some], None if y is None else y[some])
+            self._fit_basis(self.basis, X[some], None if y is None else y[some])
         self._start()
 
     def _start(self) -> None:
@@ -359,8 +327,8 @@ class LinearModel(ModelColumns[LinearPosterior]):
             kind = type(self if self.forgetting is None else self.forgetting).__name__
             raise ValueError(
                 f"{known.describe_new(categories)}, and {kind} takes no levels that come later: "
-                "name all of them from the start, by a category type, as pandas.Categorical(values, "
-                "categories=[...])"
+                "name all of them from the start, by a category type, as "
+                "pandas.Categorical(values, categories=[...])"
             ) from error
         wider._now = self._now
         return wider
@@ -385,9 +353,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
             return self._posterior.row_path(names)
         basis: Basis | None = getattr(self, "basis_", None)
         inner = self._posterior.row_path(None)
-        return cast(
-            RowPath, functions.BasisPath(basis, self._categories, self._reader(), inner)
-        )
+        return cast(RowPath, functions.BasisPath(basis, self._categories, self._reader(), inner))
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
@@ -424,6 +390,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
     ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
         """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
+
 
 def choose_strategy(
     prior_precision: ArrayLike | str | evidence.Strategy, named: dict[str, evidence.Strategy]

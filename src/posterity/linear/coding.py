@@ -69,9 +69,10 @@ def join_categories(model: Any, other: Any) -> Categories:
     ValueError
         If a feature is a category in one of them only.
     """
-    mine, theirs = ({one.name: one for one in known.each} if known else {} for known in (
-        getattr(model, "categories_", None), getattr(other, "categories_", None)
-    ))
+    mine, theirs = (
+        {one.name: one for one in known.each} if known else {}
+        for known in (getattr(model, "categories_", None), getattr(other, "categories_", None))
+    )
     differs = next(iter(mine.keys() ^ theirs.keys()), None)
     if differs is not None:
         raise ValueError(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
 from posterity.linear import functions
-from posterity.linear.categories import Categories, CategoricalFeatures, Missing
+from posterity.linear.categories import CategoricalFeatures, Categories, Missing
 from posterity.linear.coding import RowCoder, find_categories_of_row
 from posterity.linear.state import Posterior, PosteriorEstimator
 
@@ -72,9 +72,7 @@ class ModelColumns(PosteriorEstimator[Posterior]):
         if self._learns_features:
             return X
         functions.check_finite(self, X)
-        return functions.compute_columns(
-            self.__dict__.get("basis_"), self._categories, X
-        )
+        return functions.compute_columns(self.__dict__.get("basis_"), self._categories, X)
 
     def _prior_shapes(self) -> Array | None:
         """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
@@ -84,11 +82,11 @@ class ModelColumns(PosteriorEstimator[Posterior]):
             return shapes
         return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])
 
-    def _fit_basis(self, X: Array, y: Array | None) -> None:
+    def _fit_basis(self, basis: Bases, X: Array, y: Array | None) -> None:
         """Fix the basis, of what features are numbers, by the first batch."""
         functions.check_finite(self, X)
         X = X if self._categories is None else X[:, self._categories.numbers]
-        self.basis_ = functions.fit_basis(self, self.basis, self._names_of_numbers(), X, y)
+        self.basis_ = functions.fit_basis(self, basis, self._names_of_numbers(), X, y)
 
     def _set_columns_of(self, other: ModelColumns[Any]) -> None:
         """Take the features, the basis and the levels of another model."""

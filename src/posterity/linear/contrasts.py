@@ -76,6 +76,35 @@ class Contrasts(NamedTuple):
         return Combinations(joint, np.kron(np.eye(blocks), self.weights), names)
 
 
+def contrast_model(model: Any, base: Base, named: Sequence[Term] = ()) -> Contrasts:
+    """What is shown of a model's coefficients: levels against a base, all others as they are.
+
+    Columns that are known to be levels by their names are ``named``. Raises as
+    :func:`contrast_levels`.
+    """
+    p, intercept = model._posterior.n_coefficients, model._posterior.intercept
+    labels = [*["intercept"] * intercept, *map(str, model._column_names(p - intercept))]
+    terms, shown = list(named), set(range(p))
+    if model._categories is not None:
+        first = p - len(model._categories.names)
+        terms += list_terms(model._categories, first)
+        levels = {place for term in terms for place in term.columns.tolist()}
+        shown = {*range(first), *levels}
+    if base is None:  # those of which one is left out are differences from it already
+        terms = [term for term in terms if intercept and term.columns.min() >= 0]
+    for columns in model._posterior.find_sums_to_one():
+        if any(np.isin(columns, term.columns).any() for term in terms):
+            continue
+        found = tuple(labels[column] for column in columns)
+        if base is None:
+            warn_of_sum(found)
+        elif not isinstance(base, Mapping):
+            terms.append(Term("", found, found, columns))
+    hidden = sorted(set(range(p)) - shown)
+    unknown = model._never_varied()
+    return contrast_levels(labels, terms, base, unknown, hidden, intercept=intercept)
+
+
 def list_terms(categories: Categories, first: int) -> list[Term]:
     """The categories as terms, whose columns begin at ``first``."""
     terms = []
@@ -115,15 +144,16 @@ def contrast_levels(
         compared = shares @ levels
         if intercept:
             shown[0][0][2][:] += compared
-        rows = zip(term.labels, term.columns.tolist(), levels - compared, strict=True)
-        for place in term.columns.tolist():
+        places = term.columns.tolist()
+        for place in places:
             shown.pop(place, None)
-        shown[int(term.columns.max())] = list(rows)
+        shown[max(places)] = list(zip(term.labels, places, levels - compared, strict=True))
     for place in hidden:
         shown.pop(place, None)
     rows = [one for place in sorted(shown) for one in shown[place]]
-    places = np.array([place for _, place, _ in rows], dtype=np.intp)
-    return Contrasts([label for label, _, _ in rows], places, np.array([row for *_, row in rows]))
+    stand_for = np.array([place for _, place, _ in rows], dtype=np.intp)
+    weights = np.array([row for *_, row in rows])
+    return Contrasts([label for label, _, _ in rows], stand_for, weights)
 
 
 def warn_of_sum(names: Sequence[str]) -> None:
@@ -138,9 +168,7 @@ def warn_of_sum(names: Sequence[str]) -> None:
     )
 
 
-def _choose_bases(
-    terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]
-) -> list[Array]:
+def _choose_bases(terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]) -> list[Array]:
     """What each term's levels are compared with: the shares (k,) of its levels."""
     named = base if isinstance(base, Mapping) else {}
     if base is not None and not isinstance(base, Mapping) and base not in ("mean", "first"):
@@ -151,11 +179,14 @@ def _choose_bases(
     names = [term.name for term in terms]
     for column in named:
         if column not in names:
-            listed = f"the categories are {', '.join(map(repr, names))}" if names else (
-                "the model has learned no categories"
+            listed = (
+                f"the categories are {', '.join(map(repr, names))}"
+                if names
+                else ("the model has learned no categories")
             )
             raise ValueError(
-                f"base names {column!r}, which is no category: {listed}{did_you_mean(column, names)}"
+                f"base names {column!r}, which is no category: {listed}"
+                f"{did_you_mean(column, names)}"
             )
     chosen = []
     for term in terms:
@@ -181,4 +212,4 @@ def _example(terms: Sequence[Term]) -> str:
     return f"base={{{name!r}: {level!r}}}"
 
 
-__all__ = ["Base", "Contrasts", "Term", "contrast_levels", "list_terms", "warn_of_sum"]
+__all__ = ["Base", "Contrasts", "Term", "contrast_levels", "contrast_model"]

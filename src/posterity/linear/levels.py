@@ -1,4 +1,4 @@
-"""The levels of a column, of pandas, Polars, Arrow or NumPy: which there are, and which a row has."""
+"""The levels of a column of pandas, Polars, Arrow or NumPy: those there are, and each row's."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def to_text(label: Any) -> str:
 
 def _read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
     """Places, -1 of what is missing, among the categories that the column's type has; if any."""
-    kind = getattr(column, "dtype", getattr(column, "type", None))
+    kind: Any = getattr(column, "dtype", getattr(column, "type", None))
     if hasattr(column, "cat") and hasattr(kind, "categories") and hasattr(column, "iloc"):
         return column.cat.codes.to_numpy().astype(np.intp), kind.categories.tolist()
     if str(kind).startswith("dictionary"):

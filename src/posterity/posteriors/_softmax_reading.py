@@ -16,7 +16,6 @@ from posterity.evidence.members import use_single_node
 from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
-from posterity.posteriors._sums import find_sums_to_one
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
@@ -32,6 +31,7 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
+from posterity.posteriors._sums import find_sums_to_one
 
 BLOCK_NUMBERS = 4_000_000
 # Rows after which the compiled path asks anew.
@@ -91,7 +91,9 @@ class SoftmaxReading:
     def find_sums_to_one(self) -> list[NDArray[np.intp]]:
         """Sets of columns of which each row has one 1, as the first contrast counts the rows."""
         p = self.contrasts.n_columns
-        return find_sums_to_one(self.contrasts.parts[0].factor.root[:p, :p]) if self.intercept else []
+        return (
+            find_sums_to_one(self.contrasts.parts[0].factor.root[:p, :p]) if self.intercept else []
+        )
 
     def feature_scales(self) -> Array:
         """(m,) NaN: each class counts the rows by weights of its own."""

@@ -99,7 +99,9 @@ def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Plac
     new.stream.begin_anew()
 
 
-def _widen_generalized(new: GeneralizedPosterior, old: GeneralizedPosterior, places: Places) -> None:
+def _widen_generalized(
+    new: GeneralizedPosterior, old: GeneralizedPosterior, places: Places
+) -> None:
     widen(new.inner, old.inner, places)
     new.statistics.copy_from(replace(old.statistics))
     start = old.statistics.start
@@ -133,9 +135,7 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior, places: Places)
         new.prior = new.prior.scaled(old.prior.scale)
     if old.intercept:
         # The intercept's prior keeps its center.
-        new.prior.root[..., 0, :] = _spread(
-            old.prior.root.reshape(-1, p, p)[0, 0], places, wider
-        )
+        new.prior.root[..., 0, :] = _spread(old.prior.root.reshape(-1, p, p)[0, 0], places, wider)
     new.next_prior_update = old.next_prior_update
 
 
@@ -157,7 +157,7 @@ def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -
 
 
 def _spread(array: Array, places: Places, p: int) -> Array:
-    """The array with zeros for new columns, of ``p``, in its last axis, with the intercept or not."""
+    """The array with zeros for new columns, of ``p`` in all, in its last axis."""
     without = len(places) - array.shape[-1]
     spread = np.zeros((*array.shape[:-1], p - without))
     spread[..., places[without:] - without] = array
