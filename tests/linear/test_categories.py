@@ -524,3 +524,16 @@ def test_priors_by_the_names_of_levels() -> None:
         prior_mean={"zone=a": 2.0}, prior_precision={"zone=a": 1e8, "zone=b": 1e8}
     ).fit(RIDES, Y)
     np.testing.assert_allclose(model.coef_[1:3], [2.0, 0.0], atol=1e-3)
+
+
+def test_an_unknown_level_is_like_those_of_its_own_column() -> None:
+    """A new region is as regions are, which differ little, however much ages differ."""
+    rng = np.random.default_rng(3)
+    age, region = rng.integers(0, 8, 2000), rng.integers(0, 20, 2000)
+    ages, regions = 5.0 * rng.normal(size=8), 0.2 * rng.normal(size=20)
+    X = pd.DataFrame({"age": [f"a{i}" for i in age], "region": [f"r{i}" for i in region]})
+    model = BayesianLinearRegression().fit(X, ages[age] + regions[region] + rng.normal(size=2000))
+    new = pd.DataFrame({"age": ["a0", "new", "new"], "region": ["new", "r0", "new"]})
+    sd = model.predict_mean_distribution(new).std()
+    assert 0.1 < sd[0] < 0.3 * sd[1]
+    assert sd[1] > ages.std()
