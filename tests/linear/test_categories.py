@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import statsmodels.api as sm
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -27,7 +29,9 @@ from posterity import (
     BayesianRobustRegression,
 )
 from posterity.basis import HilbertSpaceGP, Spline
+from posterity.cli.commands import posterity as command
 from posterity.forgetting import Adaptive, Changepoint, Stabilized, Window
+from posterity.io import learn_stream, predict_stream
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -537,3 +541,32 @@ def test_an_unknown_level_is_like_those_of_its_own_column() -> None:
     sd = model.predict_mean_distribution(new).std()
     assert 0.1 < sd[0] < 0.3 * sd[1]
     assert sd[1] > ages.std()
+
+
+def test_tables_batch_by_batch_and_the_command(tmp_path: Any) -> None:
+    model = BayesianLinearRegression().fit(RIDES[:200], Y[:200])
+    table = RIDES.assign(fare=Y)
+    learn_stream(model, table[200:], "fare")
+    whole = BayesianLinearRegression().fit(RIDES, Y)
+    np.testing.assert_allclose(model.coef_, whole.coef_)
+    new = table[["km", "zone"]].assign(zone=np.where(KM > 1.0, "elsewhere", ZONE))
+    (found,) = predict_stream(model, new)
+    np.testing.assert_allclose(found["mean"], whole.predict(new[["zone", "km"]]))
+    np.testing.assert_allclose(found["std"], whole.predict_distribution(new[["zone", "km"]]).std())
+    before = pickle.dumps(model)
+    with pytest.raises(
+        ValueError, match="column 'zone' has a level in row .* that was not learned"
+    ):
+        learn_stream(model, new.assign(fare=Y), "fare")
+    assert pickle.dumps(model) == before
+    posterity.save(model, tmp_path / "m.posterity")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    run = CliRunner().invoke
+    shown = run(command, ["show", str(tmp_path / "m.posterity"), "--base", "zone=a", "--json"])
+    names = [one["name"] for one in json.loads(shown.output)["coefficients"]]
+    assert names == ["intercept", "km", *LEVELS]
+    out = tmp_path / "out.csv"
+    given = [str(tmp_path / "m.posterity"), str(tmp_path / "new.csv"), "--output", str(out)]
+    result = run(command, ["predict", *given])
+    assert result.exit_code == 0, result.output
+    np.testing.assert_allclose(pd.read_csv(out)["mean"], found["mean"])

@@ -129,7 +129,14 @@ def learn_stream(
             )
         since = getattr(model, "_now", None)
         stream = open_rows(
-            table, list(known), reading, target=goal, growing=growing, since=since, text=text
+            table,
+            list(known),
+            reading,
+            target=goal,
+            growing=growing,
+            since=since,
+            text=text,
+            levels=get_levels(model),
         )
     for rows in stream.batches():
         names = stream.feature_names
@@ -206,10 +213,16 @@ def predict_stream(
             "the model has no feature names: learn with learn_stream, or from a data frame"
         )
     reading = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
-    stream = open_rows(table, list(names), reading, text=text)
+    stream = open_rows(table, list(names), reading, text=text, levels=get_levels(model))
     wrapped = make_container(table, output)
     for X, rows in stream:
         yield wrapped(rows, _list_columns(model, name_columns(X, names, model), level, quantiles))
+
+
+def get_levels(model: Any) -> dict[str, tuple[str, ...]]:
+    """The levels of the features that a model takes as categories."""
+    known = getattr(model, "categories_", None)
+    return {} if known is None else {one.name: one.levels for one in known.each}
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -261,4 +274,4 @@ def _list_columns(
     return row_columns
 
 
-__all__ = ["learn_stream", "name_columns", "predict_stream"]
+__all__ = ["get_levels", "learn_stream", "name_columns", "predict_stream"]

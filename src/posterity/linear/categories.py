@@ -103,7 +103,10 @@ class Categories:
         ones = np.zeros((len(X), width))
         first = 0
         for one in self.each:
-            numbers = np.asarray(X[:, one.place]).astype(np.intp)
+            values = np.asarray(X[:, one.place])
+            numbers = values.astype(np.intp)
+            if (numbers != values).any() or numbers.max(initial=0) > len(one.levels):
+                raise ValueError(f"column {one.name!r} has numbers that stand for no level")
             if one.left_out:
                 there = numbers > 1
                 ones[rows[there], first + numbers[there] - 2] = 1.0

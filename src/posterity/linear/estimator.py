@@ -354,7 +354,11 @@ class LinearEstimator(LinearReader):
 
     def _meet_levels(self, X: Any) -> None:
         """Let levels of rows join that come for the first time."""
-        if self._categories is not None and not isinstance(X, NamedRows):
+        if self._categories is None:
+            return
+        if isinstance(X, NamedRows):  # which have numbers for levels, and 0 for one that is new
+            self._categories.check_known(X.values)
+        else:
             self._add_levels(join_levels(self, X))
 
     def _meet_levels_of_row(self, x: Any) -> None:
