@@ -27,6 +27,7 @@ from posterity import (
     BayesianPoissonRegression,
     BayesianQuantileRegression,
     BayesianRobustRegression,
+    GroupedRegression,
 )
 from posterity.basis import HilbertSpaceGP, Spline
 from posterity.cli.commands import posterity as command
@@ -444,7 +445,7 @@ def test_missing_values_are_refused_or_a_level() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("zone", "categorical_features is 'zone': it must be 'auto', 'all', None or a list"),
+        ("zone", "categorical_features is 'zone': it must be 'auto', 'all', None, a list"),
         (["zon"], "categorical_features names 'zon', which X lacks: .*; did you mean 'zone'?"),
         (None, "could not convert .* column 'zone'; .*categorical_features='auto'"),
     ],
@@ -554,9 +555,7 @@ def test_tables_batch_by_batch_and_the_command(tmp_path: Any) -> None:
     np.testing.assert_allclose(found["mean"], whole.predict(new[["zone", "km"]]))
     np.testing.assert_allclose(found["std"], whole.predict_distribution(new[["zone", "km"]]).std())
     before = pickle.dumps(model)
-    with pytest.raises(
-        ValueError, match="column 'zone' has a level in row .* that was not learned"
-    ):
+    with pytest.raises(ValueError, match=r"'zone' has a level in row .* that was not learned"):
         learn_stream(model, new.assign(fare=Y), "fare")
     assert pickle.dumps(model) == before
     posterity.save(model, tmp_path / "m.posterity")
@@ -570,3 +569,21 @@ def test_tables_batch_by_batch_and_the_command(tmp_path: Any) -> None:
     result = run(command, ["predict", *given])
     assert result.exit_code == 0, result.output
     np.testing.assert_allclose(pd.read_csv(out)["mean"], found["mean"])
+
+
+def test_levels_that_are_named_beforehand() -> None:
+    named = {"zone": ["d", "a", "b", "c", "e"]}
+    rows = [*RIDES.to_dict("records")]
+    for kind in (BayesianLinearRegression, BayesianRobustRegression):
+        model = kind(categorical_features=named, prior_precision=1.0)
+        for row, target in zip(rows, Y, strict=True):
+            model.learn_one(row, target)
+        assert model.posterior_.names[2:] == tuple(f"zone={z}" for z in ("d", *"abce", "(other)"))
+        whole = kind(prior_precision=1.0, categorical_features=named).partial_fit(RIDES, Y)
+        np.testing.assert_allclose(model.predict(RIDES), whole.predict(RIDES), atol=0.1)
+    with pytest.raises(ValueError, match=r"categorical_features\['zone'\] is 'ab': it must be a"):
+        BayesianLinearRegression(categorical_features={"zone": "ab"}).fit(RIDES, Y)
+    grouped = GroupedRegression(by="km", categorical_features={"zone": list("abcd")})
+    for row, target in zip(rows[:40], Y, strict=False):
+        grouped.learn_one({**row, "km": row["km"] > 0.0}, target)
+    assert grouped.coef_.shape == (2, 3)

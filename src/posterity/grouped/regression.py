@@ -324,7 +324,7 @@ class GroupedRegression(GroupedModel):
         if self._categories != other._categories:
             raise ValueError(
                 "the models differ in the levels of their categories: give both the same, by a "
-                "category type, as pandas.Categorical(values, categories=[...])"
+                "category type or by categorical_features={column: [...]}"
             )
         self._check_same_belief(other)
         keys = other._index_as_keys()

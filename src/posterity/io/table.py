@@ -430,7 +430,8 @@ def open_rows(
     """Open a table as rows of the features that a model has learned, by their names.
 
     Without a target, y are the numbers of the rows; ``since`` is the time of the last row that the
-    model has learned; ``levels`` are those of the features that it takes as categories. Raises :class:`TableError` as :func:`open_table`.
+    model has learned; ``levels`` are those of the features that it takes as categories. Raises
+    :class:`TableError` as :func:`open_table`.
     """
     goal = target or TargetRows()
     source = open_any(table, text)

@@ -14,7 +14,7 @@ from posterity.distributions import Normal
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
-from posterity.linear.categories import Categories
+from posterity.linear.categories import NAME_LEVELS, Categories
 from posterity.linear.columns import ModelColumns
 from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
@@ -325,10 +325,10 @@ class LinearModel(ModelColumns[LinearPosterior]):
             )
         except ValueError as error:
             kind = type(self if self.forgetting is None else self.forgetting).__name__
+            name, level = known.find_new(categories)
             raise ValueError(
-                f"{known.describe_new(categories)}, and {kind} takes no levels that come later: "
-                "name all of them from the start, by a category type, as "
-                "pandas.Categorical(values, categories=[...])"
+                f"the level {level!r} of column {name!r} is new, and {kind} takes no levels that "
+                f"come later: {NAME_LEVELS.format(name)}"
             ) from error
         wider._now = self._now
         return wider

@@ -8,9 +8,9 @@ that were learned, and its coefficient is what the prior says of a level.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,18 @@ from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
 # What models take: which features are categories, and what becomes of missing values in these.
-CategoricalFeatures = Literal["auto", "all"] | Sequence[str] | None
+CategoricalFeatures = Literal["auto", "all"] | Sequence[str] | Mapping[str, Sequence[Any]] | None
 Missing = Literal["error", "level"]
 
 # The levels of what is missing, where that is a level, and of what is not known.
 MISSING, OTHER = "missing", "(other)"
+
+
+# What to do where levels can't come later.
+NAME_LEVELS = (
+    "name all of them from the start, by a category type (pandas.Categorical) or by "
+    "categorical_features={{{!r}: [...]}}"
+)
 
 
 @dataclass(frozen=True)
@@ -123,23 +130,21 @@ class Categories:
                 listed = ", ".join(map(repr, one.levels[:20]))
                 raise ValueError(
                     f"column {one.name!r} has a level in row {int(np.argmax(strange))} that was "
-                    f"not learned: the levels are {listed}; name all of them from the start, by a "
-                    "category type, as pandas.Categorical(values, categories=[...])"
+                    f"not learned: the levels are {listed}; {NAME_LEVELS.format(one.name)}"
                 )
 
     def know(self, x: Array) -> bool:
         """Return True if all levels of a row of features (d,) are known."""
         return all(x[one.place] > 0.0 for one in self.each)
 
-    def describe_new(self, wider: Categories) -> str:
-        """The first level that is new among those of ``wider``, in words."""
-        name, level = next(
+    def find_new(self, wider: Categories) -> tuple[str, str]:
+        """The first level that is new among those of ``wider``: of which column, and which."""
+        return next(
             (one.name, level)
             for one, its in zip(self.each, wider.each, strict=True)
             for level in its.levels
             if level not in one.levels
         )
-        return f"the level {level!r} of column {name!r} is new"
 
     def places_in(self, wider: Categories) -> NDArray[np.intp]:
         """Where the columns are among those with more levels.

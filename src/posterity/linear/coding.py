@@ -105,11 +105,11 @@ def find_categories_of_row(model: Any, x: Any) -> Categories | None:
     names = [str(name) for name in x] if hasattr(x, "keys") else [f"x{j}" for j in range(len(x))]
     values = list(x.values() if isinstance(x, Mapping) else x)
     asked = _read_asked(model, names)
-    found = [
-        Category(place, name, (_read_word(value, name, model.missing),), model._leaves_out_first)
-        for place, (name, value) in enumerate(zip(names, values, strict=True))
-        if name in asked or (model.categorical_features == "auto" and isinstance(value, str))
-    ]
+    found = []
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        if name in asked or (model.categorical_features is not None and isinstance(value, str)):
+            first = Category(place, name, asked.get(name, ()), model._leaves_out_first)
+            found.append(first.join([_read_word(value, name, model.missing)]))
     return _check_columns(Categories(len(names), tuple(found))) if found else None
 
 
@@ -155,34 +155,37 @@ def _find_categories(X: Any, model: Any) -> Categories | None:
     named = _read_asked(model, [name for _, name, _ in columns])
     frame = not isinstance(X, np.ndarray)
     found = [
-        _learn_category(place, name, column, model)
+        _learn_category(
+            Category(place, name, named.get(name, ()), model._leaves_out_first), column, model
+        )
         for place, name, column in columns
         if name in named or (frame and is_category(column))
     ]
     return _check_columns(Categories(len(columns), tuple(found))) if found else None
 
 
-def _learn_category(place: int, name: str, column: Any, model: Any) -> Category:
-    levels = read_words(column, name, model.missing).words
-    _check_count(name, len(levels))
+def _learn_category(asked: Category, column: Any, model: Any) -> Category:
+    """The category with the levels of a column, behind those that were asked for."""
+    levels = read_words(column, asked.name, model.missing).words
+    _check_count(asked.name, len(levels))
     if len(levels) == len(column) > FEW_ROWS:
-        warn_of_unique_texts(name, len(column), find_level_of_user())
-    return Category(place, name, tuple(levels), model._leaves_out_first)
+        warn_of_unique_texts(asked.name, len(column), find_level_of_user())
+    return asked.join(levels) if asked.levels else replace(asked, levels=tuple(levels))
 
 
-def _read_asked(model: Any, names: Sequence[str]) -> set[str]:
-    """The names of features that are categories whatever they hold."""
+def _read_asked(model: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The features that are categories whatever they hold, with levels where these are given."""
     asked, missing = model.categorical_features, model.missing
     if missing not in ("error", "level"):
         raise ValueError(f"missing is {missing!r}: it must be 'error' or 'level'")
     if asked is None or (isinstance(asked, str) and asked == "auto"):
-        return set()
+        return {}
     if isinstance(asked, str) and asked == "all":
-        return set(names)
+        return dict.fromkeys(names, ())
     if isinstance(asked, str) or not hasattr(asked, "__iter__"):
         raise ValueError(
-            f"categorical_features is {asked!r}: it must be 'auto', 'all', None or a list of names "
-            "of columns"
+            f"categorical_features is {asked!r}: it must be 'auto', 'all', None, a list of names "
+            "of columns, or a dict of these and their levels"
         )
     unknown = next((name for name in asked if name not in names), None)
     if unknown is not None:
@@ -190,7 +193,14 @@ def _read_asked(model: Any, names: Sequence[str]) -> set[str]:
             f"categorical_features names {unknown!r}, which X lacks: name some of "
             f"{', '.join(map(repr, list(names)[:20]))}{did_you_mean(unknown, names)}"
         )
-    return set(asked)
+    if not isinstance(asked, Mapping):
+        return dict.fromkeys(asked, ())
+    for name, levels in asked.items():
+        if isinstance(levels, str) or not hasattr(levels, "__iter__"):
+            raise ValueError(
+                f"categorical_features[{name!r}] is {levels!r}: it must be a list of levels"
+            )
+    return {name: tuple(dict.fromkeys(map(to_text, levels))) for name, levels in asked.items()}
 
 
 def _check_count(name: str, count: int) -> None:

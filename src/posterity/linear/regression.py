@@ -82,11 +82,13 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         number given as ``prior_precision`` multiplies the precisions of that prior.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose weight. None: they never do.
-    categorical_features : "auto", "all", list of str or None, default "auto"
+    categorical_features : "auto", "all", list or dict of str, or None, default "auto"
         Columns of a data frame that are categories: each level has a coefficient, named as in
         "zone=north". "auto": those of text and of category types; a list: these as well, though
-        they hold numbers; "all": every column. Levels are in the order of the category type, else
-        sorted. One that was never learned, "zone=(other)", is predicted by the levels' prior.
+        they hold numbers; a dict: these, with all levels that may come, as in ``{"zone": ["north",
+        "south"]}``; "all": every column. Levels are in the order of the dict or of the category
+        type, else sorted. One that was never learned, "zone=(other)", is predicted by the levels'
+        prior.
     missing : "error" or "level", default "error"
         What a missing value of a category is: refused, or a level of its own, "missing".
 
