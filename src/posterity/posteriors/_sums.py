@@ -28,9 +28,9 @@ def find_sums_to_one(root: Array) -> list[NDArray[np.intp]]:
     binary = np.abs(sums - squares) <= RELATIVE_ROUNDING * np.abs(squares)
     binary &= (squares > 0.0) & (squares < total)
     sets, first = [], 1
-    while first < len(root):
+    while first < len(sums):
         last, whole = first, 0.0
-        while last < len(root) and binary[last] and whole < (1.0 - RELATIVE_ROUNDING) * total:
+        while last < len(sums) and binary[last] and whole < (1.0 - RELATIVE_ROUNDING) * total:
             together = np.abs(products[first:last, last]).max(initial=0.0)
             if together > RELATIVE_ROUNDING * total:
                 break
