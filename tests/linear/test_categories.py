@@ -317,12 +317,23 @@ def test_levels_join_at_any_time(zones: list[str], cut: int, fit_intercept: bool
 LATE = RIDES.assign(zone=np.where(np.arange(N) < 200, np.where(ZONE == "b", "a", ZONE), ZONE))
 
 
-@pytest.mark.parametrize("forgetting", [None, Stabilized(half_life=90.0), Window(150), Adaptive()])
-@pytest.mark.parametrize("name", ["linear", "labels", "counts", "three classes"])
+@pytest.mark.parametrize(
+    ("name", "forgetting"),
+    [
+        ("linear", None),
+        ("linear", Stabilized(half_life=90.0)),
+        ("linear", Window(150)),
+        ("linear", Adaptive()),
+        ("labels", None),
+        ("counts", Stabilized(half_life=90.0)),
+        ("three classes", None),
+        pytest.param("labels", Window(150), marks=pytest.mark.slow),
+        pytest.param("counts", Adaptive(), marks=pytest.mark.slow),
+        pytest.param("three classes", Window(150), marks=pytest.mark.slow),
+    ],
+)
 def test_levels_join_models_of_every_kind(name: str, forgetting: Any) -> None:
     kind, y = MODELS[name]
-    if name == "three classes" and isinstance(forgetting, Adaptive):
-        pytest.skip("another model")
     named = LATE.assign(zone=LATE["zone"].astype("category"))
     made = [kind(prior_precision=1.0, forgetting=forgetting) for _ in range(2)]
     for model, X in zip(made, (LATE, named), strict=True):
