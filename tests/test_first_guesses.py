@@ -142,7 +142,7 @@ PYTHON = {
     "BayesianLogisticRegression().partial_fit(X, YES, classes=['no', 'yes', 'maybe'])": None,
     "BayesianLinearRegression().fit(X.assign(when=pandas.Timestamp('2024-01-01')), Y)": "'when'",
     "BayesianLinearRegression().fit(X.assign(zone=pandas.Categorical(GROUPS)), Y)": None,
-    "BayesianLinearRegression().fit(X.assign(zone=GROUPS.astype(str)), Y).summary(base='first')": None,
+    "BayesianLinearRegression().fit(X.assign(zone=GROUPS), Y).summary(base='first')": None,
     "LINEAR.predict(X.assign(age=pandas.Categorical(GROUPS)))": "OneHotEncoder",
     "BayesianLinearRegression().fit(X.assign(age=np.nan), Y)": "'age'",
     "BayesianLinearRegression().fit(X, YES)": "y",
