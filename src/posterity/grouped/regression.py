@@ -409,7 +409,8 @@ class GroupedRegression(GroupedModel):
             Which groups; all by default. Each takes some milliseconds.
         base : "mean", "first" or dict of column to level, optional
             What levels of categories are compared with, as in
-            :meth:`posterity.BayesianLinearRegression.summary`.
+            :meth:`posterity.BayesianLinearRegression.summary`. None: with the first level, which
+            has no row then.
 
         Returns
         -------
