@@ -32,6 +32,7 @@ from posterity import (
 from posterity.basis import HilbertSpaceGP, Spline
 from posterity.cli.commands import posterity as command
 from posterity.forgetting import Adaptive, Changepoint, Stabilized, Window
+from posterity.generalized import VaryingFeatures
 from posterity.io import learn_stream, predict_stream
 
 RNG = np.random.default_rng(0)
@@ -598,3 +599,11 @@ def test_levels_that_are_named_beforehand() -> None:
     for row, target in zip(rows[:40], Y, strict=False):
         grouped.learn_one({**row, "km": row["km"] > 0.0}, target)
     assert grouped.coef_.shape == (2, 3)
+
+
+def test_features_that_come_and_go_are_numbers() -> None:
+    model = VaryingFeatures(BayesianLinearRegression(prior_precision=1.0))
+    model.learn_one({"zone": "a", "km": 1.0}, 1.0).learn_one({"zone": "b", "km": 2.0}, 2.0)
+    assert "zone=b" in model.model_.posterior_.names
+    with pytest.raises(ValueError, match="features can't join a model that takes some as categori"):
+        model.learn_one({"zone": "b", "km": 2.0, "rain": 1.0}, 2.0)

@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound=LinearModel)
 def widen_model(model: Model, n_more: int) -> Model:
     """A model that knows what ``model`` does, and has ``n_more`` features behind the others.
 
-    Raises ``ValueError`` under a strategy that can't take features later.
+    Raises ``ValueError`` under a strategy that can't take features later, and for categories.
 
     Examples
     --------
@@ -28,6 +28,11 @@ def widen_model(model: Model, n_more: int) -> Model:
     >>> bool(np.allclose(late.coef_, whole.coef_))
     True
     """
+    if hasattr(model, "categories_"):
+        raise ValueError(
+            "features can't join a model that takes some as categories: give every row all of them "
+            "from the start"
+        )
     fresh: Any = model._copy_unfitted()
     fresh._set_features(model.n_features_in_ + n_more, None)
     fresh._set_targets_of(model)
