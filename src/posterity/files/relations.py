@@ -179,6 +179,14 @@ def _check_linear_model(model: Any) -> bool:
     )
 
 
+def _check_grouped_model(model: Any) -> bool:
+    posterior = model._posterior_or_none
+    if posterior is None or getattr(model, "categories_", None) is None:
+        return True
+    width = posterior.bank.n_coefficients - int(posterior.intercept)
+    return _check_levels(model) and bool(model._n_columns == width)
+
+
 def _check_levels(model: Any) -> bool:
     known = getattr(model, "categories_", None)
     if known is None:
@@ -303,6 +311,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         ),
         _check_linear_model,
     ),
+    "GroupedRegression": _check_grouped_model,
     **dict.fromkeys(
         (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
     ),
