@@ -73,12 +73,42 @@ def test_names_that_come_twice_are_refused() -> None:
         Forecaster().fit(pandas.DataFrame(Y, columns=["a", "b", "a"]))
 
 
-def test_columns_of_text_say_what_to_do() -> None:
-    frame = pandas.DataFrame({"ds": DAYS, "y": Y[:, 0], "holiday": ["no", "yes"] * 30})
-    said = r"exogenous column 'holiday' has a value that is not a number, 'no' at row 0 .*get_dum"
+def test_columns_of_text_are_columns_of_levels() -> None:
+    frame = pandas.DataFrame({"ds": DAYS, "y": Y[:, 0], "holiday": ["no", "yes", "no"] * 20})
+    ones = frame[["ds", "y"]].assign(
+        **{f"holiday={level}": (frame["holiday"] == level) * 1.0 for level in ("no", "yes")}
+    )
+    model, coded = (Forecaster(forms=[Form()], seasonality=()) for _ in range(2))
+    plan = pandas.DataFrame({"ds": [DAYS[-1] + pandas.Timedelta("1D")], "holiday": ["yes"]})
+    both = plan[["ds"]].assign(**{"holiday=no": 0.0, "holiday=yes": 1.0})
     for given in (frame, frame.assign(holiday=pandas.Categorical(frame["holiday"]))):
-        with pytest.raises(ValueError, match=said):
-            Forecaster().fit(given)
+        model = Forecaster(forms=[Form()], seasonality=()).fit(given[:40])
+        assert model.exogenous_ == ("holiday=no", "holiday=yes")
+        coded = Forecaster(forms=[Form()], seasonality=()).fit(ones[:40])
+        model, coded = model.partial_fit(given[40:41]), coded.partial_fit(ones[40:41])
+        model.partial_fit(given[41:])
+        coded.partial_fit(ones[41:])
+        np.testing.assert_array_equal(
+            model.forecast(1, plan).mean(), coded.forecast(1, both).mean()
+        )
+    alone = Forecaster(forms=[Form()], seasonality=()).fit(Y[:, 0], X=frame[["holiday"]])
+    assert alone.exogenous_ == ("holiday=no", "holiday=yes")
+    alone.learn_one(1.0, x={"holiday": "yes"})
+    with pytest.raises(ValueError, match="'holiday' is 'maybe', which is none of its levels"):
+        alone.learn_one(1.0, x={"holiday": "maybe"})
+    with pytest.raises(
+        ValueError, match=r"'holiday' is 'maybe' at row 0 .*give one of 'no', 'yes'"
+    ):
+        model.forecast(1, plan.assign(holiday="maybe"))
+    with pytest.raises(ValueError, match="'holiday' has the level 'maybe', which was not learned"):
+        model.partial_fit(plan.assign(holiday="maybe", y=1.0))
+
+
+def test_columns_of_other_values_say_what_to_do() -> None:
+    frame = pandas.DataFrame({"ds": DAYS, "y": Y[:, 0], "holiday": ["no", 1] * 30})
+    said = r"exogenous column 'holiday' has a value that is not a number, 'no' at row 0 .*get_dum"
+    with pytest.raises(ValueError, match=said):
+        Forecaster().fit(frame)
     with pytest.raises(ValueError, match=said):
         Forecaster().fit(Y[:, 0], X=frame[["holiday"]])
     coded = frame.assign(holiday=frame["holiday"] == "yes")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from posterity import GroupedRegression
 from posterity.files import dumps, loads
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import read_keys
+from posterity.linear.keys import read_keys
 from posterity.posteriors import _group_belief as beliefs
 from posterity.posteriors._group_turns import find_updates_around
 

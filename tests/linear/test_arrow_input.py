@@ -34,7 +34,7 @@ def test_text_and_holes_are_refused_by_name() -> None:
     text = TABLE.set_column(1, "b", pa.array(["high"] * 40))
     hole = TABLE.set_column(2, "c", pa.array([None] + [1.0] * 39))
     with pytest.raises(ValueError, match="column 'b'; drop"):
-        BayesianLinearRegression().fit(text, Y)
+        BayesianLinearRegression(categorical_features=None).fit(text, Y)
     with pytest.raises(ValueError, match="row 0, column 'c'"):
         BayesianLinearRegression().fit(hole, Y)
 

@@ -1,4 +1,4 @@
-"""Dates and categories in a frame are refused by name; they would be numbers by accident."""
+"""Dates and categories in a frame are refused by name where they would be numbers by accident."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_dates_are_never_nanoseconds(X, where):
 )
 def test_categories_of_numbers_are_no_numbers(X):
     with pytest.raises(TypeError, match=r"column 'zip' of X contains categories .*OneHotEncoder"):
-        BayesianLinearRegression().fit(X, Y)
+        BayesianLinearRegression(categorical_features=None).fit(X, Y)
     model = BayesianLinearRegression().fit(pd.DataFrame({"zip": Y}), Y)
     with pytest.raises(TypeError, match="column 'zip' of X contains categories"):
         model.predict(X[["zip"]] if isinstance(X, pd.DataFrame) else X)

@@ -79,6 +79,11 @@ class NamedFeatures:
             raise ValueError(
                 "the model's features have no names: let it learn from data frames or mappings"
             )
+        if hasattr(model, "categories_"):
+            raise ValueError(
+                "the model takes some features as categories, and river's estimators take numbers: "
+                "code them by river's OneHotEncoder"
+            )
         inner = copy.deepcopy(model)
         del inner.feature_names_in_
         made._rows.model = inner

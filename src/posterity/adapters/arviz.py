@@ -18,7 +18,6 @@ from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
 from posterity.generalized.base import compute_log_exposure
 from posterity.likelihoods import Poisson
-from posterity.linear import functions
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import name_bad_rows, read_rows
 from posterity.linear.targets import refuse_several_targets
@@ -197,12 +196,7 @@ def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
 
 
 def _get_feature_names(model: Any) -> list[str]:
-    names = getattr(model, "feature_names_in_", None)
-    if model.basis is not None:
-        names = functions.names(model.basis_, names, model._n_columns)
-    elif names is None:
-        names = [f"x{column}" for column in range(model.n_features_in_)]
-    return [str(name) for name in names]
+    return [str(name) for name in model._column_names(model._n_columns)]
 
 
 def _name_variables(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:

@@ -100,10 +100,10 @@ BayesianRobustRegression
     onnx = require_module("onnx", "onnx")
     refuse_several_targets(model, "ONNX")
     model._posterior  # noqa: B018  (says that nothing was learned)
-    if model.basis is not None:
+    if not model._learns_features:
         raise ValueError(
-            "ONNX has no operators for a basis: transform the features first, and learn a model "
-            "without one"
+            "ONNX has no operators for a basis or categories: transform the features first, and "
+            "learn a model of numbers, without a basis"
         )
     graph = Graph(onnx.helper, onnx.numpy_helper)
     if input_type == "float32":

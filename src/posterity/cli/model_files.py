@@ -18,6 +18,7 @@ from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.columns import require
+from posterity.io.learning import get_levels
 from posterity.io.missing import WAYS
 from posterity.io.reading import ReadSettings
 from posterity.io.table import open_any, open_rows
@@ -92,7 +93,13 @@ class ModelFile:
                 path, target, reading, columns=(names, ()), since=since, text=self.text
             )
         return open_rows(
-            path, self.feature_names, reading, target=target, since=since, text=self.text
+            path,
+            self.feature_names,
+            reading,
+            target=target,
+            since=since,
+            text=self.text,
+            levels=get_levels(self.model),
         )
 
     @property

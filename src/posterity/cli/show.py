@@ -17,16 +17,18 @@ from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 from posterity.io.reading import ROLES
+from posterity.linear.base import LinearModel
+from posterity.linear.contrasts import Base, Term, contrast_model
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED_PRIORS = ("auto", "ard")
 
 
-def run(model: str, *, level: float, as_json: bool) -> None:
+def run(model: str, *, level: float, base: tuple[str, ...] = (), as_json: bool) -> None:
     """Show a model file, in words or in JSON."""
     kept = read_model(model)
     try:
-        document = _make_document(kept, level)
+        document = _make_document(kept, level, _read_base(base))
     except NotFittedError:
         raise ValueError(
             f"{kept.path} contains a model that has not learned any rows: run posterity update "
@@ -38,7 +40,7 @@ def run(model: str, *, level: float, as_json: bool) -> None:
         _print(document)
 
 
-def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
+def _make_document(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
     model = kept.model
     document: dict[str, Any] = {
         "file": kept.path,
@@ -53,7 +55,7 @@ def _make_document(kept: ModelFile, level: float) -> dict[str, Any]:
         "left_out": _list_names(kept.notes.get("left_out")),
         "level": level,
         "coefficients_of": _name_quantity(model, _find_learned_target(kept)),
-        **_describe_coefficients(model, level),
+        **_describe_coefficients(kept, level, base),
     }
     for name in ("n_observations", "n_effective", "noise_precision", "log_evidence"):
         document[name] = _number(_read_attribute(model, f"{name}_"))
@@ -79,21 +81,61 @@ def _read_attribute(model: Any, name: str) -> Any:
     return None
 
 
-def _describe_coefficients(model: Any, level: float) -> dict[str, Any]:
+def _read_base(given: tuple[str, ...]) -> Base:
+    """What levels are compared with, as the option says."""
+    if given in (("mean",), ("first",)):
+        return "mean" if given == ("mean",) else "first"
+    bases = {}
+    for one in given:
+        column, mark, level = one.rpartition("=")
+        if not mark:
+            raise ValueError(
+                f"--base is {one!r}: give mean, first, or a column and a level of it, as in --base "
+                "zone=a"
+            )
+        bases[column] = level
+    return bases or None
+
+
+def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
     """The table of coefficients, of a model that has one."""
+    model = kept.model
     kind = type(model)
     if hasattr(kind, "coef_std_"):
         return describe_wide(model, level)
     if hasattr(kind, "posterior_"):
-        return _describe_full(model, level)
+        return _describe_full(kept, level, base)
     return {"coefficients": [], "prior_std_learned": []}
 
 
-def _describe_full(model: Any, level: float) -> dict[str, Any]:
+def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+    model, joint = kept.model, kept.model.posterior_
+    if isinstance(model, LinearModel):
+        joint = contrast_model(model, base, _list_named_terms(kept)).of(joint)
     return {
-        "coefficients": _coefficients(model, level),
+        "coefficients": _coefficients(joint, level),
         "prior_std_learned": _format_learned_prior(model),
     }
+
+
+def _list_named_terms(kept: ModelFile) -> list[Term]:
+    """Features that are levels of the table's columns by their names, as zone=a."""
+    columns, left_out = (set(_list_names(kept.notes.get(one))) for one in ("columns", "left_out"))
+    offset = int(kept.model.fit_intercept)
+    features = [str(name) for name in getattr(kept.model, "feature_names_in_", [])]
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for place, name in [*((-1, one) for one in sorted(left_out)), *enumerate(features, offset)]:
+        stems = [name[:i] for i, mark in enumerate(name) if mark == "="]
+        # A column, or a part of a date: when.hour=7.
+        stem = next((s for s in stems if {s, s.rpartition(".")[0]} & columns), None)
+        if stem is not None and name not in columns:
+            found.setdefault(stem, []).append((name[len(stem) + 1 :], name, place))
+    terms = []
+    for stem, each in found.items():
+        levels, labels, places = zip(*each, strict=True)
+        if max(places) >= 0:
+            terms.append(Term(stem, levels, labels, np.array(places, dtype=np.intp)))
+    return terms
 
 
 def _find_learned_target(kept: ModelFile) -> str:
@@ -131,8 +173,7 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     ]
 
 
-def _coefficients(model: Any, level: float) -> list[dict[str, Any]]:
-    posterior = model.posterior_
+def _coefficients(posterior: Any, level: float) -> list[dict[str, Any]]:
     if not hasattr(posterior, "each"):
         return _list_coefficients(posterior, level)
     return [

@@ -47,6 +47,7 @@ SHOW = """\b
 Examples:
   posterity show fare.posterity
   posterity show fare.posterity --level 0.5
+  posterity show fare.posterity --base zone=Bronx
   posterity show fare.posterity --json | jq .coefficients"""
 
 FORECAST = """\b
@@ -235,6 +236,13 @@ def predict(**settings: Any) -> None:
 @click.command(cls=Verb, epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
 @level_option
+@click.option(
+    "--base",
+    metavar="mean|first|COLUMN=LEVEL",
+    multiple=True,
+    help="What levels of categories are compared with: the mean of their column's levels, its "
+    "first level, or the one named; may be given for several columns.",
+)
 @options("as_json")
 def show(**settings: Any) -> None:
     """Print what MODEL has learned: coefficients with intervals, noise, counts, columns.

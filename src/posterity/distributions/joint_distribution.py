@@ -83,18 +83,18 @@ class JointDistribution:
         """
         return self.marginal(name)
 
-    def contrast(self, weights: Mapping[str, float]) -> RowDistribution:
+    def contrast(self, weights: Mapping[str, float] | ArrayLike) -> RowDistribution:
         """Distribution of a weighted sum of coefficients, such as the difference of two.
 
         Parameters
         ----------
-        weights : mapping of names to numbers
-            What each coefficient is multiplied by; those left out, by 0.
+        weights : mapping of names to numbers, or (p,) array
+            What each coefficient is multiplied by; those that a mapping leaves out, by 0.
 
         Raises
         ------
         ValueError
-            If there is no coefficient of such a name.
+            If there is no coefficient of such a name, or a number of weights other than p.
 
         Examples
         --------
@@ -104,6 +104,8 @@ class JointDistribution:
         >>> float(difference.mean()), round(float(difference.std()), 4)
         (1.0, 1.118)
         """
+        if not isinstance(weights, Mapping):
+            return self.project(np.atleast_2d(as_floats(weights)))[0]
         row = np.zeros((1, self._size()))
         for name, weight in weights.items():
             row[0, self._place(name)] += weight

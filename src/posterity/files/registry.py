@@ -110,6 +110,8 @@ HOMES = {
     "Change": "posterity.posteriors._runs",
     "Start": "posterity.posteriors._runs",
     "EvidencePosterior": "posterity.posteriors",
+    "Categories": "posterity.linear.categories",
+    "Category": "posterity.linear.categories",
     "EvidenceKnown": "posterity.posteriors._evidence_state",
     "Nodes": "posterity.posteriors._nodes",
     "Choice": "posterity.evidence",
@@ -266,6 +268,7 @@ CACHES: dict[str, dict[str, object]] = {
 }
 
 # Parameters and attributes that came later, and what they are in files from before.
+_WITHOUT_LEVELS: dict[str, object] = {"categorical_features": "auto", "missing": "error"}
 LATER: dict[str, dict[str, object]] = {
     "DiagonalPosterior": {"centres": Centres(), "offset_centre": 0.0},
     "SparsePosterior": {"centres": Centres(), "row_offsets": np.zeros(0)},
@@ -289,13 +292,14 @@ LATER: dict[str, dict[str, object]] = {
     "EvidenceKnown": {"turn": None, "shared": None},
     "Choice": {"coefficients": None, "spectrum": None},
     "EvidencePosterior": {"single_node": False, "prior_is_frozen": False},
-    "BayesianGeneralizedLinear": {"prior": None},
-    "BayesianLinearRegression": {"noise": "constant", "prior": None},
-    "BayesianLogisticRegression": {"prior": None},
-    "BayesianNegativeBinomialRegression": {"prior": None},
-    "BayesianPoissonRegression": {"prior": None},
-    "BayesianQuantileRegression": {"prior": None},
-    "RobustBayesianRegression": {"prior": None},
+    "BayesianGeneralizedLinear": {"prior": None, **_WITHOUT_LEVELS},
+    "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},
+    "GroupedRegression": _WITHOUT_LEVELS,
+    "BayesianLogisticRegression": {"prior": None, **_WITHOUT_LEVELS},
+    "BayesianNegativeBinomialRegression": {"prior": None, **_WITHOUT_LEVELS},
+    "BayesianPoissonRegression": {"prior": None, **_WITHOUT_LEVELS},
+    "BayesianQuantileRegression": {"prior": None, **_WITHOUT_LEVELS},
+    "RobustBayesianRegression": {"prior": None, **_WITHOUT_LEVELS},
     "GroupedPosterior": {
         "sample": None,
         "small_sample": None,

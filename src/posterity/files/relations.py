@@ -169,13 +169,43 @@ def _check_linear_model(model: Any) -> bool:
     classes = getattr(model, "classes_", None)
     return (
         (model.basis is None) == (getattr(model, "basis_", None) is None)
-        and (model.basis is None or model.basis_.n_features_in_ == model.n_features_in_)
+        and _check_levels(model)
+        and (model.basis is None or model.basis_.n_features_in_ == _count_numbers(model))
         and (names is None or len(names) == model.n_features_in_)
         and posterior.n_coefficients == model._n_columns + int(posterior.intercept)
         and model.fit_intercept in (True, False)
         and _has_part(posterior, PARTS.get(name_of(type(model)) or "", "copy"))
         and (classes is None or _have_classes(posterior, classes))
     )
+
+
+def _check_grouped_model(model: Any) -> bool:
+    posterior = model._posterior_or_none
+    if posterior is None or getattr(model, "categories_", None) is None:
+        return True
+    width = posterior.bank.n_coefficients - int(posterior.intercept)
+    return _check_levels(model) and bool(model._n_columns == width)
+
+
+def _check_levels(model: Any) -> bool:
+    known = getattr(model, "categories_", None)
+    if known is None:
+        return True
+    if name_of(type(known)) != "Categories":
+        return False
+    places = [one.place for one in known.each]
+    return (
+        known.n_features == model.n_features_in_
+        and places == sorted(set(places))
+        and all(0 <= place < known.n_features for place in places)
+        and all(len(set(one.levels)) == len(one.levels) > 0 for one in known.each)
+    )
+
+
+def _count_numbers(model: Any) -> int:
+    """How many features are no categories."""
+    known = getattr(model, "categories_", None)
+    return int(model.n_features_in_ if known is None else len(known.numbers))
 
 
 def _has_part(posterior: Any, part: str) -> bool:
@@ -281,6 +311,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         ),
         _check_linear_model,
     ),
+    "GroupedRegression": _check_grouped_model,
     **dict.fromkeys(
         (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
     ),

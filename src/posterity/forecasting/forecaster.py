@@ -171,7 +171,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             order does not matter.
         X : (n, m) array or data frame, optional
             Exogenous columns of a single series. What they are in the next steps, too, must be
-            known then.
+            known then. A column of text is its levels, each a column of zeros and ones.
 
         Raises
         ------

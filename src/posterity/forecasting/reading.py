@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
+from posterity.forecasting.levels import find_level, mark_level, name_levels
 from posterity.forecasting.panel import (
     Panel,
     check_finite,
@@ -44,7 +45,9 @@ class GapWarning(UserWarning):
     """Times are missing within a series."""
 
 
-def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
+def read(
+    data: Any, X: Any = None, calendar: Calendar | None = None, known: Sequence[Any] = ()
+) -> Panel:
     """The series of ``data``.
 
     Parameters
@@ -58,13 +61,15 @@ def read(data: Any, X: Any = None, calendar: Calendar | None = None) -> Panel:
         (n, m) exogenous columns, array or frame, of a single series.
     calendar
         What is known of times; by default it is found from them.
+    known
+        Names of the exogenous columns that were learned before.
 
     Raises
     ------
     ValueError
         Times double or between steps, values infinite or no numbers, shapes that disagree.
     """
-    panel = _read_panel(data, X, calendar)
+    panel = _read_panel(data, X, calendar, known)
     times = _get_times(data) if calendar is None else None
     if times is None:
         return panel
@@ -126,17 +131,17 @@ def future(data: Any, panel: Panel, h: int) -> Array:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _read_panel(data: Any, X: Any, calendar: Calendar | None) -> Panel:
+def _read_panel(data: Any, X: Any, calendar: Calendar | None, known: Sequence[Any]) -> Panel:
     names = columns_of(data)
     if names is None:
         times = _read_index_times(data, calendar)
         if times is not None:
-            return _read_series(data, times, X, calendar)
-        return _add_columns(_read_values(data), X)
+            return _read_series(data, times, X, calendar, known)
+        return _add_columns(_read_values(data), X, known)
     if X is not None:
         raise ValueError("X is for arrays: in a frame, add exogenous columns to the frame of y")
     if TARGET in names:
-        return _read_long(data, names, calendar)
+        return _read_long(data, names, calendar, known)
     return _read_wide(data, names, calendar)
 
 
@@ -148,10 +153,12 @@ def _get_times(data: Any) -> Any:
     return index if hasattr(index, "dtype") else None
 
 
-def _read_series(data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None) -> Panel:
+def _read_series(
+    data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None, known: Sequence[Any]
+) -> Panel:
     """A series with an index of times."""
     y = convert_to_values(data, "the series")
-    table, names = _read_columns(X, len(y))
+    table, names = _read_columns(X, len(y), known)
     theirs = _read_index_times(X, calendar)
     if theirs is not None and not np.array_equal(theirs, times):
         raise ValueError(
@@ -179,10 +186,13 @@ def _read_values(data: Any) -> Panel:
     return panel
 
 
-def _read_long(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel:
+def _read_long(
+    frame: Any, names: list[Any], calendar: Calendar | None, known: Sequence[Any]
+) -> Panel:
     y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
-    exogenous = tuple(name for name in names if name not in {ID, TIME, TARGET})
-    rows = np.column_stack([y, *(_read_exogenous(frame, name) for name in exogenous)])
+    own = [name for name in names if name not in {ID, TIME, TARGET}]
+    exogenous = _name_exogenous(frame, own, known)
+    rows = np.column_stack([y, *(_read_exogenous(frame, name, exogenous) for name in exogenous)])
     times = _read_times(frame, names, calendar)
     ids = _read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
@@ -298,16 +308,16 @@ def _warn_of_gaps(
     )
 
 
-def _add_columns(panel: Panel, X: Any) -> Panel:
+def _add_columns(panel: Panel, X: Any, known: Sequence[Any]) -> Panel:
     if X is None:
         return panel
     if len(panel) != 1:
         raise ValueError("X is for a single series: for several, give a frame with the columns")
-    table, names = _read_columns(X, panel.length)
+    table, names = _read_columns(X, panel.length, known)
     return replace(panel, columns=table[None], names=names)
 
 
-def _read_columns(X: Any, n: int) -> tuple[Array, tuple[Any, ...]]:
+def _read_columns(X: Any, n: int, known: Sequence[Any]) -> tuple[Array, tuple[Any, ...]]:
     """Exogenous columns (n, m) of a single series, and their names."""
     if X is None:
         return np.zeros((n, 0)), ()
@@ -316,7 +326,8 @@ def _read_columns(X: Any, n: int) -> tuple[Array, tuple[Any, ...]]:
         table = _read_table(X, "X")
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
-        table = np.column_stack([_read_exogenous(X, name) for name in names])
+        names = list(_name_exogenous(X, names, known))
+        table = np.column_stack([_read_exogenous(X, name, names) for name in names])
     if len(table) != n:
         raise ValueError(f"X has {len(table)} rows and y has {n}: give one for each")
     for column, name in enumerate(names):
@@ -325,13 +336,15 @@ def _read_columns(X: Any, n: int) -> tuple[Array, tuple[Any, ...]]:
 
 
 def _read_future_frame(frame: Any, names: list[Any], panel: Panel, h: int) -> Array:
-    lost = [name for name in panel.names if name not in names]
+    lost = [one for one in panel.names if one not in names and find_level(one, names) is None]
     if lost:
         raise ValueError(
             f"X_future lacks the column {lost[0]!r}: the forecaster has learned "
             f"{list(panel.names)}, and needs each in the next {h} steps"
         )
-    table = np.column_stack([_read_exogenous(frame, name, " of X_future") for name in panel.names])
+    table = np.column_stack(
+        [_read_exogenous(frame, name, panel.names, " of X_future") for name in panel.names]
+    )
     if TIME not in names:
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
@@ -363,7 +376,16 @@ def _read_column(frame: Any, name: Any) -> NDArray[Any]:
     return np.asarray(frame[name])
 
 
-def _read_exogenous(frame: Any, name: Any, where: str = "") -> Array:
+def _name_exogenous(frame: Any, names: Sequence[Any], known: Sequence[Any]) -> tuple[Any, ...]:
+    """Names of the exogenous columns; of one of text, those of its levels."""
+    each = (name_levels(_read_column(frame, name), name, known) for name in names)
+    return tuple(one for some in each for one in some)
+
+
+def _read_exogenous(frame: Any, name: Any, known: Sequence[Any], where: str = "") -> Array:
+    coded = find_level(name, columns_of(frame) or ())
+    if coded is not None:
+        return mark_level(_read_column(frame, coded[0]), coded[1], coded[0], known)
     column = f"exogenous column {name!r}{where}"
     values = convert_to_values(_read_column(frame, name), column, CATEGORY_ADVICE)
     missing = np.flatnonzero(np.isnan(values))

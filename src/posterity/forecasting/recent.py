@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
+from posterity.forecasting.levels import expand_row
 from posterity.forecasting.panel import Panel, convert_to_values
 from posterity.kernel.values import read_floats
 
@@ -20,7 +21,7 @@ NAMED = 5
 def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
     """New rows, as users give them, on the grid of those that are known."""
     timed = reading.has_times(y, history.calendar)
-    panel = reading.read(y, X, history.calendar if timed else None)
+    panel = reading.read(y, X, history.calendar if timed else None, history.names)
     if timed:
         return replace(panel, ids=history.ids) if history.single and panel.single else panel
     if history.single and panel.single:
@@ -77,6 +78,7 @@ def read_next_row(
 def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
     """Exogenous columns of one row, in the order of their names."""
     if isinstance(x, Mapping):
+        x = expand_row(x, names)
         # Without known columns, any column is one too many.
         x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
     return np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)

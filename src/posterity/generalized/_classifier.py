@@ -86,11 +86,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
-        names = getattr(self, "feature_names_in_", None)
-        if self.basis is not None:
-            names = functions.names(self.basis_, names, self._n_columns)
-        elif names is None:
-            names = [f"x{column}" for column in range(self.n_features_in_)]
+        names = self._column_names(self._n_columns)
         head = ["intercept"] if self._intercept else []
         return many.joint((*head, *names), tuple(str(label) for label in self.classes_))
 
@@ -186,6 +182,8 @@ class Classifier(GeneralizedModel):
         """Learn rows (X, labels, sample_weight); returns the labels predicted before, if asked."""
         first = way == "fit" or self._posterior_or_none is None
         model = self._copy_unfitted() if first else copy.copy(self)
+        if not first:
+            model._meet_levels(rows[0])
         labels = read_labels(rows[1])
         met = join_classes(None if first else self.classes_, classes, labels)
         if way == "fit" and len(met) == 1:
@@ -247,11 +245,10 @@ class Classifier(GeneralizedModel):
             self._learn_row(x, float(place != self._flipped), weight, time)
             return
         model = self._copy_unfitted() if first else copy.copy(self)
-        if first and hasattr(x, "keys"):  # a mapping, or a row of a data frame
-            model._set_features(len(x), list(x.keys()))
-        elif first:
-            model._set_features(np.size(x), None)
-        X, labels = model._reader().values(x), read_labels([y])
+        if not first:
+            model._meet_levels_of_row(x)
+        X = model._read_first(x) if first else model._reader().values(x)
+        labels = read_labels([y])
         met = join_classes(None if first else self.classes_, None, labels)
         target = positions(met, labels)[0].astype(np.float64)[:, None]
         weights = None if weight == 1.0 else read_weights([weight], 1)
@@ -288,7 +285,7 @@ class Classifier(GeneralizedModel):
         if first:
             if model.basis is not None:
                 shares = (y == np.arange(len(met))).astype(np.float64)
-                model.basis_ = functions.fit_basis(model, model.basis, X, shares)
+                model._fit_basis(model.basis, X, shares)
             model.classes_ = met
             model._start()
         columns = model._columns(X)
@@ -341,12 +338,10 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(
-                Any, functions.scale_prior_precision(getattr(self, "basis_", None), precision)
-            ),
+            precision=cast(Any, functions.scale_prior_precision(self._prior_shapes(), precision)),
             forgetting=self.forgetting,
             approximation=self.approximation,
-            shapes=functions.get_prior_shapes(self.basis_) if self.basis is not None else None,
+            shapes=self._prior_shapes(),
         )
 
     def _grow(self, met: Labels) -> None:
@@ -428,9 +423,8 @@ class Classifier(GeneralizedModel):
                 "first call, as in partial_fit(X, y, classes=...)"
             )
 
-    def _begin_as(self, other: Self) -> None:
+    def _set_targets_of(self, other: Any) -> None:
         self.classes_, self._flipped = other.classes_, other._flipped
-        super()._begin_as(other)
 
 
 def negate(joint: Joint) -> Joint:

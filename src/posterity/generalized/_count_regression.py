@@ -17,6 +17,7 @@ from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, RateOffsets
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
@@ -41,6 +42,8 @@ class CountRegression(BayesianGeneralizedLinear):
         approximation: Approximation = "auto",
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
@@ -49,6 +52,8 @@ class CountRegression(BayesianGeneralizedLinear):
         self.approximation = approximation
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

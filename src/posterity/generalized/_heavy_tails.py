@@ -291,6 +291,10 @@ class HeavyTailedPosterior(LinearPosterior):
             scale = np.sqrt(self.core**2 + self.state.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1, as the rows are weighted now."""
+        return self.state.inner.find_sums_to_one()
+
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait for a row that tells of them."""
         return self.state.inner.never_varied()

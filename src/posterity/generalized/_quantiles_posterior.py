@@ -151,6 +151,10 @@ class QuantilesPosterior:
         """(m,) standard deviations of the features: they learned the same rows."""
         return self.each[0].feature_scales()
 
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1: they learned the same rows."""
+        return self.each[0].find_sums_to_one()
+
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) which coefficients wait for a row that tells of them."""
         return self.each[0].never_varied()

@@ -17,6 +17,7 @@ from posterity.forgetting import Forgetting
 from posterity.generalized.base import Approximation, GeneralizedModel, read_offset
 from posterity.likelihoods import Likelihood
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
@@ -57,6 +58,8 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose weight. None: they never do.
+    categorical_features, missing
+        As in :class:`posterity.BayesianLinearRegression`.
 
     Attributes
     ----------
@@ -110,6 +113,8 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         approximation: Approximation = "auto",
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.likelihood = likelihood
         self.prior_mean = prior_mean
@@ -119,6 +124,8 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         self.approximation = approximation
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
 from posterity.generalized.base import Approximation
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import atomic
 
@@ -60,6 +61,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose weight. None: they never do.
+    categorical_features, missing
+        As in :class:`posterity.BayesianLinearRegression`.
 
     Attributes
     ----------
@@ -114,6 +117,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         approximation: Approximation = "auto",
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
@@ -122,6 +127,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         self.approximation = approximation
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from posterity.generalized._count_regression import CountRegression
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.estimator import Way
 from posterity.posteriors.dispersed import DispersedPosterior
 
@@ -37,7 +38,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
     dispersion : float, optional
         ``alpha`` of statsmodels, 1 / ``size`` of R, > 0; None: learned. Its prior is exponential in
         its root, with mean 1 (Simpson et al. 2017), between 1e-5 and 100.
-    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting,
+    categorical_features, missing
         As in :class:`posterity.BayesianPoissonRegression`. What is forgotten are rates, not the
         dispersion.
 
@@ -83,6 +85,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
         approximation: Approximation = "auto",
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         super().__init__(
             prior_mean=prior_mean,
@@ -92,6 +96,8 @@ class BayesianNegativeBinomialRegression(CountRegression):
             approximation=approximation,
             basis=basis,
             forgetting=forgetting,
+            categorical_features=categorical_features,
+            missing=missing,
         )
         self.dispersion = dispersion
 

@@ -32,7 +32,8 @@ class BayesianPoissonRegression(CountRegression):
 
     Parameters
     ----------
-    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, approximation, basis, forgetting,
+    categorical_features, missing
         As in :class:`posterity.BayesianGeneralizedLinear`. With approximation "laplace", ``fit``
         ends where scikit-learn's PoissonRegressor does with alpha = prior_precision / n.
 

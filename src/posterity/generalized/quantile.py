@@ -18,6 +18,7 @@ from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._quantiles_posterior import QuantilesPosterior
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points
 from posterity.posteriors import LinearPosterior
 
@@ -32,7 +33,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     quantile : float or increasing list of floats, default 0.5
         q, in (0, 1); 0.5 is the median. Several are learned side by side, and predicted without
         crossings: there is a column for each in what is predicted, and a row in ``coef_``.
-    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
+    missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns a scale for each
         coefficient, and uses their best values.
@@ -104,6 +106,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         fit_intercept: bool = True,
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.quantile = quantile
         self.prior_mean = prior_mean
@@ -113,6 +117,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         self.fit_intercept = fit_intercept
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     def model_of(self, quantile: float) -> Self:
         """A model of one of the quantiles, as it was learned: a copy.
@@ -280,7 +286,5 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     def _make_single_quantile(self, quantile: float) -> Self:
         """A model of one quantile that has learned nothing, of these features and this basis."""
         alone = type(self)(**{**self.get_params(deep=False), "quantile": quantile})
-        alone._set_features_of(self)
-        if self.basis is not None:
-            alone.basis_ = self.basis_
+        alone._set_columns_of(self)
         return alone

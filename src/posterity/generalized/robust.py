@@ -18,6 +18,7 @@ from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points, read_rows, refuse_unusable
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.reader import predict_targets_or_means
@@ -37,7 +38,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
         Distribution of the noise. "laplace" with a flat prior is least absolute deviations.
     df : float, default 4.0
         Degrees of freedom of the Student-t: small expects many outliers, large few.
-    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting
+    prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
+    missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
         "auto" learns a scale for each coefficient, and uses their best values.
@@ -106,6 +108,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
         fit_intercept: bool = True,
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.likelihood = likelihood
         self.df = df
@@ -116,6 +120,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
         self.fit_intercept = fit_intercept
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     @property
     def core_std_(self) -> float:

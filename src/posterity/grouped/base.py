@@ -26,13 +26,14 @@ from posterity.grouped.inputs import (
     split_group_key,
     split_one,
 )
-from posterity.grouped.keys import Keys, key_of
 from posterity.kernel import GroupPath
+from posterity.linear.columns import ModelColumns
 from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
+from posterity.linear.keys import Keys, key_of
 from posterity.linear.reader import predict_targets_or_means
-from posterity.linear.state import OUR_NAMES, PosteriorEstimator
+from posterity.linear.state import OUR_NAMES
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
@@ -47,7 +48,7 @@ class UnknownGroupError(KeyError, ValueError):
     """A key of which no row was learned."""
 
 
-class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
+class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
     _our_names: ClassVar[Mapping[str, str]] = {
@@ -61,7 +62,8 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     fit_intercept: bool
     forgetting: Exponential | Stabilized | None
 
-    _learned_names = ("_posterior_or_none", "_index")
+    _learned_names = ("_posterior_or_none", "_index", "categories_")
+    _leaves_out_first: ClassVar[bool] = True
 
     _index: KeyIndex
     _row_path: GroupPath
@@ -110,7 +112,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     @hold_model_lock
     def shared_posterior_(self) -> JointOfOne:
         """Joint posterior of the means over groups: of the fixed effects of a mixed model."""
-        names = ["intercept"] * int(self.fit_intercept) + feature_names(self)
+        names = ["intercept"] * int(self.fit_intercept) + self._column_names(self._n_columns)
         return build_shared_posterior(self._posterior, tuple(names))
 
     @property
@@ -261,14 +263,15 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
         1.25
         """
-        points, slots = self._read_points(X, groups)
+        points, slots = self._read_features(X, groups)
         ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
 
         def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
-            change = np.column_stack([ones, high - low])
+            change = np.column_stack([ones, self._columns(high) - self._columns(low)])
             return [([], average_change(self._posterior, change, slots))]
 
-        return table_of_effects(points, feature_names(self), effects, per=per, level=level)
+        names, coded = feature_names(self), self._categories
+        return table_of_effects(points, names, effects, per=per, level=level, categories=coded)
 
     @hold_model_lock
     def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
@@ -288,7 +291,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         if slot is None:
             x, keys = model._split_one(x, group)
             slot = int(model._index.places(keys)[0])
-        return model._posterior.predict_row(model._path, slot, x)
+        return model._posterior.predict_row(model._path, slot, model._read_row(x))
 
     @hold_model_lock
     def predict_distribution_one(
@@ -307,7 +310,9 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
         posterior = self._posterior
         x, keys = self._split_one(*self._separate_key(x, group))
         slots = self._index.places(keys)[keys.numbers]
-        return posterior.predictive(np.ascontiguousarray(self._path.values(x)), slots)[0]
+        return posterior.predictive(
+            np.ascontiguousarray(self._path.values(self._read_row(x))), slots
+        )[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
@@ -352,7 +357,7 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
 
     def _begin(self) -> None:
         """Start with no groups; the features are known by now."""
-        n_coefficients = self.n_features_in_ + int(self.fit_intercept)
+        n_coefficients = self._n_columns + int(self.fit_intercept)
         noise = self._noise()
         self._posterior_or_none = GroupedPosterior(
             self._belief(noise),
@@ -366,17 +371,14 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _make_from_row(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
         fresh = self._copy_unfitted()
         rest, _ = split_one(x, self.by, group, 0)
-        if hasattr(rest, "keys"):  # a mapping, or a row of a data frame
-            fresh._set_features(len(rest), list(rest.keys()))
-        else:
-            fresh._set_features(np.size(rest), None)
+        fresh._read_first(rest)
         fresh._begin()
         return fresh
 
     # ---- parameters ------------------------------------------------------------------------------
 
     def _belief(self, noise: Noise) -> GroupBelief:
-        m, offset = self.n_features_in_, int(self.fit_intercept)
+        m, offset = self._n_columns, int(self.fit_intercept)
         mean, precision = self.prior_mean, self.prior_precision
         if isinstance(mean, str) and mean != SHARED:
             raise ValueError(f"prior_mean is {mean!r}: it must be {SHARED!r} or numbers")
@@ -445,19 +447,33 @@ class GroupedModel(RegressorMixin, PosteriorEstimator[GroupedPosterior]):
     def _path(self) -> GroupPath:
         """The path that learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
-            names = getattr(self, "feature_names_in_", None)
+            names = getattr(self, "feature_names_in_", None) if self._learns_features else None
             posterior = self._posterior
             self._row_path = GroupPath(posterior.bank.n_coefficients, posterior.intercept, names)
         return self._row_path
 
     def _make_input(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
-        return Input(self._path.values(x), np.array([y]), weights, keys)
+        return Input(self._path.values(self._read_row(x)), np.array([y]), weights, keys)
+
+    def _read_row(self, x: Any) -> Any:
+        """One row as the path takes it: of levels their columns."""
+        if self._learns_features:
+            return x
+        return self._columns(self._reader().values(x))[0]
 
     def _read_points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
+        points, slots = self._read_features(X, groups)
+        return np.ascontiguousarray(self._columns(points)), slots
+
+    def _read_features(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
         self._posterior  # noqa: B018
         X, keys = self._split(X, groups)
-        points = np.ascontiguousarray(read_points(self, X))
-        return points, self._index.places(keys)[keys.numbers]
+        return read_points(self, X), self._index.places(keys)[keys.numbers]
+
+    def _columns(self, X: Array) -> Array:
+        if self._categories is not None:
+            self._categories.check_known(X)
+        return super()._columns(X)
 
     def _learn_rows(
         self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.grouped.keys import Keys, Labels, list_labels, select_labels
 from posterity.kernel import KeyTable
+from posterity.linear.keys import Keys, Labels, list_labels, select_labels
 
 Slots = NDArray[np.intp]
 
@@ -28,7 +28,7 @@ class KeyIndex:
 
     Examples
     --------
-    >>> from posterity.grouped.keys import read_keys
+    >>> from posterity.linear.keys import read_keys
     >>> index = KeyIndex()
     >>> index.places(read_keys([np.array([7, 3, 7])], ["key"]), new=True).tolist()
     [0, 1]

@@ -8,12 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.inputs import read_rows
+from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 
 Array = NDArray[np.float64]
 By = str | Sequence[str] | None
@@ -109,7 +108,7 @@ def split_group_key(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, A
 
 
 def read(
-    model: BaseEstimator,
+    model: Any,
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None,
@@ -119,7 +118,7 @@ def read(
 ) -> Input:
     """Rows to learn, checked but for their values; those of weight 0 are left in."""
     features, target, weights = read_rows(model, X, y, sample_weight, reset=reset)
-    return Input(np.ascontiguousarray(features), target[:, 0], weights, keys)
+    return Input(np.ascontiguousarray(model._columns(features)), target[:, 0], weights, keys)
 
 
 def drop_weightless_rows(given: Input) -> Input:

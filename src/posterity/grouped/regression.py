@@ -15,6 +15,8 @@ from posterity.grouped.inputs import By, drop_weightless_rows, read
 from posterity.grouped.single import make_single_model
 from posterity.kernel.values import read_scalar
 from posterity.linear import BayesianLinearRegression
+from posterity.linear.categories import CategoricalFeatures, Missing
+from posterity.linear.contrasts import Base
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
@@ -55,6 +57,8 @@ class GroupedRegression(GroupedModel):
     forgetting : Exponential or Stabilized, optional
         How the rows of a group fade, counted in rows of that group. The shared prior does not
         fade: it is learned from the groups as they stand.
+    categorical_features, missing
+        As in :class:`posterity.BayesianLinearRegression`.
 
     Attributes
     ----------
@@ -120,6 +124,8 @@ class GroupedRegression(GroupedModel):
         noise_prior: tuple[float, float] = (0.0, 0.0),
         fit_intercept: bool = True,
         forgetting: Exponential | Stabilized | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.by = by
         self.prior_mean = prior_mean
@@ -128,6 +134,8 @@ class GroupedRegression(GroupedModel):
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -239,7 +247,9 @@ class GroupedRegression(GroupedModel):
         x, group = self._separate_key(x, group)
         y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
-        if slot is not None and self._posterior.learn_row(self._path, slot, x, y, weight):
+        if slot is not None and self._posterior.learn_row(
+            self._path, slot, self._read_row(x), y, weight
+        ):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
@@ -306,11 +316,16 @@ class GroupedRegression(GroupedModel):
         theirs = other._posterior
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
-            fresh._set_features_of(other)
+            fresh._set_columns_of(other)
             fresh._begin()
             fresh.merge(other)
             return self._take_over(fresh)
         check_same_features(self, other)
+        if self._categories != other._categories:
+            raise ValueError(
+                "the models differ in the levels of their categories: give both the same, by a "
+                "category type or by categorical_features={column: [...]}"
+            )
         self._check_same_belief(other)
         keys = other._index_as_keys()
         with self._changing(keys):
@@ -354,7 +369,7 @@ class GroupedRegression(GroupedModel):
         else:
             leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._copy_unfitted()
-        evicted._set_features_of(self)
+        evicted._set_columns_of(self)
         evicted._posterior_or_none = posterior.with_groups(posterior.bank.select(leaves))
         evicted._index = self._index.keep(leaves)
         with self._changing():
@@ -383,7 +398,7 @@ class GroupedRegression(GroupedModel):
         """
         return make_single_model(self, self._find_slot(key))
 
-    def summary(self, level: float = 0.95, *, groups: Any = None) -> Any:
+    def summary(self, level: float = 0.95, *, groups: Any = None, base: Base = None) -> Any:
         """Table of the coefficients of each group: a pandas data frame.
 
         Parameters
@@ -392,6 +407,10 @@ class GroupedRegression(GroupedModel):
             Probability that an interval holds the coefficient.
         groups : key or sequence of keys, optional
             Which groups; all by default. Each takes some milliseconds.
+        base : "mean", "first" or dict of column to level, optional
+            What levels of categories are compared with, as in
+            :meth:`posterity.BayesianLinearRegression.summary`. None: with the first level, which
+            has no row then.
 
         Returns
         -------
@@ -415,7 +434,7 @@ class GroupedRegression(GroupedModel):
         keys = self.groups_ if groups is None else groups
         keys = [keys] if isinstance(keys, str) else keys
         keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
-        tables = [self.model_of(key).summary(level) for key in keys]
+        tables = [self.model_of(key).summary(level, base=base) for key in keys]
         for key, table in zip(keys, tables, strict=True):
             table.insert(0, "group", [key] * len(table))
         return require_pandas().concat(tables)

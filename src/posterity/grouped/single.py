@@ -42,7 +42,7 @@ def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegressio
         noise_prior=noise_prior,
         fit_intercept=model.fit_intercept,
     )
-    plain._set_features_of(model)
+    plain._set_columns_of(model)
     plain._posterior_or_none = LinearPosterior(belief, noise, known.intercept, prior, factor)
     return plain
 

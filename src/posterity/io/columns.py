@@ -12,7 +12,14 @@ import numpy as np
 
 from posterity.io.calendar import PARTS, find_calendar_part, find_calendar_parts, is_increasing
 from posterity.io.conversions import MISSING, encode_text, is_number, is_text
-from posterity.io.encoders import Categories, Days, Encoder, Numbers, PlacedEncoder
+from posterity.io.encoders import (
+    Categories,
+    Days,
+    Encoder,
+    LevelNumbers,
+    Numbers,
+    PlacedEncoder,
+)
 from posterity.io.errors import Cure, TableError
 from posterity.io.lags import find_lag
 from posterity.io.source import Source
@@ -171,8 +178,12 @@ def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
     )
 
 
-def make_learned_encoders(source: Source, names: Sequence[str]) -> tuple[PlacedEncoder, ...]:
+def make_learned_encoders(
+    source: Source, names: Sequence[str], known: Mapping[str, tuple[str, ...]]
+) -> tuple[PlacedEncoder, ...]:
     """Encoders for the features of a model, found by their names, as "size" or "zone=b".
+
+    The levels of those that the model itself takes as categories are ``known``.
 
     Raises
     ------
@@ -185,7 +196,10 @@ def make_learned_encoders(source: Source, names: Sequence[str]) -> tuple[PlacedE
     made: list[PlacedEncoder] = []
     for place, name in enumerate(names):
         label = _get_label(name, present)
-        if label is not None:
+        if name in known:
+            require([name], list(schema.names), "feature")
+            made.append(PlacedEncoder(LevelNumbers(name, known[name]), (place,)))
+        elif label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
             made.append(PlacedEncoder(_get_learned_column(source, name), (place,)))

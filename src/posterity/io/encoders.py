@@ -111,6 +111,45 @@ class Categories:
 
 
 @dataclass(frozen=True)
+class LevelNumbers:
+    """A column that a model knows as a category: the number of each value's level, from 1 on.
+
+    A value that is none of the levels is 0, and counted in `unseen`. A missing value is the level
+    "missing", where there is one.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    unseen: Counter[str] = field(default_factory=Counter, compare=False)
+
+    @property
+    def label(self) -> str:
+        """The column."""
+        return self.column
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column's own name."""
+        return (self.column,)
+
+    def begin(self) -> None:
+        """Forget the unseen levels."""
+        self.unseen.clear()
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Write the numbers, and count what is none of the levels."""
+        codes, words = encode_text(values)
+        numbers = {level: float(number) for number, level in enumerate(self.levels, start=1)}
+        found = np.array(
+            [numbers.get(word, 0.0) for word in words] + [numbers.get(MISSING, np.nan)]
+        )
+        out[:, 0] = found[codes]
+        counts = np.bincount(codes, minlength=len(words) + 1)
+        new = {word: int(n) for word, n in zip(words, counts, strict=False) if word not in numbers}
+        self.unseen.update({word: n for word, n in new.items() if n})
+
+
+@dataclass(frozen=True)
 class Days:
     """A column of dates, times or durations, in days: since 1970 (UTC), since midnight, or long."""
 
@@ -177,4 +216,12 @@ def place_encoders(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
     return tuple(made)
 
 
-__all__ = ["Categories", "Days", "Encoder", "Numbers", "PlacedEncoder", "place_encoders"]
+__all__ = [
+    "Categories",
+    "Days",
+    "Encoder",
+    "LevelNumbers",
+    "Numbers",
+    "PlacedEncoder",
+    "place_encoders",
+]

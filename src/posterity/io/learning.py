@@ -144,7 +144,14 @@ def learn_stream(
             )
         since = getattr(model, "_now", None)
         stream = open_rows(
-            table, list(known), reading, target=goal, growing=growing, since=since, text=text
+            table,
+            list(known),
+            reading,
+            target=goal,
+            growing=growing,
+            since=since,
+            text=text,
+            levels=get_levels(model),
         )
     for rows in stream.batches():
         names = stream.feature_names
@@ -228,11 +235,17 @@ def predict_stream(
         batch_rows=batch_rows, memory=memory, missing=missing, offset=offset, exposure=exposure
     )
     check_takes_offsets(model, reading)
-    stream = open_rows(table, list(names), reading, text=text)
+    stream = open_rows(table, list(names), reading, text=text, levels=get_levels(model))
     wrapped = make_container(table, output)
     for rows in stream.batches():
         X = name_columns(rows.X, names, model)
         yield wrapped(rows.y, _list_columns(model, X, level, quantiles, rows.keywords()))
+
+
+def get_levels(model: Any) -> dict[str, tuple[str, ...]]:
+    """The levels of the features that a model takes as categories."""
+    known = getattr(model, "categories_", None)
+    return {} if known is None else {one.name: one.levels for one in known.each}
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -297,4 +310,4 @@ def _list_columns(
     return row_columns
 
 
-__all__ = ["check_takes_offsets", "learn_stream", "name_columns", "predict_stream"]
+__all__ = ["check_takes_offsets", "get_levels", "learn_stream", "name_columns", "predict_stream"]

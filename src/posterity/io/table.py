@@ -22,7 +22,13 @@ from posterity.io.columns import (
     require,
     select_columns,
 )
-from posterity.io.encoders import Categories, Encoder, PlacedEncoder, place_encoders
+from posterity.io.encoders import (
+    Categories,
+    Encoder,
+    LevelNumbers,
+    PlacedEncoder,
+    place_encoders,
+)
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags
@@ -153,7 +159,7 @@ class TableStream:
         return {
             one.encoder.label: dict(one.encoder.unseen)
             for one in self._encoders
-            if isinstance(one.encoder, Categories) and one.encoder.unseen
+            if isinstance(one.encoder, Categories | LevelNumbers) and one.encoder.unseen
         }
 
     def fill_with(self, means: ColumnMeans) -> None:
@@ -430,16 +436,18 @@ def open_rows(
     growing: bool = False,
     since: float | None = None,
     text: TextFormat | None = None,
+    levels: Mapping[str, tuple[str, ...]] | None = None,
 ) -> TableStream:
     """Open a table as rows of the features that a model has learned, by their names.
 
     Without a target, y are the numbers of the rows; ``since`` is the time of the last row that the
-    model has learned. Raises :class:`TableError` as :func:`open_table`.
+    model has learned; ``levels`` are those of the features that it takes as categories. Raises
+    :class:`TableError` as :func:`open_table`.
     """
     goal = target or TargetRows()
     source = open_any(table, text)
     goal.check(source)
-    encoders = make_learned_encoders(source, names)
+    encoders = make_learned_encoders(source, names, levels or {})
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 

@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.basis.contract import Bases
 from posterity.distributions import Normal
 from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
+from posterity.linear.categories import NAME_LEVELS, Categories
+from posterity.linear.columns import ModelColumns
+from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
 from posterity.linear.named_priors import beliefs
 from posterity.linear.ratios import add_ratios
-from posterity.linear.state import SHARED, PosteriorEstimator
+from posterity.linear.state import SHARED
 from posterity.linear.targets import set_targets, set_targets_of_row
 from posterity.noise import Joint
 from posterity.posteriors import (
@@ -27,6 +29,7 @@ from posterity.posteriors import (
     MissingTargetsPosterior,
     TargetsPosterior,
 )
+from posterity.posteriors.growth import widen
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
@@ -43,7 +46,7 @@ PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
 }
 
 
-class LinearModel(PosteriorEstimator[LinearPosterior]):
+class LinearModel(ModelColumns[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
     prior_mean: Means
@@ -54,17 +57,22 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
     fit_intercept: bool
-    basis: Bases | None
     forgetting: Forgetting | None
 
-    _learned_names = ("_posterior_or_none", "_now", "basis_", "n_targets_", "target_names_")
+    _learned_names = (
+        "_posterior_or_none",
+        "_now",
+        "basis_",
+        "categories_",
+        "n_targets_",
+        "target_names_",
+    )
 
     # True if y may have several columns; their number and names, where y came as columns.
     takes_targets: ClassVar[bool] = False
     n_targets_: int
     target_names_: NDArray[np.object_]
 
-    basis_: Basis
     # Number of random waves of basis="auto"; None: its own.
     _n_waves: ClassVar[int | None] = None
     _row_path: RowPath
@@ -97,10 +105,13 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         names = self._column_names(posterior.n_coefficients - self._offset)
         return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
 
-    def summary(self, level: float = 0.95, *, X: Any = None) -> Any:
+    def summary(self, level: float = 0.95, *, X: Any = None, base: Base = None) -> Any:
         """Table of the coefficients: a pandas data frame with a row for each.
 
-        A feature that has not varied in any row yet has an infinite standard deviation.
+        A feature that has not varied in any row yet has an infinite standard deviation. A level of
+        a category is compared with the mean of its column's levels, or with one of them: the
+        interval is that of the difference, and the intercept is that of a row with what levels are
+        compared with.
 
         Parameters
         ----------
@@ -110,6 +121,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             Rows whose standard deviations are the unit of ``effect_per_sd``. By default those
             learned, each counted by its weight today: of labels and counts, by how much it tells
             of the coefficients.
+        base : "mean", "first" or dict of column to level, optional
+            What levels are compared with: the plain mean of all levels of their column that were
+            learned, its first level, or one that is named, as in ``{"zone": "north"}``; columns
+            that are not named, with their mean. None: as "mean", where there is an intercept.
+            Where columns of zeros and ones add up to the intercept, as of scikit-learn's
+            OneHotEncoder, "mean" and "first" compare these, too.
 
         Returns
         -------
@@ -123,6 +140,14 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         ------
         ImportError
             If pandas is not installed.
+        ValueError
+            If ``base`` names a column that is no category, or a level that is not there.
+
+        Warns
+        -----
+        UserWarning
+            If columns add up to the intercept, so that no row tells how large each of them is, and
+            no ``base`` is given.
 
         Examples
         --------
@@ -132,9 +157,11 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         >>> table.loc["x0", ["mean", "low", "high"]].astype(float).round(2).tolist()
         [1.98, 1.8, 2.16]
         """
-        table = self.posterior_.to_frame(level)
+        contrasts = self._contrasts(base)
+        table = contrasts.of(self.posterior_).to_frame(level)
         scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
-        each = np.concatenate([np.full(self._offset, np.nan), scales])
+        scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
+        each = scales[contrasts.places]
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
         return add_ratios(table, self._ratio())
 
@@ -193,6 +220,10 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
+    def _contrasts(self, base: Base) -> Contrasts:
+        """What is shown of the coefficients."""
+        return contrast_model(self, base)
+
     def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
@@ -224,8 +255,7 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             raise ValueError(f"fit_intercept is {self.fit_intercept!r}: it must be True or False")
         if self.basis is not None:
             some = slice(None) if weights is None or not weights.any() else weights > 0.0
-            targets = None if y is None else y[some]
-            self.basis_ = functions.fit_basis(self, self.basis, X[some], targets)
+            self._fit_basis(self.basis, X[some], None if y is None else y[some])
         self._start()
 
     def _start(self) -> None:
@@ -257,26 +287,54 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             posterior = self.forgetting.begin(posterior)
         return posterior
 
-    def _begin_as(self, other: LinearModel) -> None:
+    def _begin_as(self, other: LinearModel, categories: Categories | None = None) -> None:
         """Start from the prior with the features and the basis of another model."""
-        self._set_features_of(other)
+        self._set_columns_of(other)
+        self._set_targets_of(other)
+        if categories is not None:
+            self.categories_ = categories
+        self._start()
+
+    def _set_targets_of(self, other: LinearModel) -> None:
+        """Take number and names of the targets, or the classes, of another model."""
         if hasattr(other, "n_targets_"):
             set_targets(self, other.n_targets_, getattr(other, "target_names_", None))
-        if other.basis is not None:
-            self.basis_ = other.basis_
-        self._start()
+
+    def _add_levels(self, categories: Categories) -> None:
+        """Let levels join that come for the first time: their columns were 0 in all rows."""
+        if categories == self._categories:
+            return
+        self._take_over(self._with_levels(categories))
+
+    def _with_levels(self, categories: Categories) -> Self:
+        """A model that knows the same, with a place for more levels."""
+        known = cast(Categories, self._categories)
+        wider = self._copy_unfitted()
+        places = known.places_in(categories)
+        wider._begin_as(self, categories)
+        first = self._posterior.n_coefficients - len(places)
+        try:
+            widen(
+                wider._posterior_or_none,
+                self._posterior,
+                np.concatenate([np.arange(first), first + places]),
+            )
+        except ValueError as error:
+            kind = type(self if self.forgetting is None else self.forgetting).__name__
+            name, level = known.find_new(categories)
+            raise ValueError(
+                f"the level {level!r} of column {name!r} is new, and {kind} takes no levels that "
+                f"come later: {NAME_LEVELS.format(name)}"
+            ) from error
+        wider._now = self._now
+        return wider
 
     def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._copy_unfitted()
         if y is not None and self.takes_targets:
             set_targets_of_row(fresh, y)
-        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
-            names = list(x.keys())
-            fresh._set_features(len(names), names)
-        else:
-            fresh._set_features(np.size(x), None)
-        fresh._begin(fresh._reader().values(x))
+        fresh._begin(fresh._read_first(x))
         return fresh
 
     def _open_row_path(self) -> RowPath:
@@ -287,10 +345,11 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
             return self._row_path
 
     def _new_row_path(self, names: Any) -> RowPath:
-        if self.basis is None:
+        if self._learns_features:
             return self._posterior.row_path(names)
-        path = functions.BasisPath(self.basis_, self._reader(), self._posterior.row_path(None))
-        return cast(RowPath, path)
+        basis: Basis | None = getattr(self, "basis_", None)
+        inner = self._posterior.row_path(None)
+        return cast(RowPath, functions.BasisPath(basis, self._categories, self._reader(), inner))
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
@@ -304,12 +363,12 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
         return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
-        basis: Basis | None = getattr(self, "basis_", None)
+        shapes = self._prior_shapes()
         given_mean, precision, of_intercept = self._beliefs()
         noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.scale_prior_precision(basis, precision)
+            precision = functions.scale_prior_precision(shapes, precision)
             prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):
@@ -318,7 +377,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
                 "learned: give prior_precision by name too, or leave the intercept out"
             )
         mean = GaussianPrior(given_mean, 0.0)
-        shapes = None if basis is None else functions.get_prior_shapes(basis)
         return EvidencePosterior.learned(
             strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
         )
@@ -328,24 +386,6 @@ class LinearModel(PosteriorEstimator[LinearPosterior]):
     ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
         """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
-
-    def _column_names(self, count: int) -> list[str]:
-        """Names of the features, or of the ``count`` functions of them."""
-        names = getattr(self, "feature_names_in_", None)
-        if self.basis is not None:
-            return functions.names(self.basis_, names, count)
-        return [f"x{column}" for column in range(count)] if names is None else list(names)
-
-    @property
-    def _n_columns(self) -> int:
-        """Number of features, or of functions of them."""
-        if self.basis is None:
-            return self.n_features_in_
-        return self._columns(np.zeros((1, self.n_features_in_))).shape[1]
-
-    def _columns(self, X: Array) -> Array:
-        """Return the columns learned of ``X`` (n, d): itself, or the basis functions at it."""
-        return X if self.basis is None else functions.columns(self, self.basis_, X)
 
 
 def choose_strategy(

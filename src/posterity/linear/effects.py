@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
 from posterity.linear.named import wrap_read_rows
 
@@ -48,6 +49,7 @@ def average_effects(
         per=per,
         level=level,
         label=label,
+        categories=model._categories,
     )
 
 
@@ -59,8 +61,11 @@ def table_of_effects(
     per: str,
     level: float,
     label: str | None = None,
+    categories: Categories | None = None,
 ) -> Any:
     """A row for each feature: what ``effects`` says of the rows before and after it changes.
+
+    Of a category it is a row for each level but the first, which is where it changes from.
 
     It gives pairs of the output's name, in a list if there are several, and the effect: a
     distribution, or draws. ``label`` is the column of these names.
@@ -70,7 +75,7 @@ def table_of_effects(
     check_level(level)
     pandas = require_pandas()
     rows = []
-    for name, low, high in _list_changes(X, names, per):
+    for name, low, high in _list_changes(X, names, per, categories):
         for output, effect in effects(low, high):
             rows.append([name, *output, *_describe_effect(effect, level)])
     described = ["mean", "sd", "low", "high", "probability_positive"]
@@ -86,10 +91,16 @@ def feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, Array, Array]]:
+def _list_changes(
+    X: Array, names: list[str], per: str, categories: Categories | None
+) -> Iterator[tuple[str, Array, Array]]:
     """Return each feature's name, and the rows before and after it changes."""
     levels = _levels(X, names)
+    coded = {} if categories is None else {one.place: one for one in categories.each}
     for column, name in enumerate(names):
+        if column in coded:
+            yield from _list_changes_of_level(X, coded[column])
+            continue
         low, high = X.copy(), X.copy()
         values = X[:, column]
         if column in levels:
@@ -105,6 +116,13 @@ def _list_changes(X: Array, names: list[str], per: str) -> Iterator[tuple[str, A
         else:
             high[:, column] += values.std() if per == "sd" else 1.0
         yield name, low, high
+
+
+def _list_changes_of_level(X: Array, one: Category) -> Iterator[tuple[str, Array, Array]]:
+    for number, level in enumerate(one.levels[1:], start=2):
+        low, high = X.copy(), X.copy()
+        low[:, one.place], high[:, one.place] = 1.0, number
+        yield f"{one.name}={level}", low, high
 
 
 def _levels(X: Array, names: list[str]) -> dict[int, list[int]]:

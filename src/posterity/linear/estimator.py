@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.linear import functions
+from posterity.linear.coding import join_categories, join_levels, join_levels_of_row
 from posterity.linear.inputs import (
     check_same_features,
     check_same_kind,
@@ -25,6 +26,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_no_weight,
 )
+from posterity.linear.named import NamedRows
 from posterity.linear.reader import LinearReader
 from posterity.linear.rounding import warn_of_columns_lost
 from posterity.linear.targets import (
@@ -246,6 +248,10 @@ class LinearEstimator(LinearReader):
             )
         check_same_targets(self, other)
         self._check_mergeable(other)
+        if self._categories != other._categories:
+            both = join_categories(self, other)
+            self._add_levels(both)
+            theirs = other._with_levels(both)._posterior
         if getattr(theirs, "lacks_targets", False):
             self._expect_missing()
         if not self._posterior_or_none.has_same_prior(theirs):
@@ -315,7 +321,9 @@ class LinearEstimator(LinearReader):
             refuse_no_weight(rows[2])
         first = way == "fit" or self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
-        X, y, weights = read_rows(model, *rows, reset=first, columns=self.basis is None)
+        if not first:
+            self._meet_levels(rows[0])
+        X, y, weights = read_rows(model, *rows, reset=first, columns=self._learns_features)
         elapsed, now = read_times(times, len(X), weights, None if first else self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
@@ -344,10 +352,23 @@ class LinearEstimator(LinearReader):
             posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 
+    def _meet_levels(self, X: Any) -> None:
+        """Let levels of rows join that come for the first time."""
+        if self._categories is None:
+            return
+        if isinstance(X, NamedRows):  # which have numbers for levels, and 0 for one that is new
+            self._categories.check_known(X.values)
+        else:
+            self._add_levels(join_levels(self, X))
+
+    def _meet_levels_of_row(self, x: Any) -> None:
+        if self._categories is not None:
+            self._add_levels(join_levels_of_row(self, x))
+
     def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
         with name_bad_rows(self, rows.X, rows.y, rows.weights):
-            if self.basis is None:
+            if self._learns_features:
                 return self._update_posterior(way, rows)
             return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))
 
@@ -360,7 +381,8 @@ class LinearEstimator(LinearReader):
 
     @atomic
     def _learn_row(self, x: Any, y: Any, weight: float, time: float | None) -> None:
-        """The general path of learn_one: forgetting, or a time of its own."""
+        """The general path of learn_one: forgetting, a time of its own, or a new level."""
+        self._meet_levels_of_row(x)
         X, target = self._path.values(x), read_target_row(self, y)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
@@ -370,4 +392,4 @@ class LinearEstimator(LinearReader):
     @property
     def _has_fast_learn_one(self) -> bool:
         """True if compiled code learns single rows."""
-        return self.basis is None and self._posterior.has_fast_learn_one
+        return self._learns_features and self._posterior.has_fast_learn_one

@@ -14,24 +14,27 @@ from posterity.basis import AutoBasis, Basis, ByColumn
 from posterity.basis.by_column import varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
+from posterity.linear.categories import Categories
 from posterity.linear.inputs import refuse_unusable
 
 Array = NDArray[np.float64]
 
 
-def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = None) -> Basis:
-    """A copy of ``basis``, fixed by the first batch ``X`` (n, d), ``y`` (n, q).
+def fit_basis(
+    model: BaseEstimator, basis: Bases, names: list[str] | None, X: Array, y: Array | None = None
+) -> Basis:
+    """A copy of ``basis``, fixed by the first batch ``X`` (n, d), ``y`` (n, q), of these names.
 
     Of a mapping, or where a feature is constant in that batch, it is a basis by column.
     """
-    _check_finite(model, X)
-    names = getattr(model, "feature_names_in_", None)
+    if not X.shape[1]:
+        raise ValueError("basis is given, and all features are categories: leave it out")
     # A row that is predicted before any was learned has no target, and gives no scales.
     y = np.zeros(len(X)) if y is None else y
     if isinstance(basis, str) and basis == "auto":
         basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
     if isinstance(basis, Mapping):
-        return ByColumn(basis, None if names is None else names.tolist()).fit(X, y)
+        return ByColumn(basis, names).fit(X, y)
     if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
         raise TypeError(
             f"basis is {basis!r}: it must be None, 'auto' or a transformer with fit and transform, "
@@ -39,7 +42,7 @@ def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = No
         )
     some = varying(basis, X, range(X.shape[1]))
     if 0 < len(some) < X.shape[1]:
-        return ByColumn({tuple(some): basis}, None if names is None else names.tolist()).fit(X, y)
+        return ByColumn({tuple(some): basis}, names).fit(X, y)
     try:
         return clone(basis).fit(X, y)
     except ValueError as error:
@@ -51,18 +54,20 @@ def fit_basis(model: BaseEstimator, basis: Bases, X: Array, y: Array | None = No
         ) from error
 
 
-def columns(model: BaseEstimator, basis: Basis, X: Array) -> Array:
-    """The functions (n, m) at the rows ``X`` (n, d)."""
-    _check_finite(model, X)
-    if len(X) == 1:
-        return _make_row_function(basis)(X[0])[None]
-    return _dense(basis.transform(X))
+def compute_columns(basis: Basis | None, categories: Categories | None, X: Array) -> Array:
+    """The columns (n, m) at the rows ``X`` (n, d): numbers or functions of them, then levels."""
+    if categories is None:
+        return _functions(basis, X)
+    return np.hstack([_functions(basis, X[:, categories.numbers]), categories.columns(X)])
 
 
-def _make_row_function(basis: Basis) -> Callable[[Array], Array]:
-    """Return the function of one row (d,) to (m,): the basis's own, or as of several rows."""
+def _functions(basis: Basis | None, X: Array) -> Array:
+    if basis is None:
+        return X
+    if len(X) > 1:
+        return _dense(basis.transform(X))
     own: Callable[[Array], Array] | None = getattr(basis, "transform_row", None)
-    return own or (lambda x: _dense(basis.transform(x[None]))[0])
+    return _dense(basis.transform(X)) if own is None else own(X[0])[None]
 
 
 def _dense(values: Any) -> Array:
@@ -74,19 +79,24 @@ def _dense(values: Any) -> Array:
 class BasisPath:
     """The compiled path of rows of features, by that of the functions of them that are learned."""
 
-    def __init__(self, basis: Basis, reader: RowPath, path: RowPath) -> None:
+    def __init__(
+        self, basis: Basis | None, categories: Categories | None, reader: Any, path: RowPath
+    ) -> None:
         self._reader, self._path = reader, path
-        self._row = _make_row_function(basis)
+        self._basis, self._categories = basis, categories
         # The row that came last, which is often predicted and then learned, and its functions.
         self._last: tuple[bytes, Array] = b"", np.empty(0)
 
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
-        return self._path.learn(self._columns(x), y, weight)
+        values = self._reader.values(x)[0]
+        if self._categories is not None and not self._categories.know(values):
+            return False
+        return self._path.learn(self._columns(values), y, weight)
 
     def predict_mean(self, x: Any) -> float:
         """Mean at ``x``."""
-        return self._path.predict_mean(self._columns(x))
+        return self._path.predict_mean(self._columns(self._reader.values(x)[0]))
 
     def values(self, x: Any) -> Array:
         """The features of ``x`` as an array (1, d), checked."""
@@ -96,11 +106,10 @@ class BasisPath:
         """Close the path: it learns no more rows, and its user must ask for another."""
         self._path.close()
 
-    def _columns(self, x: Any) -> Array:
-        values = self._reader.values(x)[0]
+    def _columns(self, values: Array) -> Array:
         key, columns = self._last
         if key != values.tobytes():
-            columns = self._row(values)
+            columns = compute_columns(self._basis, self._categories, values[None])[0]
             self._last = values.tobytes(), columns
         return columns
 
@@ -120,10 +129,9 @@ def get_prior_shapes(basis: Basis) -> Array | None:
 
 
 def scale_prior_precision(
-    basis: Basis | None, precision: ArrayLike | str | evidence.Strategy
+    offered: Array | None, precision: ArrayLike | str | evidence.Strategy
 ) -> ArrayLike | str | evidence.Strategy:
-    """The prior precision: one number multiplies those that the basis brings."""
-    offered = None if basis is None else get_prior_shapes(basis)
+    """The prior precision: one number multiplies those (L, m) that a basis offers."""
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
         return precision
     if len(offered) == 1 and (offered == 1.0).all():
@@ -179,7 +187,8 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _check_finite(model: BaseEstimator, X: Array) -> None:
+def check_finite(model: BaseEstimator, X: Array) -> None:
+    """Raise ``ValueError``, naming row and column, where a feature is not finite."""
     # A sum is not finite if a term isn't; only then are the terms checked.
     if not np.isfinite(np.sum(X)):
         refuse_unusable(model, X)

@@ -21,6 +21,7 @@ from posterity.factor.usable import (
 )
 from posterity.kernel.columns import Columns
 from posterity.kernel.values import read_float, read_floats, refuse_masked
+from posterity.linear.coding import encode
 from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
@@ -125,6 +126,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
         return X.read_by(model)
     if issparse(X):
         X = dense_rows(X)
+    X = encode(model, X, reset=reset)
     array = X if _fits(model, X, reset=reset) else _validate_rows(model, X, reset, columns)
     if isinstance(array, Columns):  # which do all that posteriors do with rows that come together
         return cast(Array, array)
@@ -377,7 +379,7 @@ def refuse_no_number(X: Any, cause: Exception | None = None) -> None:
                 raise type(error)(
                     f"could not convert {shown} to a number: row {row}, column "
                     f"{_label(columns, column)}; drop the column, encode it, for example with "
-                    "sklearn.preprocessing.OneHotEncoder, or use a model of posterity.sparse, that "
-                    'reads text; a column of groups is named, as in GroupedRegression(by="shop") '
-                    f"({error})"
+                    "sklearn.preprocessing.OneHotEncoder, or give a data frame to a model with "
+                    "categorical_features='auto', which reads text; a column of groups is named, "
+                    f'as in GroupedRegression(by="shop") ({error})'
                 ) from cause

@@ -9,9 +9,8 @@ _CATEGORIES = ("categor", "enum", "dictionary")
 _REMEDIES = {
     "dates or times": "take numbers from it first (hour, weekday, days since a day), or read the "
     'table by posterity.io.learn_stream(..., dates="calendar")',
-    "categories": "encode it, for example with "
-    "sklearn.preprocessing.OneHotEncoder(sparse_output=False), read the table by "
-    "posterity.io.learn_stream, or use a model of posterity.sparse, which reads categories",
+    "categories": "learn it from the start, by a model with categorical_features='auto', or encode "
+    "it, for example with sklearn.preprocessing.OneHotEncoder(sparse_output=False)",
 }
 
 

@@ -22,16 +22,17 @@ class NamedRows:
 
     def read_by(self, model: Any) -> NDArray[np.float64]:
         """The rows; raises ``ValueError`` unless the model has these features in this order."""
-        known = getattr(model, "feature_names_in_", None)
-        if known is None or tuple(known) != self.names:
+        known = tuple(getattr(model, "feature_names_in_", ()))
+        if known != self.names:
             raise ValueError(
                 f"the rows have columns {', '.join(map(repr, self.names))}; the model has learned "
-                f"{'no names' if known is None else ', '.join(repr(str(name)) for name in known)}"
+                f"{', '.join(repr(str(name)) for name in known) or 'no names'}"
             )
         return self.values
 
 
 def wrap_read_rows(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
     """Rows that were read already, as the methods of ``model`` take them."""
-    names = getattr(model, "feature_names_in_", None)
-    return X if names is None else NamedRows(np.ascontiguousarray(X), tuple(names))
+    if not (hasattr(model, "feature_names_in_") or hasattr(model, "categories_")):
+        return X
+    return NamedRows(np.ascontiguousarray(X), tuple(getattr(model, "feature_names_in_", ())))

@@ -171,9 +171,9 @@ class LinearReader(LinearModel):
             Rows to average over; a few thousand are enough.
         per : "unit" or "sd"
             How much a feature goes up by: 1, or its standard deviation in ``X``. One that is 0 or 1
-            in all rows goes from 0 to 1. Columns named as levels of a category are (color=red,
-            color[T.red]), of which no row has two, go to this level from the one that has no
-            column; if each has one, from the first.
+            in all rows goes from 0 to 1. A category goes to each level from its first. Columns
+            named as levels of a category are (color=red, color[T.red]), of which no row has two, go
+            to this level from the one that has no column; if each has one, from the first.
         level : float, default 0.95
             Probability that an interval holds the effect.
         size : int, default 1000
@@ -322,7 +322,7 @@ class LinearReader(LinearModel):
     @property
     def _has_fast_predict_one(self) -> bool:
         """True if compiled code predicts single rows."""
-        return self.basis is None and self._posterior.has_fast_predict_one
+        return self._learns_features and self._posterior.has_fast_predict_one
 
 
 def predict_targets_or_means(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:

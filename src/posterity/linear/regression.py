@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_consistent_length
 from posterity.basis.contract import Bases
 from posterity.distributions._limits import interval_ends
 from posterity.forgetting import Forgetting
-from posterity.linear import functions
 from posterity.linear.base import Means, Precisions, Priors
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
     read_points,
@@ -83,6 +83,15 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         number given as ``prior_precision`` multiplies the precisions of that prior.
     forgetting : strategy from posterity.forgetting, optional
         How old rows lose weight. None: they never do.
+    categorical_features : "auto", "all", list or dict of str, or None, default "auto"
+        Columns of a data frame that are categories: each level has a coefficient, named as in
+        "zone=north". "auto": those of text and of category types; a list: these as well, though
+        they hold numbers; a dict: these, with all levels that may come, as in ``{"zone": ["north",
+        "south"]}``; "all": every column. Levels are in the order of the dict or of the category
+        type, else sorted. One that was never learned, "zone=(other)", is predicted by the levels'
+        prior.
+    missing : "error" or "level", default "error"
+        What a missing value of a category is: refused, or a level of its own, "missing".
 
     Attributes
     ----------
@@ -165,6 +174,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         fit_intercept: bool = True,
         basis: Bases | None = None,
         forgetting: Forgetting | None = None,
+        categorical_features: CategoricalFeatures = "auto",
+        missing: Missing = "error",
     ) -> None:
         self.prior_mean = prior_mean
         self.prior_precision = prior_precision
@@ -175,6 +186,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         self.fit_intercept = fit_intercept
         self.basis = basis
         self.forgetting = forgetting
+        self.categorical_features = categorical_features
+        self.missing = missing
 
     @property
     def noise_coef_(self) -> Array:
@@ -348,8 +361,8 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         depends = noise_depends(self)
         super()._start()
         if depends:
-            shapes = None if self.basis is None else functions.get_prior_shapes(self.basis_)
-            self._posterior_or_none = with_spread(self._before_data(), self.forgetting, shapes)
+            fresh = self._before_data()
+            self._posterior_or_none = with_spread(fresh, self.forgetting, self._prior_shapes())
             self._take_targets()
 
     # Functions of features are learned as features are.

@@ -22,7 +22,7 @@ def warn_of_columns_lost(model: Any, X: Any) -> None:
     than 1e-12 of its values: the posterior is that of a column that never varied.
     """
     some = np.asarray(X[:: max(1, len(X) // SAMPLE)], dtype=np.float64)
-    if len(X) < 2 or model.basis is not None:
+    if len(X) < 2 or not model._learns_features:
         return
     near = np.ptp(some, axis=0) <= NEARLY_CONSTANT * np.abs(some[0])
     if not (near & (some[0] != 0.0)).any():
@@ -37,11 +37,11 @@ def warn_of_columns_lost(model: Any, X: Any) -> None:
                 "than can be told from rounding: it is taken as constant, and has no effect. "
                 f"Subtract a number near {low:.6g} from it before its values become floats, in "
                 "whole numbers or as dates",
-                stacklevel=_find_level_of_user(),
+                stacklevel=find_level_of_user(),
             )
 
 
-def _find_level_of_user() -> int:
+def find_level_of_user() -> int:
     """Return the stack level, as of who calls this, of the line that called the package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,6 +123,7 @@ def plot_coefficients(
     per: Literal["unit", "sd"] = "unit",
     most: int | None = None,
     target: int | str | None = None,
+    base: Any = None,
 ) -> Axes:
     """Draw every coefficient with its central intervals.
 
@@ -147,6 +148,8 @@ def plot_coefficients(
         by default, in their order.
     target : int or str, optional
         Which of several targets, or quantiles, by its place or name.
+    base : "mean", "first" or dict of column to level, optional
+        What levels of categories are compared with, as in ``model.summary``.
 
     Returns
     -------
@@ -171,12 +174,12 @@ def plot_coefficients(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['x0', 'x1']
     """
-    joint = _joint_of(model, target)
+    joint, places = _joint_of(model, target, base)
     names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)
     shown = np.arange(0 if intercept or not model.fit_intercept else 1, len(joint.mean))
     unit = np.ones(len(joint.mean))
     if per != "unit" or most is not None:
-        scales = _effect_scales(model, len(joint.mean))
+        scales = _effect_scales(model, places, len(joint.mean))
         unit = scales if per == "sd" else unit
         if most is not None:
             sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
@@ -212,30 +215,32 @@ def plot_coefficients(
     return ax
 
 
-def _joint_of(model: Any, target: int | str | None) -> Joint:
-    """Joint posterior of the coefficients, of one target if there are several."""
+def _joint_of(model: Any, target: int | str | None, base: Any) -> tuple[Any, Any]:
+    """Joint posterior of what is shown, of one target if there are several; what it stands for."""
     if hasattr(model, "shared_posterior_"):
-        return cast(Joint, model.shared_posterior_)
-    joint = model.posterior_
+        return model.shared_posterior_, None
+    contrasts = model._contrasts(base)
+    joint, places = contrasts.of(model.posterior_), contrasts.places
     if not hasattr(joint, "each"):
-        return cast(Joint, joint)
+        return joint, places
     if target is None:
         raise ValueError(
             f"there are several {joint.label}s, {', '.join(joint.labels)}: say which, as in "
             f"target={joint.labels[0]!r}"
         )
-    return cast(Joint, joint.marginal(target))
+    return joint.marginal(target), places
 
 
-def _effect_scales(model: Any, count: int) -> Array:
-    """(p,) standard deviations of the features; 1 for the intercept."""
+def _effect_scales(model: Any, places: Any, count: int) -> Array:
+    """(p,) standard deviations of the features of what is shown; 1 for the intercept."""
     scales = np.asarray(model.feature_scales_)
     if np.isnan(scales).any():
         raise ValueError(
             "the standard deviations of features are not known without an intercept, or with more "
             "than two classes: leave out per='sd' and most="
         )
-    return np.resize(np.concatenate([np.ones(int(model.fit_intercept)), scales]), count)
+    each = np.concatenate([np.ones(int(model.fit_intercept)), scales, [np.nan]])
+    return np.resize(each[:-1] if places is None else each[places], count)
 
 
 def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[float, Array]:

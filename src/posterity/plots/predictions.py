@@ -156,7 +156,7 @@ def plot_sampled_lines(
             "or use plot_predictions"
         )
     draws = final._joint().rvs(size, random_state=np.random.default_rng(rng))
-    columns = rows if final.basis is None else unnamed(final.basis_.transform, rows)
+    columns = final._columns(np.asarray(rows, dtype=np.float64))
     if draws.shape[1] > columns.shape[1]:
         columns = np.column_stack([np.ones(len(x)), columns])
     for number, curve in enumerate(draws @ columns.T):

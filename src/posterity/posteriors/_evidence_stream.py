@@ -144,8 +144,7 @@ class NodesStream:
         state = self.state
         if state.stream is not None:
             return state.stream.choice
-        ahead = not self.prior_is_frozen
-        return self.chooser.choice(state, state.turn, stream=ahead, single=self.single_node)
+        return self.chooser.choice(state, state.turn, stream=True, single=self.single_node)
 
     def _is_up_to_date(self, stream: Nodes) -> bool:
         """Return True if the nodes have learned all rows that the data's factor has."""

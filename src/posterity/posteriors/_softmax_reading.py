@@ -31,6 +31,7 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
+from posterity.posteriors._sums import find_sums_to_one
 
 BLOCK_NUMBERS = 4_000_000
 # Rows after which the compiled path asks anew.
@@ -86,6 +87,13 @@ class SoftmaxReading:
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) none is said to wait: classes have priors of their own."""
         return np.zeros(self.contrasts.n_columns - int(self.intercept), dtype=bool)
+
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1, as the first contrast counts the rows."""
+        p = self.contrasts.n_columns
+        return (
+            find_sums_to_one(self.contrasts.parts[0].factor.root[:p, :p]) if self.intercept else []
+        )
 
     def feature_scales(self) -> Array:
         """(m,) NaN: each class counts the rows by weights of its own."""

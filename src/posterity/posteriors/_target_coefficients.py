@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.noise import Joint
 
 Array = NDArray[np.float64]
@@ -66,13 +67,27 @@ class TargetCoefficients:
 
     def without_knowledge(self, places: NDArray[np.bool_]) -> TargetCoefficients:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
+        return self.map(lambda one: one.without_knowledge(places))
+
+    def map(self, change: Callable[[Any], Any]) -> TargetCoefficients:
+        """The same with a joint distribution of each target that is made from its own."""
+        each = [change(one) for one in self.each]
         return TargetCoefficients(
-            [one.without_knowledge(places) for one in self.each],
+            each,
             self.correlation,
-            names=self.names,
+            names=each[0].names,
             targets=self.targets,
             label=self.label,
         )
+
+    def contrast(self, weights: Mapping[str, float] | ArrayLike) -> dict[str, RowDistribution]:
+        """Distribution of a weighted sum of coefficients, for each target by its name.
+
+        Parameters and errors as of one target, ``marginal(target).contrast``.
+        """
+        return {
+            name: one.contrast(weights) for name, one in zip(self.labels, self.each, strict=True)
+        }
 
     def marginal(self, target: int | str) -> Joint:
         """Joint distribution of the coefficients of one target, by its place or its name."""

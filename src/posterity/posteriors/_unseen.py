@@ -6,6 +6,9 @@ that such a move has had so far. Features like it are those with the same two va
 their first two moments tell: E[(x - c)(x - c - d)] = 0 for a constant c and a move d. Their
 coefficients are taken to be alike, w ~ N(0, sigma^2 / their mean precision). Where none is like it
 the move is taken to be as large, for its kind, as that of the average feature.
+
+Of columns that are the levels of one category each row had one 1. A row without any of them has a
+level that is new: those like it are the levels of that category, and no others.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from scipy.special import ndtri, stdtrit
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
 from posterity.posteriors._nodes import Nodes
+from posterity.posteriors._sums import find_sums_to_one
 from posterity.posteriors._turns import ConstantFeatures, have_moved
 
 Array = NDArray[np.float64]
@@ -90,14 +94,32 @@ def find_first_variations(
     energies = _compute_mean_squares(nodes, mean, pinned, intercept=intercept)
     usual = energies * (whole - np.square(means) if intercept else whole)
     lengths, which = np.unique(np.abs(steps), return_inverse=True)
-    more, counts = _average_like(lengths, sizes, energies)
+    more, counts = (found[..., which] for found in _average_like(lengths, sizes, energies))
+    if intercept:
+        of_levels, n_levels = _average_levels(data, X[rows], pinned, energies)
+        more = np.where(n_levels > 0, np.square(steps) * of_levels, more)
+        counts = np.where(n_levels > 0, n_levels, counts)
     n_varied = usual.shape[1]
     others = usual.mean(axis=1) if n_varied else 1.0 / nodes.choice.ratios
     more = np.where(counts > 0, more, others[:, None])
     more *= _inflate_for_few_rows(np.where(counts > 0, counts, max(n_varied, 1)))
-    return FirstVariations(
-        rows, features[columns], steps, np.minimum(more, LARGEST_EFFECT)[:, which]
-    )
+    return FirstVariations(rows, features[columns], steps, np.minimum(more, LARGEST_EFFECT))
+
+
+def _average_levels(
+    data: Factor, X: Array, pinned: NDArray[np.bool_], energies: Array
+) -> tuple[Array, NDArray[np.intp]]:
+    """(K, k) mean squared effect of the levels that rows ``X`` (k, m) lack; and their number (k,).
+
+    They are the levels of those categories of which a row has none.
+    """
+    sums, counts = np.zeros((len(energies), len(X))), np.zeros(len(X), dtype=np.intp)
+    among = np.cumsum(~pinned) - 1
+    for columns in find_sums_to_one(data.root):
+        lacks = ~X[:, columns - 1].any(axis=1)
+        sums[:, lacks] += energies[:, among[columns - 1]].sum(axis=1)[:, None]
+        counts[lacks] += len(columns)
+    return sums / np.maximum(counts, 1), counts
 
 
 def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:

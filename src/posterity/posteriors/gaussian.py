@@ -22,6 +22,7 @@ from posterity.factor.targets import for_targets, of_target
 from posterity.factor.usable import LARGEST
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
+from posterity.posteriors._sums import find_sums_to_one
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
 
@@ -369,6 +370,12 @@ class LinearPosterior:
             # Below the intercept's row: about the mean, however large that is.
             return np.sqrt(np.square(root[1:, 1:]).sum(axis=0)) / np.abs(root[0, 0])
 
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of zeros and ones of which each row has one 1, as the intercept has."""
+        if not self.intercept:
+            return []
+        return find_sums_to_one(self.without_prior().factor.root)
+
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) True where a coefficient, under a learned prior, has a feature that never varied."""
         return np.zeros(self.n_features, dtype=bool)
@@ -500,8 +507,8 @@ class LinearPosterior:
 
     @property
     def residual_df(self) -> float:
-        """Residual degrees of freedom: the number of rows less the flat directions."""
-        return self.factor.count - self.n_flat
+        """Residual degrees of freedom: the number of rows less the flat directions they tell of."""
+        return self.factor.count - max(self.factor.rank - self.prior.rank, 0)
 
     @property
     def residual(self) -> float:

@@ -104,6 +104,11 @@ class MixedPosterior(LinearPosterior):
         """(m,) standard deviations of the features, as the best member counts the rows."""
         return np.asarray(self.best.feature_scales())
 
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1, as the best member counts the rows."""
+        found: list[NDArray[np.intp]] = self.best.find_sums_to_one()
+        return found
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return a path that reads single rows, and neither learns nor predicts."""
         return Factor(self.n_coefficients).row_path(self.intercept, names)

@@ -83,6 +83,10 @@ class TargetsPosterior:
         """(m,) standard deviations of the features."""
         return self.wide.feature_scales()
 
+    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+        """Sets of columns of which each row has one 1."""
+        return self.wide.find_sums_to_one()
+
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) of every target, True where a coefficient's feature has not varied yet."""
         if not self.wide.learns_prior:

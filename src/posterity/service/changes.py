@@ -46,10 +46,18 @@ def check_name(name: str, field: str) -> None:
 
 
 def check_features(settings: Any) -> None:
-    """Refuse two features of one name, and models that are too large."""
+    """Refuse two features of one name, levels of none, and models that are too large."""
     if len(set(settings.features)) < len(settings.features):
         raise RefusedError(422, "two features have the same name: rename one", "features")
-    columns, models = len(settings.features) + 1, len(getattr(settings, "arms", ())) or 1
+    levels: dict[str, list[str]] = getattr(settings, "levels", {})
+    for name, each in levels.items():
+        if name not in settings.features:
+            message = f"levels has {name!r}, which is not a feature: use names of features"
+            raise RefusedError(422, message, f"levels.{name}")
+        if len(set(each)) < len(each):
+            raise RefusedError(422, f"{name!r} has a level twice: name each once", f"levels.{name}")
+    more = sum(map(len, levels.values()))
+    columns, models = len(settings.features) + 1 + more, len(getattr(settings, "arms", ())) or 1
     size = 8 * models * columns**2
     if size > LARGEST_MODEL:
         what = f"{models:,} arms with " if models > 1 else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
+from posterity.linear.levels import to_text
 from posterity.service.errors import RefusedError
 
 # What a context without features is: a bandit needs one.
@@ -54,6 +56,36 @@ def read_context(
     if min(sizes) < 1.0 / LARGEST:  # what models can't square
         x[np.abs(x) < 1.0 / LARGEST] = 0.0
     return x
+
+
+def number_levels(
+    given: dict[str, Any] | list[Any],
+    features: Sequence[str],
+    levels: Mapping[str, Sequence[str]],
+    field: str,
+) -> Any:
+    """The same with the number of its level, from 1 on, for text, and 0 for one that is not known.
+
+    Raises
+    ------
+    RefusedError
+        422, with the field: text where a number should be.
+    """
+    places = [*given] if isinstance(given, dict) else features
+    values = [*given.values()] if isinstance(given, dict) else given
+    numbers: list[float] = []
+    for name, value in zip(places, values, strict=False):
+        if name in levels:
+            word = to_text(value)
+            each = levels[name]
+            numbers.append(each.index(word) + 1.0 if word in each else 0.0)
+        elif isinstance(value, str):
+            message = f"{name!r} is text: give a number, or name its levels in the settings"
+            raise RefusedError(422, message, f"{field}.{name}")
+        else:
+            numbers.append(value)
+    numbers += values[len(numbers) :]  # too many, which is said of all of them
+    return dict(zip(given, numbers, strict=True)) if isinstance(given, dict) else numbers
 
 
 def check_target(model: str, value: float, field: str) -> None:

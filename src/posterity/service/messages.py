@@ -10,6 +10,8 @@ LONGEST_NAME = 256
 # PostgreSQL keeps no character of number 0.
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
+# Of a row that is predicted: numbers, and levels.
+Values = dict[str, float | str] | list[float | str]
 
 LARGEST_BATCH = 1000
 
@@ -41,9 +43,11 @@ class ExperimentSettings(Request):
 
 
 class PredictorSettings(Request):
-    """Features in order, the model by its name, and its parameters."""
+    """Features in order, the levels of some, the model by its name, and its parameters."""
 
     features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
+    # Of features that are categories all levels that may be learned.
+    levels: dict[str, Annotated[list[Name], Meta(min_length=1, max_length=2_000)]] = {}
     model: Literal["linear", "robust", "quantile", "logistic", "poisson", "negative binomial"] = (
         "linear"
     )
@@ -160,14 +164,14 @@ class EventReward(Request):
 class Predict(Request):
     """A row to predict."""
 
-    x: Context
+    x: Values
 
 
 class Row(Request):
     """A row with its target; the same id again is not learned again."""
 
     id: Name
-    x: Context
+    x: Values
     y: float
 
 

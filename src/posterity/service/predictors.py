@@ -21,7 +21,13 @@ from posterity import (
 )
 from posterity.distributions import Categorical
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import COUNTS, check_target, list_names, read_context
+from posterity.service.inputs import (
+    COUNTS,
+    check_target,
+    list_names,
+    number_levels,
+    read_context,
+)
 from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
@@ -145,6 +151,7 @@ class Predictor(Learner):
         X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
         y = (X[:, 0] > 0.0).astype(np.float64)
         X[:, list(self._roles.values())] = 1.0
+        X[:, [self.settings.features.index(name) for name in self.settings.levels]] = 1.0
         X, added = self._split(X)
         try:
             trial.predict_then_learn(X, y, **added)
@@ -208,7 +215,13 @@ class Predictor(Learner):
                     f"there is no parameter {name!r}: give one of {', '.join(sorted(known))}",
                     f"parameters.{name}",
                 )
-        return kind(**settings.parameters)
+        # Rows are arrays of numbers, in which a level is its place among all.
+        levels = {
+            f"x{self._learned_features.index(name)}": list(range(1, len(each) + 1))
+            for name, each in settings.levels.items()
+        }
+        coded = {"categorical_features": levels} if levels else {}
+        return kind(**settings.parameters, **coded)
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -258,8 +271,9 @@ class Predictor(Learner):
         return Predicted(yes, math.sqrt(no * yes), float(no < tail), float(yes > tail), level)
 
     def read(self, x: Any) -> Array:
-        """The row (m,), by name or in order."""
-        row = read_context(x, self.settings.features, {}, "x")
+        """The row (m,), by name or in order; of a category the number of its level."""
+        features, levels = self.settings.features, self.settings.levels
+        row = read_context(number_levels(x, features, levels, "x"), features, {}, "x")
         place = self._roles.get("exposure")
         if place is not None and not row[place] > 0.0:
             name = self.settings.features[place]
@@ -275,6 +289,7 @@ class Predictor(Learner):
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
         x = self.read(asked.x)
+        self._check_levels(x)
         check_target(self.settings.model, asked.y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
@@ -298,6 +313,13 @@ class Predictor(Learner):
         group.add(row, **made)
         found.rows[key] = made
         return _describe_learned("new", made)
+
+    def _check_levels(self, x: Array) -> None:
+        """Refuse to learn a level that the settings do not name."""
+        for name, each in self.settings.levels.items():
+            if x[self.settings.features.index(name)] == 0.0:
+                message = f"{name!r} has an unknown level: give one of {list_names(each)}"
+                raise RefusedError(422, message, f"x.{name}")
 
     def unlearn(
         self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float

@@ -14,7 +14,7 @@ from sklearn.utils import murmurhash3_32
 from posterity.distributions.guesses import did_you_mean
 from posterity.factor.grouped_rows import number_keys
 from posterity.grouped.index import KeyIndex
-from posterity.grouped.keys import Keys, list_labels
+from posterity.linear.keys import Keys, list_labels
 from posterity.sparse.parts import Part
 from posterity.transaction import Undo
 
@@ -46,7 +46,7 @@ class FeatureIndex:
 
     Examples
     --------
-    >>> from posterity.grouped.keys import read_keys
+    >>> from posterity.linear.keys import read_keys
     >>> index = FeatureIndex()
     >>> site = index.column("site", new=True)
     >>> index.levels_of(site, read_keys([["a", "b", "a"]], ["site"]), new=True)[0]

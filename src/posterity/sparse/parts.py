@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
-from posterity.grouped.keys import Keys, read_keys
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.frames import name_columns
+from posterity.linear.keys import Keys, read_keys
 
 Array = NDArray[np.float64]
 Levels = str | Sequence[str]  # "auto", "all", or names of columns

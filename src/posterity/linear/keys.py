@@ -172,7 +172,7 @@ def _from_objects(values: list[Any], name: str) -> Keys:
             f"the key in row {row} of {name} is a {type(values[row]).__name__}: keys must be such "
             "as numbers, text, dates and tuples of these"
         )
-    missing = [number for label, number in places.items() if _is_missing(label)]
+    missing = [number for label, number in places.items() if is_missing(label)]
     if missing:
         _refuse_missing(np.isin(numbers, missing), name)
     return _number_by_appearance(numbers, list(places), name)
@@ -231,9 +231,10 @@ def _find_first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
     return first
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Return True for a key, or a part of one, that is not known."""
     if isinstance(label, tuple):
-        return any(map(_is_missing, label))
+        return any(map(is_missing, label))
     if isinstance(label, float):
         return math.isnan(label)
     if isinstance(label, np.datetime64):
@@ -267,4 +268,4 @@ def _check_lengths(one: Numbers, other: Numbers) -> None:
         )
 
 
-__all__ = ["Keys", "Labels", "key_of", "list_labels", "read_keys", "select_labels"]
+__all__ = ["Keys", "Labels", "is_missing", "key_of", "list_labels", "read_keys", "select_labels"]

@@ -1,0 +1,114 @@
+"""The columns that a model learns: its features, or functions and levels of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from posterity.basis import Basis
+from posterity.basis.contract import Bases
+from posterity.linear import functions
+from posterity.linear.categories import CategoricalFeatures, Categories, Missing
+from posterity.linear.coding import RowCoder, find_categories_of_row
+from posterity.linear.state import Posterior, PosteriorEstimator
+
+Array = NDArray[np.float64]
+
+
+class ModelColumns(PosteriorEstimator[Posterior]):
+    """An estimator of features that are numbers, or categories."""
+
+    basis: Bases | None = None
+    categorical_features: CategoricalFeatures = None
+    missing: Missing = "error"
+
+    basis_: Basis
+    categories_: Categories
+
+    # True if the first level of a category has no column: a flat mean could not tell it from the
+    # intercept.
+    _leaves_out_first: ClassVar[bool] = False
+
+    def _column_names(self, count: int) -> list[str]:
+        """Names of the features, or of the ``count`` functions of them."""
+        levels = [] if self._categories is None else self._categories.names
+        names, count = self._names_of_numbers(), count - len(levels)
+        if self.basis is not None:
+            return functions.names(self.basis_, names, count) + levels
+        return ([f"x{column}" for column in range(count)] if names is None else names) + levels
+
+    def _names_of_numbers(self) -> list[str] | None:
+        """Names of the features that are no categories; None where rows come without names."""
+        names = getattr(self, "feature_names_in_", None)
+        if self._categories is None:
+            return None if names is None else list(names)
+        numbers = self._categories.numbers
+        return [f"x{place}" if names is None else names[place] for place in numbers]
+
+    @property
+    def _categories(self) -> Categories | None:
+        return self.__dict__.get("categories_")
+
+    @property
+    def _learns_features(self) -> bool:
+        """True if the columns learned are the features, as they come."""
+        return self.basis is None and self._categories is None
+
+    @property
+    def _n_columns(self) -> int:
+        """Number of features, or of functions of them."""
+        if self._learns_features:
+            return self.n_features_in_
+        row = np.zeros((1, self.n_features_in_))
+        if self._categories is not None:
+            row[:, [one.place for one in self._categories.each]] = 1.0
+        return self._columns(row).shape[1]
+
+    def _columns(self, X: Array) -> Array:
+        """Return the columns learned of ``X`` (n, d): itself, or functions and levels of it."""
+        if self._learns_features:
+            return X
+        functions.check_finite(self, X)
+        return functions.compute_columns(self.__dict__.get("basis_"), self._categories, X)
+
+    def _prior_shapes(self) -> Array | None:
+        """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
+        basis = self.__dict__.get("basis_")
+        shapes = None if basis is None else functions.get_prior_shapes(basis)
+        if shapes is None or self._categories is None:
+            return shapes
+        return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])
+
+    def _fit_basis(self, basis: Bases, X: Array, y: Array | None) -> None:
+        """Fix the basis, of what features are numbers, by the first batch."""
+        functions.check_finite(self, X)
+        X = X if self._categories is None else X[:, self._categories.numbers]
+        self.basis_ = functions.fit_basis(self, basis, self._names_of_numbers(), X, y)
+
+    def _set_columns_of(self, other: ModelColumns[Any]) -> None:
+        """Take the features, the basis and the levels of another model."""
+        self._set_features_of(other)
+        for name in {"basis_", "categories_"} & other.__dict__.keys():
+            setattr(self, name, getattr(other, name))
+
+    def _read_first(self, x: ArrayLike | Mapping[str, float]) -> Array:
+        """The first row (1, d), from which a model takes its features."""
+        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
+            names = list(x.keys())
+            self._set_features(len(names), names)
+        else:
+            self._set_features(np.size(x), None)
+        categories = find_categories_of_row(self, x)
+        if categories is not None:
+            self.categories_ = categories
+        return self._reader().values(x)
+
+    def _reader(self) -> Any:
+        """Return the path that reads single rows of features."""
+        reader = super()._reader()
+        if self._categories is None:
+            return reader
+        return RowCoder(reader, self._categories, self.missing)

@@ -1,0 +1,181 @@
+"""Let a posterior know features that it has not met so far, in the middle of a stream.
+
+A feature that never came was 0 in every row. So its column of the data's factor is zero, and a
+row and a column of zeros more is exactly what the factor would be had the feature been there from
+the start. The prior's part of the new rows is that of a posterior that has seen nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.posteriors._softmax_contrasts import Contrasts
+from posterity.posteriors.adaptive import AdaptivePosterior
+from posterity.posteriors.averaged import AveragedPosterior
+from posterity.posteriors.dispersed import DispersedPosterior
+from posterity.posteriors.evidence import EvidencePosterior
+from posterity.posteriors.fading import FadingPosterior
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.posteriors.refitted import RefittedPosterior
+from posterity.posteriors.softmax import SoftmaxPosterior
+from posterity.posteriors.targets import TargetsPosterior
+from posterity.posteriors.window import WindowPosterior
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def widen(new: Any, old: Any, places: Places) -> None:
+    """Let ``new``, which has seen nothing and has more features, know what ``old`` does, in place.
+
+    ``places`` (p,) says where the columns of ``old``, with any intercept, are in ``new``; they
+    come in the same order. Raises ``ValueError`` under a strategy that can't take features later.
+    """
+    fill = _WAYS.get(type(old))
+    if fill is None:
+        name = type(getattr(old, "strategy", old)).__name__
+        raise ValueError(
+            f"under {name} features can't join later: give every row all of them from the "
+            "start, 0.0 where one is absent, or use another way to forget"
+        )
+    fill(new, old, places)
+
+
+def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) -> None:
+    triangle = new.factor.triangle.copy()  # of the prior: what it says of the features that are new
+    _place(triangle, old.factor, places, new.n_coefficients)
+    new.factor.set_triangle(triangle, old.factor.count, old.factor.seen)
+
+
+def _widen_fading(new: FadingPosterior, old: FadingPosterior, places: Places) -> None:
+    _widen_linear(new, old, places)
+    new.tally[...] = old.tally
+
+
+def _widen_window(new: WindowPosterior, old: WindowPosterior, places: Places) -> None:
+    _widen_linear(new, old, places)
+    X = _spread(old.stored_rows.X, places, new.n_coefficients)
+    new.stored_rows.__dict__.update(replace(old.stored_rows, X=X).__dict__)
+
+
+def _widen_refitted(new: RefittedPosterior, old: RefittedPosterior, places: Places) -> None:
+    X = _spread(old.state.rows.X, places, new.n_coefficients)
+    new.take_rows(replace(old.state, rows=replace(old.state.rows, X=X)), lambda y: y)
+
+
+def _widen_averaged(new: AveragedPosterior, old: AveragedPosterior, places: Places) -> None:
+    # Memories must be longer with more coefficients: each member goes on with its place in the
+    # grid, at the discount that the place has from now on.
+    for mine, theirs in zip(new.runs, old.runs, strict=True):
+        widen(mine, theirs, places)
+    new.expert_weights.__dict__.update(copy.deepcopy(old.expert_weights).__dict__)
+
+
+def _widen_adaptive(new: AdaptivePosterior, old: AdaptivePosterior, places: Places) -> None:
+    _widen_averaged(new, old, places)
+    for mine, theirs in zip(new.noises, old.noises, strict=True):
+        mine.copy_from(theirs)
+
+
+def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:
+    mine, theirs = new.state, old.state
+    widen(mine.data, theirs.data, places)
+    mine.tally = theirs.tally
+    mine.clock[0] = theirs.clock[0]
+    if mine.scales is not None and theirs.scales is not None:
+        p = new.n_coefficients
+        mine.scales.count = theirs.scales.count
+        mine.scales.mean = _spread(theirs.scales.mean, places, p)
+        mine.scales.squares = _spread(theirs.scales.squares, places, p)
+    # The nodes of the stream do not have the new features: they are chosen again.
+    new.stream.begin_anew()
+
+
+def _widen_generalized(
+    new: GeneralizedPosterior, old: GeneralizedPosterior, places: Places
+) -> None:
+    widen(new.inner, old.inner, places)
+    new.statistics.copy_from(replace(old.statistics))
+    start = old.statistics.start
+    if start is not None:
+        X = _spread(start.X, places, new.n_coefficients)
+        new.statistics.start = replace(start, X=X)
+
+
+def _widen_dispersed(new: DispersedPosterior, old: DispersedPosterior, places: Places) -> None:
+    widen(new.counts, old.counts, places)
+    new.spread.copy_from(old.spread.copy())
+
+
+def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places) -> None:
+    widen(new.wide, old.wide, places)
+
+
+def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior, places: Places) -> None:
+    p, wider = old.n_coefficients, new.n_coefficients
+    _widen_contrasts(new.contrasts, old.contrasts, places)
+    if old.recent is not None:
+        base = new.contrasts.copy()
+        _widen_contrasts(base, old.recent.base, places)
+        new.recent = replace(old.recent, base=base, X=_spread(old.recent.X, places, wider))
+    new.prior.count, new.prior.scale = old.prior.count, old.prior.scale
+    new.prior.center = _spread(old.prior.center, places, wider)
+    new.prior.squares = _spread(old.prior.squares, places, wider)
+    if old.intercept:
+        new.prior.root[0, 0] = old.prior.root[..., 0, 0].ravel()[0]
+    if old.strategy is not None:
+        new.prior = new.prior.scaled(old.prior.scale)
+    if old.intercept:
+        # The intercept's prior keeps its center.
+        new.prior.root[..., 0, :] = _spread(old.prior.root.reshape(-1, p, p)[0, 0], places, wider)
+    new.next_prior_update = old.next_prior_update
+
+
+def _widen_contrasts(new: Contrasts, old: Contrasts, places: Places) -> None:
+    """Widen each contrast, whose columns stay in order."""
+    columns = np.eye(new.n_columns)[places]
+    for mine, theirs, its in zip(new.parts, old.parts, old.places, strict=True):
+        matrix: Array = np.kron(np.eye(len(its)), columns).astype(np.float64)
+        mine.copy_from(theirs.transform_features(matrix))
+    new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
+
+
+def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:
+    """Put the factor's root and moments into these columns of a larger triangle."""
+    k = factor.n_targets
+    triangle[np.ix_(columns, columns)] = factor.root
+    triangle[columns, p : p + k] = factor.moments
+    triangle[p:, p : p + k] = factor.residual_root
+
+
+def _spread(array: Array, places: Places, p: int) -> Array:
+    """The array with zeros for new columns, of ``p`` in all, in its last axis."""
+    without = len(places) - array.shape[-1]
+    spread = np.zeros((*array.shape[:-1], p - without))
+    spread[..., places[without:] - without] = array
+    return spread
+
+
+_WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
+    LinearPosterior: _widen_linear,
+    FadingPosterior: _widen_fading,
+    WindowPosterior: _widen_window,
+    RefittedPosterior: _widen_refitted,
+    AveragedPosterior: _widen_averaged,
+    AdaptivePosterior: _widen_adaptive,
+    EvidencePosterior: _widen_evidence,
+    GeneralizedPosterior: _widen_generalized,
+    DispersedPosterior: _widen_dispersed,
+    SoftmaxPosterior: _widen_softmax,
+    TargetsPosterior: _widen_targets,
+}
+
+__all__ = ["widen"]
