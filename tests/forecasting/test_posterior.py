@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from posterity import BayesianLinearRegression
+from posterity.evidence import Integrated
 from posterity.factor import Factor
 from posterity.forecasting import shared
 from posterity.forecasting.forms import Form
@@ -25,7 +26,9 @@ def test_coefficients_are_those_of_the_regression_with_an_averaged_prior() -> No
     y = X @ [1.0, 0.0, -0.5, 0.2] + rng.normal(size=60)
     naive = float(np.mean(y**2))
     model = BayesianLinearRegression(
-        fit_intercept=False, noise_prior=(0.5 * NOISE_ROWS, 0.5 * NOISE_ROWS * naive)
+        prior_precision=Integrated(),
+        fit_intercept=False,
+        noise_prior=(0.5 * NOISE_ROWS, 0.5 * NOISE_ROWS * naive),
     ).fit(X, y)
     posterior = Posterior.of(triangles_of(X, y), np.array([60.0]))
     np.testing.assert_allclose(posterior.coefficients()[0], model.coef_, atol=2e-3)

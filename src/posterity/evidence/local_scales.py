@@ -85,7 +85,7 @@ class LocalScales(Integrated):
     >>> data.append(X, X[:, :1] + rng.normal(size=(100, 1)), intercept=True)
     >>> choice = LocalScales().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(20))
     >>> strong, *weak = choice.weights @ choice.precisions
-    >>> bool(strong < 2.0 and min(weak) > 20.0)
+    >>> bool(min(weak) > 100.0 * strong)
     True
     """
 

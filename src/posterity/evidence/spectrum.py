@@ -96,7 +96,7 @@ class Spectrum:
             directions,
             float(data.residual_root[0, 0]) ** 2,
             data.count,
-            data.count - offset,
+            data.count - int(np.count_nonzero(first)),
             2.0 * float(np.sum(np.log(np.abs(first[first != 0.0])))),
         )
 

@@ -36,8 +36,8 @@ class BayesianQuantileRegression(HeavyTailedRegression):
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
     missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
-        relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns a scale for each
-        coefficient, and uses their best values.
+        relative to 1 / noise_scale_^2 where the scale is learned. "auto" learns one scale for all
+        coefficients, and uses its best value.
     noise_scale : float, optional
         Scale b of the working likelihood, in units of the target; None: learned.
 

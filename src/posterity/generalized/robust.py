@@ -42,7 +42,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
     missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
         relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
-        "auto" learns a scale for each coefficient, and uses their best values.
+        "auto" learns one scale for all coefficients, and uses its best value.
     noise_scale : float, optional
         Scale of the noise, in units of the target; None: learned.
 

@@ -216,16 +216,15 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         *,
         offset: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
-        of: Literal["observation", "mean", "count", "rate"] = "observation",
+        of: Literal["observation", "mean"] = "observation",
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new count with this probability.
 
-        With ``of="mean"`` that of the expected count. "count" and "rate" are other words for the
-        two.
+        With ``of="mean"`` that of the expected count.
         """
-        if of not in ("observation", "mean", "count", "rate"):
+        if of not in ("observation", "mean"):
             raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
-        if of in ("observation", "count"):
+        if of == "observation":
             predictive = self.predict_distribution(X, offset=offset, exposure=exposure)
             return interval_ends(predictive, level)
         mean, variance = self._log_rates(X, offset, exposure)
