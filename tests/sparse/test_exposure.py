@@ -76,7 +76,7 @@ def test_sparse_is_dense_under_the_same_prior() -> None:
     dense = dense.fit(X, claims, exposure=years)
     np.testing.assert_allclose(ours.coef_, dense.coef_, rtol=1e-4, atol=1e-5)
     new, longer = X[:5], [1.0, 2.0, 0.1, 30.0, 5.0]
-    for of in ("count", "rate"):
+    for of in ("observation", "mean"):
         found, expected = (
             model.predict_interval(new, exposure=longer, of=of) for model in (ours, dense)
         )
