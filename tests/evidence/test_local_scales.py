@@ -249,6 +249,16 @@ def test_batches_rows_and_merged_models_choose_alike() -> None:
         assert model.log_evidence_ == pytest.approx(whole.log_evidence_, abs=1e-7)
 
 
+def test_small_weights_are_no_sites_that_tell_little() -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 20))
+    y = X[:, 0] + rng.normal(size=400)
+    model = BayesianLinearRegression().fit(X, y, np.full(400, 0.05))
+    one_scale = BayesianLinearRegression(prior_precision=Integrated())
+    one_scale.fit(X, y, np.full(400, 0.05))
+    assert model.coef_[0] > 1.1 * one_scale.coef_[0]
+
+
 def test_the_nodes_are_a_few() -> None:
     for n, m in itertools.product((5, 50), (2, 40)):
         rng = np.random.default_rng(n)

@@ -134,7 +134,7 @@ class _Cavities(NamedTuple):
         value = -0.5 * np.log(spread / own)
         if rows.known:
             return np.asarray(value - 0.5 * rows.known * (squared / spread - mine))
-        others = np.maximum(self.energy - mine, 1e-20 * self.energy)
+        others = np.maximum(self.energy - mine, SMALLEST_RESIDUAL * self.energy)
         return np.asarray(value - rows.shape * np.log((others + squared / spread) / self.energy))
 
 
@@ -225,12 +225,11 @@ class _Tilted(NamedTuple):
 
 def compute_log_hyperprior(lattice: Array, m: int) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    parts = []
-    for share, corner in zip((ALIKE, 1.0 - ALIKE), WEAK_SIGNALS, strict=True):
-        above = np.log(min(corner * m, 1.0)) - np.log(m) - lattice
-        constant = np.log(share * EXPONENT)
-        parts.append(EXPONENT * log_expit(above) + log_expit(-above) + constant)
-    return np.array(parts)
+    corners = np.log([min(corner * m, 1.0) / m for corner in WEAK_SIGNALS])
+    above = corners[:, None] - lattice
+    log_share = log_expit(above)
+    shares = np.array([[ALIKE], [1.0 - ALIKE]])
+    return np.asarray((EXPONENT + 1.0) * log_share - above + np.log(shares * EXPONENT))
 
 
 @lru_cache(maxsize=1)

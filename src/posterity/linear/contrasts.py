@@ -139,7 +139,7 @@ def contrast_levels(
     """
     p = len(labels)
     shown = {place: [(labels[place], place, row)] for place, row in enumerate(np.eye(p))}
-    for term, shares in zip(terms, _choose_bases(terms, base, unknown), strict=True):
+    for term, shares in zip(terms, choose_bases(terms, base, unknown), strict=True):
         levels = term.select(p)
         compared = shares @ levels
         if intercept:
@@ -168,8 +168,11 @@ def warn_of_sum(names: Sequence[str]) -> None:
     )
 
 
-def _choose_bases(terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]) -> list[Array]:
-    """What each term's levels are compared with: the shares (k,) of its levels."""
+def choose_bases(terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]) -> list[Array]:
+    """What each term's levels are compared with: the shares (k,) of its levels.
+
+    Parameters and errors as in :func:`contrast_levels`.
+    """
     named = base if isinstance(base, Mapping) else {}
     if base is not None and not isinstance(base, Mapping) and base not in ("mean", "first"):
         raise ValueError(
@@ -212,4 +215,4 @@ def _example(terms: Sequence[Term]) -> str:
     return f"base={{{name!r}: {level!r}}}"
 
 
-__all__ = ["Base", "Contrasts", "Term", "contrast_levels", "contrast_model"]
+__all__ = ["Base", "Contrasts", "Term", "choose_bases", "contrast_levels", "contrast_model"]

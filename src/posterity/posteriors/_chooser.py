@@ -39,7 +39,7 @@ class Chooser:
         """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
         strategy = self.select_strategy(stream=stream, single=single)
         rows = state.rows_for_prior(turn)
-        if isinstance(strategy, Integrated):
+        if isinstance(strategy, Integrated) and self.noise.parameters[0]:  # as that of sites is
             strategy = strategy.for_sites(rows.count, float(state.clock[0]), len(self.mean))
         with limit_blas_threads(len(self.mean)):
             choice = strategy.choose(

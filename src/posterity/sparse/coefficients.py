@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.contrasts import Base
 from posterity.linear.ratios import add_ratios
-from posterity.sparse.contrasts import Base, choose_bases, compare_levels
+from posterity.sparse.contrasts import choose_level_bases, compare_levels
 from posterity.sparse.index import FeatureIndex
 
 Array = NDArray[np.float64]
@@ -103,7 +104,7 @@ class Coefficients:
         np.float64(0.0)
         """
         offset = 1 - int(self._posterior.intercept)
-        bases = choose_bases(self._index, base)
+        bases = choose_level_bases(self._index, base)
         moments = self._marginals()
         if bases:
             moments = compare_levels(bases, *moments, self._covariances)

@@ -8,29 +8,27 @@ With a base the intercept and the levels are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions.guesses import did_you_mean
+from posterity.linear.categories import sort_levels
+from posterity.linear.contrasts import Base, Term, choose_bases
 from posterity.sparse.index import UNNAMED, FeatureIndex
 
 Array = NDArray[np.float64]
-Base = Literal["mean", "first"] | Mapping[str, Any] | None
-# Levels that a message lists, at most.
-MOST_LISTED = 20
 
 
 class Compared(NamedTuple):
     """Levels (k,) of a column, and their shares (k,) of what they are compared with."""
 
-    features: NDArray[np.int32]
+    features: NDArray[np.intp]
     shares: Array
 
 
-def choose_bases(index: FeatureIndex, base: Base) -> list[Compared]:
+def choose_level_bases(index: FeatureIndex, base: Base) -> list[Compared]:
     """What the levels of each column are compared with; nothing where ``base`` is None.
 
     Raises
@@ -40,26 +38,11 @@ def choose_bases(index: FeatureIndex, base: Base) -> list[Compared]:
     """
     if base is None:
         return []
-    named = dict(base) if isinstance(base, Mapping) else {}
-    if not isinstance(base, Mapping) and base not in ("mean", "first"):
-        raise ValueError(
-            f"base is {base!r}: it must be 'mean', 'first' or a dict of columns and levels, as in "
-            "base={'zone': 'north'}"
-        )
     if index.hashed is not None:
         raise ValueError("hashed levels have no names, so none can be the base: leave base out")
-    columns = dict(_list_levels(index))
-    unknown = next((name for name in named if name not in columns), None)
-    if unknown is not None:
-        listed = (
-            f"the categories are {', '.join(map(repr, columns))}" if columns else "there is none"
-        )
-        near = did_you_mean(unknown, columns)
-        raise ValueError(f"base names {unknown!r}, which is no category: {listed}{near}")
-    return [
-        Compared(features, _choose_shares(name, levels, named.get(name), base))
-        for name, (levels, features) in columns.items()
-    ]
+    terms = list(_list_terms(index))
+    shares = choose_bases(terms, base, np.zeros(index.size, dtype=bool))
+    return [Compared(one.columns, share) for one, share in zip(terms, shares, strict=True)]
 
 
 def compare_levels(
@@ -86,33 +69,14 @@ def compare_levels(
     return mean, variance
 
 
-def _list_levels(index: FeatureIndex) -> Iterator[tuple[str, tuple[list[str], Any]]]:
-    """The columns of levels, each with these and their features."""
-    for column, levels in index.levels.items():
+def _list_terms(index: FeatureIndex) -> Iterator[Term]:
+    """The columns of levels, each with these in order, and their features."""
+    for column, known in index.levels.items():
         if column != UNNAMED:
-            names = [str(key) for key in levels.index.list_keys().tolist()]
-            yield index.column_name(column), (names, levels.features)
+            names = [str(key) for key in known.index.list_keys().tolist()]
+            levels, places = tuple(sort_levels(names)), {name: i for i, name in enumerate(names)}
+            features = known.features[[places[level] for level in levels]].astype(np.intp)
+            yield Term(index.column_name(column), levels, levels, features)
 
 
-def _choose_shares(name: str, levels: list[str], level: Any, base: Base) -> Array:
-    if level is None and base != "first":
-        return np.full(len(levels), 1.0 / max(len(levels), 1))
-    chosen = min(levels, key=_order) if level is None else str(level)
-    if chosen not in levels:
-        listed = ", ".join(map(repr, levels[:MOST_LISTED]))
-        raise ValueError(
-            f"base is {chosen!r} for column {name!r}, which has no such level: its levels are "
-            f"{listed}{did_you_mean(chosen, levels)}"
-        )
-    return np.array([one == chosen for one in levels], dtype=np.float64)
-
-
-def _order(level: str) -> tuple[float, str]:
-    """Numbers by their size, before text."""
-    try:
-        return float(level), level
-    except ValueError:
-        return np.inf, level
-
-
-__all__ = ["Base", "choose_bases", "compare_levels"]
+__all__ = ["choose_level_bases", "compare_levels"]
