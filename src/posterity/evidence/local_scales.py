@@ -3,7 +3,9 @@
 In units of the noise, and of the features' roots of mean squares, coefficients have the prior
 w_j ~ N(m_j, v_j). Either all v_j are alike, as under :class:`~posterity.evidence.Integrated`, or
 v_j = t l_j with l_j ~ inverse gamma(1/2, 1/2): a Cauchy for each coefficient around a scale t that
-all share. How these are integrated is told in :mod:`posterity.evidence._local_turns`.
+all share. Dummies of a category have a scale of their own, around which they are alike, or Cauchy,
+with the same probabilities; the scales of categories are Cauchy around t. How these are integrated
+is told in :mod:`posterity.evidence._local_turns`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
+    LOG_SHARES,
     LONGEST_LATTICE,
     NODES,
     SMALLEST_PRECISION,
@@ -41,6 +44,7 @@ from posterity.evidence.columns import (
 from posterity.evidence.integration import Integrated
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
+from posterity.factor.dummies import find_dummies
 from posterity.kernel import MOST_COLUMNS, find_local_precisions
 from posterity.noise import LearnedNoise, Noise
 
@@ -60,8 +64,9 @@ class LocalScales(Integrated):
     The coefficients have the prior w_j ~ N(m_j, sigma^2 v_j / s_j^2), s_j^2 the mean square of
     feature j, so that units make no difference. With probability 1/5 all v_j are alike, which is
     the prior of :class:`Integrated`; otherwise the coefficients are Cauchy around one scale: most
-    may be weak, while a few strong ones are hardly shrunk. Scales and noise are integrated, by sums
-    over a lattice and expectation propagation.
+    may be weak, while a few strong ones are hardly shrunk. Neighbouring columns of zeros and ones,
+    of which no row has two 1, are dummies of a category, and share a scale of their own in the same
+    way. Scales and noise are integrated, by sums over a lattice and expectation propagation.
 
     Parameters
     ----------
@@ -147,10 +152,12 @@ class LocalScales(Integrated):
             *find_local_precisions(
                 rows.matrix,
                 rows.target,
+                rows.ends,
                 (rows.rest, rows.shape, rows.known, rows.least),
                 NODES,
                 compute_log_hyperprior(base + np.arange(float(LONGEST_LATTICE)), m),
                 make_local_prior(),
+                (LOG_SHARES[0, 0], LOG_SHARES[1, 0]),
                 (base, ABOVE),
                 (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
@@ -217,7 +224,18 @@ def _standardize(
         0.5 * residual_df + shape,
         known,
         SMALLEST_RESIDUAL * energy,
+        _find_terms(data.root, intercept, pinned),
     )
+
+
+def _find_terms(root: Array, intercept: int, pinned: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Where each term ends among the columns that are not pinned: dummies are one, others alone."""
+    goes_on = np.zeros(len(pinned), dtype=np.intp)
+    if intercept == 1:
+        for first, end, _ in find_dummies(root):
+            goes_on[first : end - 1] = 1
+    term = np.cumsum(1 - goes_on)[~pinned]
+    return np.flatnonzero(np.diff(term, append=0)) + 1
 
 
 def _explain_all(rows: StandardRows, turns: Turns) -> bool:
