@@ -24,6 +24,7 @@ from posterity.evidence._local_turns import (
     find_precisions,
 )
 from posterity.evidence.local_scales import _standardize, mean_squares
+from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, find_local_precisions
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -33,6 +34,14 @@ def make_factor(X: np.ndarray, y: np.ndarray) -> Factor:
     data = Factor(X.shape[1] + 1)
     data.append(X, y[:, None], intercept=True)
     return data
+
+
+def read(data: Factor, noise: Noise) -> StandardRows | None:
+    squares, pinned, _ = mean_squares(data, intercept=1)
+    columns = TermColumns.of(
+        data.root, squares, pinned, intercept=1, count=data.count, with_bases=True
+    )
+    return _standardize(data, noise, 1, np.zeros(len(squares)), columns)
 
 
 def make_orthogonal(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -59,7 +68,7 @@ def test_the_kernel_does_as_numpy_does(
     levels = min(levels, m)
     X[:, m - levels :] = rng.integers(0, levels + 1, n)[:, None] == np.arange(levels)
     data = make_factor(X, strong * X[:, 0] + rng.normal(size=n))
-    rows = _standardize(data, noise, 1, np.zeros(m), *mean_squares(data, intercept=1)[:2])
+    rows = read(data, noise)
     assume(rows is not None)
     assert rows is not None
     fast, slow = LocalScales()._find_precisions(rows), find_precisions(rows)
@@ -158,7 +167,7 @@ def test_wide_tables_are_read_by_their_rows() -> None:
     n, m = 40, 60
     X = rng.normal(size=(n, m))
     data = make_factor(X, 3.0 * X[:, 0] + rng.normal(size=n))
-    rows = _standardize(data, LearnedNoise(), 1, np.zeros(m), *mean_squares(data, intercept=1)[:2])
+    rows = read(data, LearnedNoise())
     assert rows is not None
     few = find_precisions(rows)
     filled = np.vstack([rows.matrix, np.zeros((m, m))])  # as many rows as columns: another way

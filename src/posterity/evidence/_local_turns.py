@@ -146,14 +146,14 @@ def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
     m = rows.matrix.shape[1]
     floor = SMALLEST_PRECISION * rows.lengths
     precisions = np.maximum(float(m), floor)  # signal and noise as large as each other
-    size = 0
+    reach = 0.0
     for _ in range(SWEEPS):
         cavities = _Cavities.of(rows, precisions)
         unit = rows.known or 2.0 * rows.shape / cavities.energy
         largest = np.square(cavities.centre) * unit + 1.0 / cavities.information
         needed = float(np.log(largest.max())) - rows.lattice_base + ABOVE
-        size = max(size, int(min(needed, LONGEST_LATTICE)))
-        tilted = _Tilted.of(rows, cavities, precisions, size)
+        reach = max(reach, min(needed, LONGEST_LATTICE - 1.0))
+        tilted = _Tilted.of(rows, cavities, precisions, reach)
         matched = np.maximum(tilted.match(tilted.posterior), floor)
         change = float(np.max(np.abs(np.log(matched / precisions))))
         precisions = matched
@@ -184,12 +184,14 @@ class _Tilted(NamedTuple):
     log_gain: float
 
     @classmethod
-    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, size: int) -> Self:
-        lattice = rows.lattice_base + np.arange(float(size))
+    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, reach: float) -> Self:
+        """On a lattice up to ``reach``, whose last point has a part of its weight."""
+        lattice = rows.lattice_base + np.arange(int(reach) + 1.0)
         v = np.exp(lattice)
         values = cavities.weigh_variances(rows, precisions, v)
         top = values.max(axis=1, keepdims=True)
         likelihood = np.exp(values - top)
+        likelihood[:, -1] *= reach - int(reach)
         ends = rows.ends
         counts = np.diff(ends, prepend=0)
         terms = likelihood[ends - counts]

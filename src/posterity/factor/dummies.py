@@ -13,26 +13,26 @@ RELATIVE_ROUNDING = 1e-9
 
 
 class Dummies(NamedTuple):
-    """Neighbouring columns ``first`` to ``end`` of zeros and ones; no row has two 1.
+    """Indices ``columns`` (k,) of neighbours of zeros and ones, of which no row has two 1.
 
     ``is_whole`` if each row has a 1 in one of them, so that they add up to the intercept.
     """
 
-    first: int
-    end: int
+    columns: NDArray[np.intp]
     is_whole: bool
 
 
 def find_dummies(root: Array) -> list[Dummies]:
     """Find sets of two columns or more in the triangle (p, p) of rows with an intercept.
 
-    Zeros and ones are their own squares, and no two columns of a set have a product.
+    Zeros and ones are their own squares, and no two columns of a set have a product. Columns of
+    zeros, as of levels that no row has, may stand between.
 
     Examples
     --------
     >>> rows = np.array([[1.0, 2.0, 1.0, 0.0], [1.0, 0.5, 0.0, 1.0], [1.0, 4.0, 1.0, 0.0]])
     >>> find_dummies(rows)
-    [Dummies(first=2, end=4, is_whole=True)]
+    [Dummies(columns=array([2, 3]), is_whole=True)]
     """
     sums, squares = root[:, 0] @ root, np.square(root).sum(axis=0)
     is_binary = np.abs(sums - squares) <= RELATIVE_ROUNDING * squares
@@ -43,14 +43,15 @@ def find_dummies(root: Array) -> list[Dummies]:
         return []
     shares, part = squares[columns] / squares[0], root[:, columns]
     meet = np.abs(part.T @ part) > RELATIVE_ROUNDING * squares[0]
-    gaps = np.flatnonzero(np.diff(columns) > 1) + 1
+    others = np.cumsum((squares > 0.0) & ~is_binary)[columns]
+    stops = (*(np.flatnonzero(np.diff(others)) + 1).tolist(), len(columns))
     found, start = [], 0
-    for stop in (*gaps.tolist(), len(columns)):
+    for stop in stops:
         while start < stop:
             end = _extend(start, stop, shares, meet)
             if end - start > 1:
                 whole = bool(shares[start:end].sum() > 1.0 - RELATIVE_ROUNDING)
-                found.append(Dummies(int(columns[start]), int(columns[end - 1]) + 1, whole))
+                found.append(Dummies(columns[start:end], whole))
             start = end
     return found
 
@@ -64,7 +65,7 @@ def find_sums_to_one(root: Array) -> list[NDArray[np.intp]]:
     >>> find_sums_to_one(rows)
     [array([2, 3])]
     """
-    return [np.arange(each.first, each.end) for each in find_dummies(root) if each.is_whole]
+    return [each.columns for each in find_dummies(root) if each.is_whole]
 
 
 def _extend(start: int, stop: int, shares: Array, meet: NDArray[np.bool_]) -> int:

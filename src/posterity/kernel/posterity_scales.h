@@ -294,7 +294,8 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
     double moment[PK_MOST_COLUMNS] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_COLUMNS][PK_MOST_POINTS], unit = 0.0;
     pk_square gram = {{0.0}};
     pk_cavities cavities;
-    ptrdiff_t size = 0;
+    double reach = 0.0;
+    ptrdiff_t size = 1;
     for (ptrdiff_t k = 0; k < e->rows; ++k)
         for (ptrdiff_t i = 0; i < m; ++i) {
             moment[i] += e->matrix[k * m + i] * e->target[k];
@@ -311,13 +312,14 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
         unit = e->known > 0.0 ? e->known : 2.0 * e->shape / cavities.energy;
         for (ptrdiff_t j = 0; j < m; ++j)
             largest = fmax(largest, cavities.centre[j] * cavities.centre[j] * unit + 1.0 / cavities.information[j]);
-        double needed = log(largest) - e->base + e->above;
-        ptrdiff_t points = needed < (double)e->longest ? (ptrdiff_t)needed : e->longest;
-        size = points > size ? points : size;
+        reach = fmax(reach, fmin(log(largest) - e->base + e->above, (double)e->longest - 1.0));
+        size = (ptrdiff_t)reach + 1;
         out->log_gain = pk_weigh_variances(e, &cavities, out->precisions, size, v, posterior);
-        for (ptrdiff_t j = 0; j < m; ++j) /* what fills the last register does not count */
+        for (ptrdiff_t j = 0; j < m; ++j) { /* the last point counts in part, what fills its register not at all */
+            posterior[j][size - 1] *= reach - (double)(size - 1);
             for (ptrdiff_t g = size; g < PK_MOST_POINTS; ++g)
                 posterior[j][g] = 0.0;
+        }
         out->log_gain += pk_find_posteriors(e, size, posterior);
         for (ptrdiff_t j = 0; j < m; ++j) {
             double matched =
