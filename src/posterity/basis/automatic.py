@@ -114,7 +114,9 @@ class AutoBasis(DomainTransformer):
         check_choice("kernel", self.kernel, KERNELS)
         d = X.shape[1]
         self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
-        self._spline = Spline(n_knots=N_KNOTS, domain=self.domain_, outside="clip").fit(X)
+        self._spline = Spline(
+            n_knots=N_KNOTS, domain=self.domain_, outside="clip", smooth=False
+        ).fit(X)
         parts = self._compute_raw_parts(X)
         self._centres = [part.mean(axis=0) for part in parts]
         # A function of unit variance, on average over the first batch.

@@ -241,15 +241,16 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 
 
 def _make_splines(basis: Any) -> None:
-    """Rebuild scikit-learn's splines, of which a file has only the knots."""
+    """Rebuild scikit-learn's splines, of which a file has the knots."""
     for places in basis.knots_:
         if places.ndim != 1 or len(places) < 2 or not (np.diff(places) > 0.0).all():
             raise ValueError("the knots of a spline do not increase")
     if len(basis.knots_) != len(basis.domain_):
         raise ValueError("a spline does not have knots for each feature")
-    row = np.zeros((1, 1))
-    each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
-    basis._use([one._splines[0] for one in each])
+    counts = [len(places) + basis.degree - 1 for places in basis.knots_]
+    if basis.smooth and [one.shape for one in basis.bends_] != [(b, b - 2) for b in counts]:
+        raise ValueError("the bends of a spline are not those of its knots")
+    basis._use()
 
 
 __all__ = ["Decoder"]
