@@ -21,13 +21,14 @@ LARGEST_DEGREE = 30
 
 # Knots where none are asked for: as many as there are rows, between these, and of all features
 # together so many. Beyond some forty the prior decides what a curve looks like, not its knots.
-FEWEST_KNOTS, MOST_KNOTS, KNOTS_OF_ALL = 5, 40, 120
-# What a curve may be beside its line, of unit variance over the domain: random walks of differences
-# of the first and of the second order, whose variances fall with the second and the fourth power of
-# the frequency, smaller or larger than the line; and smooth curves of these length scales, in
-# halves of the domain. The first stands for all where the precision of the prior is given.
-CURVES_BY_POWER = [(power, size) for power in (4, 2) for size in (1.0, 30.0, 0.03, 0.001)]
-LENGTH_SCALES = np.geomspace(1.0, 0.06, 8)
+FEWEST_KNOTS, MOST_KNOTS, KNOTS_OF_ALL = 5, 48, 120
+# What a curve may be beside its line, both of unit variance over the domain. Its waves have
+# variances that fall with the fourth power of their frequency, as under random second differences,
+# or with the second, as steps have; the curve is as large as the line, or smaller. Or else they
+# fall as those of a smooth process with one of these length scales, in halves of the domain. The
+# first stands for all where the precision of the prior is given.
+POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (2, 1.0), (2, 0.03))
+LENGTH_SCALES = np.geomspace(1.0, 0.055, 10)
 # Of a line of unit variance over the domain [-1, 1], the inverse.
 VARIANCE_OF_LINE = 1.0 / 3.0
 PLACES = 200  # at which the variance of curves is averaged
@@ -45,7 +46,7 @@ class Spline(LocalFunctions):
     n_knots : int, optional
         Knots for each feature, the ends of the domain included, when their places are not given.
         A feature then has ``n_knots + degree - 2`` columns. None: as many as the first batch has
-        rows, but 5 at least, and at most 40, and 120 of all features together; as many as this
+        rows, but 5 at least, and at most 48, and 120 of all features together; as many as this
         allows where a domain is given, so that nothing depends on the first batch.
     degree : int, default 3
         Of the pieces; 3 is a cubic spline. At most 30.
@@ -72,12 +73,14 @@ class Spline(LocalFunctions):
     Notes
     -----
     The functions are those of scikit-learn's SplineTransformer, itself on SciPy's BSpline (de Boor
-    1978). The coefficients c of a feature's B-splines are ``line + sum_k w_k q_k``, q_k the right
+    1978). A feature's B-splines have the coefficients ``line + sum_k w_k q_k``, q_k the right
     singular vectors of D, which takes second divided differences at the B-splines' centres: so
-    that ``|D c|^2 = sum_k s_k^2 w_k^2``, and the prior of the w_k is diagonal (the mixed model of
-    Wand and Ormerod 2008). Lines have no second differences; they are a column with a prior of its
-    own. A q_k is nearly a wave, of the frequency ``sqrt(s_k)``. Hypotheses about the size and the
-    smoothness of curves, the same for all features, are what :meth:`prior_precisions` lists.
+    ``|D c|^2 = sum_k s_k^2 w_k^2``, and the prior of the w_k is diagonal (the mixed model of Wand
+    and Ormerod 2008). Lines have no second differences; they are a column with a prior of its own.
+    The q_k are modes of a free beam, nearly waves, of frequency ``(k + 1/2) pi`` by the domain's
+    length, k = 1, 2, ...; so a prior says how the variance falls with the frequency: with its
+    fourth power, as under a penalty of second differences, with its second, or as that of a smooth
+    process. :meth:`prior_precisions` lists these hypotheses, which are the same for all features.
 
     Examples
     --------
@@ -126,7 +129,7 @@ class Spline(LocalFunctions):
         --------
         >>> basis = Spline(n_knots=6, domain=(0.0, 1.0)).fit([[0.5]])
         >>> basis.prior_precisions().shape
-        (16, 7)
+        (15, 7)
         >>> basis.prior_precisions()[0].round(1)  # second differences, as large as the line
         array([3.3e-01, 4.0e-01, 2.9e+00, 1.0e+01, 2.5e+01, 4.5e+01, 6.2e+01])
         """
@@ -240,7 +243,7 @@ class _Penalty:
     """Second divided differences of a spline's b coefficients, on a domain of [-1, 1].
 
     ``centres`` (b,) are where the B-splines lie (Greville): with these as coefficients the spline
-    is the line x. ``differences`` (b - 2, b) is D; ``sizes`` (b,) are what squares of coefficients
+    is the line x. ``differences`` (b - 2, b) is D, its rows by the root of their spacing; ``sizes`` (b,) are what squares of coefficients
     count, so that sums are integrals over the domain.
     """
 
@@ -265,7 +268,10 @@ class _Penalty:
 
     def find_bends(self) -> Array:
         """(b, b - 2) coefficients of the singular vectors, from smooth to rough."""
-        turned = np.linalg.svd(self.differences / self.sizes)[2][-3::-1]
+        b = len(self.centres)
+        if b < 3:
+            return np.zeros((b, 0))
+        turned = np.linalg.svd(self.differences / self.sizes)[2][b - 3 :: -1]
         return (turned / self.sizes).T
 
     def mix(self, bends: Array) -> Array:
@@ -275,9 +281,11 @@ class _Penalty:
 
     def compute_precisions(self, bends: Array, values: Array) -> Array:
         """(L, b - 1) precisions of these bends, which have ``values`` (g, b - 2) on the domain."""
-        frequencies = np.sqrt(np.sqrt(np.square(self.differences @ bends).sum(axis=0)))
+        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
+        # Of a free beam, of which these are the modes, for all but the lowest few.
+        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
         smooth = [(-0.5 * np.square(scale * frequencies), 1.0) for scale in LENGTH_SCALES]
-        rough = [(-power * np.log(frequencies), size) for power, size in CURVES_BY_POWER]
+        rough = [(-power * np.log(frequencies), size) for power, size in POWERS_AND_SIZES]
         rows = []
         for logs, size in rough + smooth:
             variances = np.exp(np.maximum(logs - logs.max(initial=-np.inf), LEAST_LOG_VARIANCE))
