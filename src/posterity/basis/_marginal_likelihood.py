@@ -28,6 +28,7 @@ LARGEST_LOG_MOVE = (
     7.0  # how far logs may be from the prior's median; noise needs more on smooth data
 )
 LEAST_LOG_NOISE = math.log(1e-8)
+STARTS = (1.0, 3.0, 9.0, 27.0)  # the search begins with scales so much shorter than the median
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,15 @@ def maximize_posterior(
 
     found = centre
     if len(rows) > 1:
+        # Where the function turns many times between the ends of its rows, long scales explain
+        # nothing, and neither do scales that are a little shorter.
+        starts = [centre - np.log(factor) * (np.arange(len(centre)) < X.shape[1]) for factor in STARTS]
+        centre_of_search = min(starts, key=lambda place: loss(place)[0])
         # Threads do not pay for matrices of some hundred rows, and cost much on a busy machine.
         with threadpool_limits(1, user_api="blas"):
             found = minimize(
                 loss,
-                centre,
+                centre_of_search,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=bounds,
