@@ -39,6 +39,7 @@ EVERY = [
     Spline(),
     Spline(knots="quantiles", degree=2),
     Spline(knots=[-1.0, 0.0, 2.0]),
+    Spline(smooth=False),
     RandomFourier(),
     RandomFourier(kernel="matern32", length_scale=0.7),
     HilbertSpaceGP(),

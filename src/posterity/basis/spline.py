@@ -149,7 +149,6 @@ class Spline(LocalFunctions):
         return isinstance(self.knots, str)
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
-        degree = check_count("degree", self.degree, most=LARGEST_DEGREE)
         if self.smooth not in (True, False):
             raise ValueError(f"smooth is {self.smooth!r}: it must be True or False")
         if isinstance(self.knots, str):
@@ -162,7 +161,7 @@ class Spline(LocalFunctions):
             knots = self._read_given_knots(X.shape[1])
             self.domain_ = np.array([[places[0], places[-1]] for places in knots])
         self.knots_ = knots
-        splines = [_make_spline(places, degree) for places in knots]
+        splines = [make_spline(places, self.degree) for places in knots]
         if self.smooth:
             self.bends_ = [_Penalty.of(spline).find_bends() for spline in splines]
         self._use(splines)
@@ -174,10 +173,8 @@ class Spline(LocalFunctions):
         most = min(MOST_KNOTS, KNOTS_OF_ALL // d)
         return max(FEWEST_KNOTS, most if self.domain is not None else min(n, most))
 
-    def _use(self, splines: list[SplineTransformer] | None = None) -> None:
-        """Take these splines, or those of the knots, and their polynomials for single rows."""
-        if splines is None:
-            splines = [_make_spline(places, self.degree) for places in self.knots_]
+    def _use(self, splines: list[SplineTransformer]) -> None:
+        """Take these splines, and their polynomials for single rows."""
         self._splines, self._mixes = splines, self._mix(splines)
         self._pieces = PiecewisePolynomials.of(splines, self._mixes)
 
@@ -232,7 +229,9 @@ class Spline(LocalFunctions):
         ]
 
 
-def _make_spline(places: Array, degree: int) -> SplineTransformer:
+def make_spline(places: Array, degree: object) -> SplineTransformer:
+    """The B-splines of these knots (c,), which go on as lines outside."""
+    degree = check_count("degree", degree, most=LARGEST_DEGREE)
     spline = SplineTransformer(degree=degree, knots=places[:, None], extrapolation="linear")
     # Whatever scikit-learn's global setting.
     return spline.set_output(transform="default").fit(places[:, None])

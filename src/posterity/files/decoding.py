@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.basis.spline import make_spline
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
@@ -247,10 +248,13 @@ def _make_splines(basis: Any) -> None:
             raise ValueError("the knots of a spline do not increase")
     if len(basis.knots_) != len(basis.domain_):
         raise ValueError("a spline does not have knots for each feature")
-    counts = [len(places) + basis.degree - 1 for places in basis.knots_]
-    if basis.smooth and [one.shape for one in basis.bends_] != [(b, b - 2) for b in counts]:
+    splines = [make_spline(places, basis.degree) for places in basis.knots_]
+    shapes = [(one.n_features_out_, one.n_features_out_ - 2) for one in splines]
+    if basis.smooth and [one.shape for one in basis.bends_] != shapes:
         raise ValueError("the bends of a spline are not those of its knots")
-    basis._use()
+    if basis.smooth and not all(np.isfinite(one).all() for one in basis.bends_):
+        raise ValueError("the bends of a spline are not finite")
+    basis._use(splines)
 
 
 __all__ = ["Decoder"]
