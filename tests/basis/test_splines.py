@@ -82,15 +82,15 @@ def test_knots_follow_the_rows_and_the_features() -> None:
 
 
 def test_with_a_domain_rows_batches_and_parts_are_the_same() -> None:
-    X, y = draw(0, 60)
+    X, y = draw(0, 300)
     made = [BayesianLinearRegression(basis=Spline(domain=(-1.0, 1.0))) for _ in range(4)]
     whole = made[0].fit(X, y)
     for x, one in zip(X, y, strict=True):
         made[1].learn_one(x, one)
-    parts = made[2].fit(X[:10], y[:10]).merge(made[3].fit(X[10:], y[10:]))
+    parts = made[2].fit(X[:40], y[:40]).merge(made[3].fit(X[40:], y[40:]))
     places = np.linspace(-1.4, 1.4, 9)[:, None]
     for other in (made[1], parts):
-        np.testing.assert_allclose(other.predict(places), whole.predict(places), atol=1e-6)
+        np.testing.assert_allclose(other.predict(places), whole.predict(places), atol=1e-9)
     before = dumps(whole)
     whole.predict_interval(places)
     assert dumps(whole) == before
