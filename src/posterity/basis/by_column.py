@@ -132,9 +132,13 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "blocks_")
         each = [self._get_precisions(at, basis) for at, basis in self.blocks_]
         common = [_are_common(basis) for _, basis in self.blocks_]
-        others = [range(1 if shared else len(one)) for shared, one in zip(common, each, strict=True)]
+        others = [
+            range(1 if shared else len(one)) for shared, one in zip(common, each, strict=True)
+        ]
         count = math.prod(map(len, others))
-        most = max((len(one) for shared, one in zip(common, each, strict=True) if shared), default=1)
+        most = max(
+            (len(one) for shared, one in zip(common, each, strict=True) if shared), default=1
+        )
         if count > MOST_HYPOTHESES:
             raise ValueError(
                 f"the bases have {count:,} combinations of unknown length scales, more than "

@@ -242,8 +242,8 @@ class _Penalty:
     """Second divided differences of a spline's b coefficients, on a domain of [-1, 1].
 
     ``centres`` (b,) are where the B-splines lie (Greville): with these as coefficients the spline
-    is the line x. ``differences`` (b - 2, b) is D, its rows by the root of their spacing; ``sizes`` (b,) are what squares of coefficients
-    count, so that sums are integrals over the domain.
+    is the line x. ``differences`` (b - 2, b) is D, its rows times the root of their spacing, and
+    ``sizes`` (b,) the same of the coefficients: so sums of squares are integrals over the domain.
     """
 
     centres: Array

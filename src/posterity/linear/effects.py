@@ -136,7 +136,7 @@ def _find_domains(model: Any) -> dict[int, tuple[float, float]]:
     numbers = range(model.n_features_in_)
     if model._categories is not None:
         numbers = model._categories.numbers
-    found = {}
+    found: dict[int, tuple[float, float]] = {}
     for columns, basis in getattr(model.basis_, "blocks_", [(range(len(numbers)), model.basis_)]):
         if hasattr(basis, "domain_"):
             ends = basis.domain_.tolist()

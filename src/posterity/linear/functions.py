@@ -129,7 +129,9 @@ def get_prior_shapes(basis: Basis) -> Array | None:
 
 
 def scale_prior_precision(
-    offered: Array | None, precision: ArrayLike | str | evidence.Strategy, basis: Basis | None = None
+    offered: Array | None,
+    precision: ArrayLike | str | evidence.Strategy,
+    basis: Basis | None = None,
 ) -> ArrayLike | str | evidence.Strategy:
     """The prior precision: one number multiplies those (L, m) that a basis offers."""
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
