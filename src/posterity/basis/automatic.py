@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +75,9 @@ class AutoBasis(DomainTransformer):
     True
     """
 
-    _ways_outside: ClassVar[tuple[str, ...]] = ("extend", "clip", "raise")
+    # Log variances of the coefficients of curves, by hypothesis, over the first's; none in files
+    # from before.
+    _smoothness: Array = np.zeros((0, 0))
 
     def __init__(
         self,

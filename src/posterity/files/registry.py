@@ -296,7 +296,6 @@ LATER: dict[str, dict[str, object]] = {
     "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},
     "GroupedRegression": _WITHOUT_LEVELS,
     "Spline": {"smooth": False},
-    "AutoBasis": {"_smoothness": np.zeros((0, 0))},
     "BayesianLogisticRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianNegativeBinomialRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianPoissonRegression": {"prior": None, **_WITHOUT_LEVELS},
