@@ -57,7 +57,10 @@ def _measure(p: int, run: Run) -> list[Figure]:
     }
     if p == 10:
         for of, prior in PRIORS.items():
-            spline = {"basis": Spline(domain=(-4.0, 4.0)), "prior_precision": prior}
+            spline = {
+                "basis": Spline(n_knots=8, domain=(-4.0, 4.0), smooth=False),
+                "prior_precision": prior,
+            }
             settings[f"spline, {of}"] = spline
     tasks = {
         name: lambda given=given: ours(rows, targets, given) for name, given in settings.items()

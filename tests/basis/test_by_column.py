@@ -28,7 +28,7 @@ def test_its_columns_are_those_of_each_side_by_side():
     parts = DAY.fit_transform(X[:, :1]), SPLINE.fit_transform(X[:, 1:2]), X[:, 2:]
     np.testing.assert_array_equal(ours.transform(X), np.concatenate(parts, axis=1))
     np.testing.assert_allclose(ours.transform_row(X[5]), ours.transform(X[5:6])[0], atol=1e-13)
-    assert ours.get_feature_names_out(NAMES)[-2:].tolist() == ["temperature_spline8", "weight"]
+    assert ours.get_feature_names_out(NAMES)[-2:].tolist() == ["temperature_spline48", "weight"]
 
 
 @pytest.mark.parametrize("key", [1, -2, np.int64(1)])

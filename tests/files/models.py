@@ -71,6 +71,7 @@ BASES = [
     RandomFourier(n_functions=20),
     AutoBasis(n_functions=20),
     Spline(n_knots=4, knots="quantiles"),
+    Spline(n_knots=4, smooth=False),
 ]
 
 

@@ -105,7 +105,7 @@ def test_what_is_shared_is_shared_again() -> None:
 
 def test_splines_are_made_anew() -> None:
     loaded = loads(dumps(BayesianLinearRegression(basis=Spline()).fit(X, Y)))
-    assert loaded.posterior_.names[1] == "x0_spline0"
+    assert loaded.posterior_.names[1:3] == ("x0_line", "x0_spline1")
 
 
 def test_notes_come_back(tmp_path: Path) -> None:

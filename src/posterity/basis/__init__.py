@@ -2,7 +2,8 @@
 
 A model that is linear in functions of x, ``y = intercept + sum_j w_j phi_j(x) + noise``, is
 learned exactly as one that is linear in x. The transformers here make the columns ``phi_j(x)``.
-None makes a constant column: the model has an intercept of its own.
+None makes a constant column: the model has an intercept of its own. (Those of a Gaussian process
+that stand for what is not known outside of the domain are 0 inside of it.)
 
 Which one:
 

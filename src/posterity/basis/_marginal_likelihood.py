@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
@@ -28,6 +29,7 @@ LARGEST_LOG_MOVE = (
     7.0  # how far logs may be from the prior's median; noise needs more on smooth data
 )
 LEAST_LOG_NOISE = math.log(1e-8)
+STARTS = (1.0, 3.0, 9.0, 27.0)  # the search begins with scales so much shorter than the median
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,17 @@ def maximize_posterior(
 
     found = centre
     if len(rows) > 1:
+        # Of a function that turns many times long scales explain nothing, and a little shorter ones
+        # neither: a search that begins there ends there.
+        starts = [
+            centre - np.log(factor) * (np.arange(len(centre)) < X.shape[1]) for factor in STARTS
+        ]
+        start = min(starts, key=lambda place: loss(place)[0])
         # Threads do not pay for matrices of some hundred rows, and cost much on a busy machine.
         with threadpool_limits(1, user_api="blas"):
             found = minimize(
                 loss,
-                centre,
+                start,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=bounds,
@@ -132,7 +140,8 @@ class _Problem:
             factor = cho_factor(covariance, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return -1e10, np.zeros(len(place))
-        inverse = cho_solve(factor, np.eye(n), check_finite=False)
+        lower = np.tril(dpotri(factor[0], lower=1)[0])
+        inverse = lower + np.tril(lower, -1).T
         solved = inverse @ self.targets
         q = self.targets.shape[1]
         value = -0.5 * float(np.sum(self.targets * solved))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +18,11 @@ Array = NDArray[np.float64]
 KINDS = ("lines", "curves", "products", "waves")
 # With more features the columns would be too many.
 MOST_CURVED, MOST_MULTIPLIED = 50, 20
-N_KNOTS = 6
+# Waves of a single feature need not be many, for its curves have as many knots as it takes.
+WAVES_OF_ONE = 200
 # What is tried besides the shares that were learned, while rows are few: which kinds there are.
-ALTERNATIVES = ((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 1, 1))
+LINES_AND_CURVES = (1, 1, 0, 0)
+ALTERNATIVES = ((1, 0, 0, 0), LINES_AND_CURVES, (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 1, 1))
 
 
 class AutoBasis(DomainTransformer):
@@ -43,8 +43,8 @@ class AutoBasis(DomainTransformer):
     domain : (low, high) or (d, 2) array, optional
         Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
     outside : {"extend", "clip", "raise"}, default "extend"
-        ``"extend"``: lines go on, curves and products stay as they are at the domain's end, and the
-        function of all features goes back to its mean.
+        ``"extend"``: lines go on, curves go on straight, products stay as they are at the domain's
+        end, and the function of all features goes back to its mean.
 
     Attributes
     ----------
@@ -54,6 +54,8 @@ class AutoBasis(DomainTransformer):
     shares_ : (L, 4) array
         Prior variances of lines, curves, products and waves, for each hypothesis that the evidence
         averages: what was learned, and, where the first batch has less than 600 rows, simpler ones.
+        Of a single feature there are also lines and curves for each way of being smooth that
+        :class:`Spline` knows.
 
     Notes
     -----
@@ -73,7 +75,9 @@ class AutoBasis(DomainTransformer):
     True
     """
 
-    _ways_outside: ClassVar[tuple[str, ...]] = ("extend", "clip", "raise")
+    # Log variances of the coefficients of curves, by hypothesis, over the first's; none in files
+    # from before.
+    _smoothness: Array = np.zeros((0, 0))
 
     def __init__(
         self,
@@ -108,13 +112,22 @@ class AutoBasis(DomainTransformer):
         """
         with np.errstate(divide="ignore"):
             logs = np.log(self.shares_)[:, self._kinds]
+        if len(self._smoothness):
+            last = logs[len(logs) - len(self._smoothness) :]
+            last[:, self._kinds == KINDS.index("curves")] += self._smoothness
         return precisions(np.maximum(logs, -100.0))
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_choice("kernel", self.kernel, KERNELS)
         d = X.shape[1]
         self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
-        self._spline = Spline(n_knots=N_KNOTS, domain=self.domain_, outside="clip").fit(X)
+        self._spline = Spline(domain=self.domain_).fit(X)
+        offered = self._spline.prior_precisions()
+        names = self._spline._column_names([str(one) for one in range(d)])
+        self._bends = np.array([not name.endswith("line") for name in names])
+        self._sds = 1.0 / np.sqrt(offered[0, self._bends])
+        others = np.log(offered[0] / offered[1:])[:, self._bends]
+        self._smoothness = others if d == 1 else others[:0]
         parts = self._compute_raw_parts(X)
         self._centres = [part.mean(axis=0) for part in parts]
         # A function of unit variance, on average over the first batch.
@@ -123,7 +136,7 @@ class AutoBasis(DomainTransformer):
         found = maximize_posterior(X, y, self.kernel, self._parts(X))
         self.length_scales_ = found.length_scales
         self._waves = RandomFourier(
-            n_functions=choose_n_waves(len(X)) if self.n_functions is None else self.n_functions,
+            n_functions=self._count_waves(X) if self.n_functions is None else self.n_functions,
             kernel=self.kernel,
             length_scale=found.length_scales,
             random_state=self.random_state,
@@ -134,8 +147,12 @@ class AutoBasis(DomainTransformer):
         self._kinds = np.repeat(np.flatnonzero(there), widths)
         shares = np.zeros(len(KINDS))
         shares[there] = found.variances
-        others = [one for one in ALTERNATIVES if len(X) < MOST_ROWS]
-        self.shares_ = np.array([shares, *others], dtype=np.float64)
+        alternatives = [one for one in ALTERNATIVES if len(X) < MOST_ROWS]
+        alternatives += [LINES_AND_CURVES] * len(self._smoothness)
+        self.shares_ = np.array([shares, *alternatives], dtype=np.float64)
+
+    def _count_waves(self, X: Array) -> int:
+        return WAVES_OF_ONE if X.shape[1] == 1 else choose_n_waves(len(X))
 
     def _list_pairs(self, parts: list[Array]) -> list[tuple[Array, Array]]:
         return list(zip(parts, self._centres, strict=True))
@@ -145,7 +162,9 @@ class AutoBasis(DomainTransformer):
         lines = self._scale_to_domain(X)
         parts = [lines]
         if self._curved:
-            parts.append(self._spline._compute_columns(X))
+            curves = self._spline._compute_columns(X)
+            # Files from before have B-splines here, all on a par.
+            parts.append(curves[:, self._bends] * self._sds if self._spline.smooth else curves)
         if self._multiplied:
             first, second = np.triu_indices(X.shape[1])
             inside = np.clip(lines, -1.0, 1.0)
@@ -162,7 +181,8 @@ class AutoBasis(DomainTransformer):
     def _column_names(self, inputs: list[str]) -> list[str]:
         names = list(inputs)
         if self._curved:
-            names += self._spline._column_names(inputs)
+            curves = np.array(self._spline._column_names(inputs), dtype=object)
+            names += (curves[self._bends] if self._spline.smooth else curves).tolist()
         if self._multiplied:
             pairs = zip(*np.triu_indices(len(inputs)), strict=True)
             names += [f"{inputs[i]}^2" if i == j else f"{inputs[i]} {inputs[j]}" for i, j in pairs]

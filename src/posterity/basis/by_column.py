@@ -117,18 +117,46 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _has_prior_precisions(self) -> bool:
         return any(hasattr(basis, "prior_precisions") for basis in self.bases.values())
 
+    @property
+    def common_hypotheses(self) -> bool:
+        """True if all bases with several hypotheses have them in common."""
+        return all(_are_common(basis) for _, basis in self.blocks_ if not _is_plain(basis))
+
     @available_if(_has_prior_precisions)
     def prior_precisions(self) -> Array:
-        """(L, m) prior precisions: every combination of what the bases think possible."""
+        """(L, m) prior precisions: every combination of what the bases think possible.
+
+        Splines go together: what they think possible is combined with the rest of the bases, and
+        where that would be too many the first stands for all.
+        """
         check_is_fitted(self, "blocks_")
         each = [self._get_precisions(at, basis) for at, basis in self.blocks_]
-        count = math.prod(len(one) for one in each)
+        common = [_are_common(basis) for _, basis in self.blocks_]
+        others = [
+            range(1 if shared else len(one)) for shared, one in zip(common, each, strict=True)
+        ]
+        count = math.prod(map(len, others))
+        most = max(
+            (len(one) for shared, one in zip(common, each, strict=True) if shared), default=1
+        )
         if count > MOST_HYPOTHESES:
             raise ValueError(
                 f"the bases have {count:,} combinations of unknown length scales, more than "
                 f"{MOST_HYPOTHESES}: give some of them a length_scale"
             )
-        return np.array([np.concatenate(rows) for rows in itertools.product(*each)])
+        together = range(most if count * most <= MOST_HYPOTHESES else 1)
+        return np.array(
+            [
+                np.concatenate(
+                    [
+                        one[min(k, len(one) - 1) if shared else place]
+                        for shared, one, place in zip(common, each, places, strict=True)
+                    ]
+                )
+                for k in together
+                for places in itertools.product(*others)
+            ]
+        )
 
     def _get_precisions(self, at: list[int], basis: Any) -> Array:
         if basis is None:
@@ -172,6 +200,14 @@ def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:
     if not (isinstance(basis, DomainTransformer) and basis.domain is None and basis._needs_range()):
         return list(columns)
     return [at for at in columns if np.ptp(X[:, at]) > 0.0]
+
+
+def _are_common(basis: Any) -> bool:
+    return bool(getattr(basis, "common_hypotheses", False))
+
+
+def _is_plain(basis: Any) -> bool:
+    return not hasattr(basis, "prior_precisions") or len(basis.prior_precisions()) == 1
 
 
 def _columns(basis: Any, X: Array) -> Array:

@@ -35,6 +35,10 @@ class Basis(Protocol):
 class BasisWithPrior(Basis, Protocol):
     """A basis that provides prior precisions of its coefficients.
 
+    With an attribute ``common_hypotheses`` that is True, what is likely comes first, and stands for
+    all where the precision of the prior is given; and where several bases of a model have it, their
+    hypotheses go together, the k-th of each.
+
     Examples
     --------
     >>> from posterity.basis import Fourier, HilbertSpaceGP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,7 +52,7 @@ class HilbertSpaceGP(DomainTransformer):
         for each feature (automatic relevance determination), the most probable ones of an exact
         Gaussian process on 600 rows of the first batch; they stay as they are from then on.
     n_functions : int, optional
-        Number of columns m. None: with a length scale that is given, as many as it needs (an
+        Number of sines m. None: with a length scale that is given, as many as it needs (an
         error beyond 2,000); else 50 for one feature, 50 for each of several, 500 at most. The
         functions of lowest frequency are taken, relative to the length scale.
     boundary_factor : float or (d,) array, optional
@@ -63,10 +63,11 @@ class HilbertSpaceGP(DomainTransformer):
         function of each feature, for many.
     domain : (low, high) or (d, 2) array, optional
         Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
-    outside : {"clip", "raise"}, default "clip"
-        The functions know nothing outside of the box, where sines only repeat: with ``"clip"``
-        mean and uncertainty stay as they are at the domain's end. There is no ``"extend"``; give
-        the domain that predictions will be asked for.
+    outside : {"extend", "clip", "raise"}, default "extend"
+        ``"extend"``: the function returns to its mean, and its uncertainty to that of the prior, on
+        the way from the domain's end to that of the box; two more columns for each feature, which
+        are 0 inside of the domain, stand for what is not known beyond either end. ``"clip"``: mean
+        and uncertainty stay as they are at the domain's end.
 
     Attributes
     ----------
@@ -107,8 +108,6 @@ class HilbertSpaceGP(DomainTransformer):
     True
     """
 
-    _ways_outside: ClassVar[tuple[str, ...]] = ("clip", "raise")
-
     def __init__(
         self,
         *,
@@ -118,7 +117,7 @@ class HilbertSpaceGP(DomainTransformer):
         boundary_factor: ArrayLike | None = None,
         additive: bool = False,
         domain: ArrayLike | None = None,
-        outside: str = "clip",
+        outside: str = "extend",
     ) -> None:
         self.kernel = kernel
         self.length_scale = length_scale
@@ -131,6 +130,8 @@ class HilbertSpaceGP(DomainTransformer):
     def prior_precisions(self, length_scales: ArrayLike | None = None) -> Array:
         """Prior precisions (L, m) of the coefficients of a function of unit variance.
 
+        With ``"extend"`` (L, m + 2 d).
+
         Parameters
         ----------
         length_scales : (L,) or (L, d) array, optional
@@ -138,7 +139,7 @@ class HilbertSpaceGP(DomainTransformer):
 
         Returns
         -------
-        (L, m) array
+        (L, m) or (L, m + 2 d) array
             Divide by the variance of the function. Within a row no precision is more than 1e12
             times the smallest: such a coefficient is zero for all that data can say.
 
@@ -146,7 +147,7 @@ class HilbertSpaceGP(DomainTransformer):
         --------
         >>> basis = HilbertSpaceGP(n_functions=3, domain=(0.0, 1.0)).fit([[0.5]])
         >>> basis.prior_precisions([0.3]).round(2)
-        array([[1.49, 2.07, 3.61]])
+        array([[1.49, 2.07, 3.61, 1.  , 1.  ]])
         """
         scales = self.length_scales_
         if length_scales is not None:
@@ -156,7 +157,10 @@ class HilbertSpaceGP(DomainTransformer):
         shares = np.log(scales / self.boundary_) @ involved.T
         squares = scales**2 @ self._compute_frequencies().T ** 2
         dimensions = 1 if self.additive else len(self.domain_)
-        return precisions(log_spectral_density(self.kernel, squares, dimensions) + shares)
+        logs = log_spectral_density(self.kernel, squares, dimensions) + shares
+        if self.outside == "extend":
+            logs = np.hstack([logs, np.zeros((len(logs), 2 * len(self.domain_)))])
+        return precisions(logs)
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_choice("kernel", self.kernel, KERNELS)
@@ -222,6 +226,25 @@ class HilbertSpaceGP(DomainTransformer):
         return self.indices_ * (np.pi / (2.0 * self.boundary_))
 
     def _columns(self, X: Array) -> Array:
+        if self.outside != "extend":
+            return self._compute_sines(X)
+        middle = self._middle_and_half()[0]
+        inside = np.clip(X, middle - self.boundary_, middle + self.boundary_)
+        return np.concatenate([self._compute_sines(inside), *self._compute_unknown(X)], axis=1)
+
+    def _compute_unknown(self, X: Array) -> tuple[Array, Array]:
+        """(n, d) share of what is not known below the domain, from 0 to 1, and above it.
+
+        Sines end at the box. Their variance is gone there, and that of these is 1.
+        """
+        middle, half = self._middle_and_half()
+        ways = (X - middle) / half
+        room = self.boundary_ / half - 1.0
+        shares = (np.clip((way - 1.0) / room, 0.0, 1.0) for way in (-ways, ways))
+        below, above = (share**1.5 for share in shares)
+        return below, above
+
+    def _compute_sines(self, X: Array) -> Array:
         middle = self._middle_and_half()[0]
         # In [0, pi] on the box; functions of one feature only need one sine each.
         angles = (X - middle + self.boundary_) * (np.pi / (2.0 * self.boundary_))
@@ -236,9 +259,12 @@ class HilbertSpaceGP(DomainTransformer):
         return columns
 
     def _column_names(self, inputs: list[str]) -> list[str]:
+        beyond = [f"{name}_{way}" for way in ("below", "above") for name in inputs]
+        beyond = beyond if self.outside == "extend" else []
+        indices = self.indices_.tolist()
         if self.additive or len(inputs) == 1:
-            return [f"{inputs[int(np.argmax(js))]}_gp{max(js)}" for js in self.indices_.tolist()]
-        return ["gp_" + "_".join(map(str, js)) for js in self.indices_.tolist()]
+            return [f"{inputs[int(np.argmax(js))]}_gp{max(js)}" for js in indices] + beyond
+        return ["gp_" + "_".join(map(str, js)) for js in indices] + beyond
 
 
 def _find_lowest_products(steps: Array, most: int, reach: float) -> NDArray[np.int64]:

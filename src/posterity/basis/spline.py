@@ -1,14 +1,15 @@
-"""B-splines."""
+"""Splines: smooth curves with many knots, and B-splines."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import SplineTransformer
+from sklearn.utils.validation import check_is_fitted
 
 from posterity.basis._domain import LocalFunctions, check_choice, check_count, spread
 
@@ -18,17 +19,37 @@ Array = NDArray[np.float64]
 LARGEST_DEGREE = 30
 
 
+# Knots where none are asked for: as many as there are rows, between these, and of all features
+# together so many. Beyond some forty the prior decides what a curve looks like, not its knots.
+FEWEST_KNOTS, MOST_KNOTS, KNOTS_OF_ALL = 5, 48, 120
+# What a curve may be beside its line, both of unit variance over the domain. Its waves have
+# variances that fall with the fourth power of their frequency, as under random second differences,
+# or with the second, as steps have; the curve is as large as the line, or smaller. Or else they
+# fall as those of a smooth process with one of these length scales, in halves of the domain. The
+# first stands for all where the precision of the prior is given.
+POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (2, 1.0), (2, 0.03))
+LENGTH_SCALES = np.geomspace(1.0, 0.055, 10)
+# Of a line of unit variance over the domain [-1, 1], the inverse.
+VARIANCE_OF_LINE = 1.0 / 3.0
+PLACES = 200  # at which the variance of curves is averaged
+LEAST_LOG_VARIANCE = -27.0  # relative to the largest: what is beyond makes no difference
+
+
 class Spline(LocalFunctions):
-    """B-splines of each feature: piecewise polynomials that join smoothly at knots.
+    """A smooth curve of each feature: a straight line, and what bends it.
+
+    Curves are splines with many knots and a prior by which neighbouring pieces are alike: the
+    evidence chooses how smooth (P-splines, Eilers and Marx 1996), and how much of it is a line.
 
     Parameters
     ----------
-    n_knots : int, default 8
+    n_knots : int, optional
         Knots for each feature, the ends of the domain included, when their places are not given.
-        A feature then has ``n_knots + degree - 2`` columns.
+        A feature then has ``n_knots + degree - 2`` columns. None: as many as the first batch has
+        rows, but 5 at least, and at most 48, and 120 of all features together; as many as this
+        allows where a domain is given, so that nothing depends on the first batch.
     degree : int, default 3
-        At most 30.
-        Of the pieces; 3 is a cubic spline.
+        Of the pieces; 3 is a cubic spline. At most 30.
     knots : {"even", "quantiles"}, (c,) or (c, d) array, default "even"
         ``"even"``: evenly over the domain. ``"quantiles"``: with about equally many rows of the
         first batch between neighbours. (c,): these, for each feature; (c, d): one column for each;
@@ -38,51 +59,101 @@ class Spline(LocalFunctions):
         together with knots that are given.
     outside : {"extend", "clip", "raise"}, default "extend"
         ``"extend"``: straight on, with the slope at the domain's end, as natural splines do.
+    smooth : bool, default True
+        True: columns are the line and the eigenvectors of the penalty of second differences, with
+        a prior for each. False: columns are the B-splines, all on a par.
 
     Attributes
     ----------
     domain_ : (d, 2) array
     knots_ : list of (c,) arrays, one for each feature
+    bends_ : list of (b, b - 2) arrays, one for each feature
+        Coefficients of its b B-splines in each column beside the line; none if not ``smooth``.
 
     Notes
     -----
     The functions are those of scikit-learn's SplineTransformer, itself on SciPy's BSpline (de Boor
-    1978). What is added: a domain that may be given before any data, and knots that are fixed from
-    it. The B-splines of a feature sum to 1; the last is left out, for the model has an intercept.
+    1978). A feature's B-splines have the coefficients ``line + sum_k w_k q_k``, q_k the right
+    singular vectors of D, which takes second divided differences at the B-splines' centres: so
+    ``|D c|^2 = sum_k s_k^2 w_k^2``, and the prior of the w_k is diagonal (the mixed model of Wand
+    and Ormerod 2008). Lines have no second differences; they are a column with a prior of its own.
+    The q_k are modes of a free beam, nearly waves, of frequency ``(k + 1/2) pi`` by the domain's
+    length, k = 1, 2, ...; so a prior says how the variance falls with the frequency: with its
+    fourth power, as under a penalty of second differences, with its second, or as that of a smooth
+    process. :meth:`prior_precisions` lists these hypotheses, which are the same for all features.
 
     Examples
     --------
-    >>> basis = Spline(n_knots=3, degree=1, domain=(0.0, 2.0)).fit([[0.5]])
+    >>> basis = Spline(n_knots=3, degree=1, domain=(0.0, 2.0), smooth=False).fit([[0.5]])
     >>> basis.transform([[0.0], [0.5], [2.0], [3.0]])
     array([[ 1. ,  0. ],
            [ 0.5,  0.5],
            [ 0. ,  0. ],
            [ 0. , -1. ]])
+
+    Of a straight line it is one, outside of its rows, too:
+
+    >>> from posterity import BayesianLinearRegression
+    >>> x = np.linspace(-1.0, 1.0, 300)[:, None]
+    >>> y = 5.0 * x[:, 0] + np.random.default_rng(0).normal(size=300)
+    >>> BayesianLinearRegression(basis=Spline()).fit(x, y).predict([[1.5]]).round()
+    array([7.])
     """
+
+    common_hypotheses: ClassVar[bool] = True
+    bends_: list[Array]
 
     def __init__(
         self,
         *,
-        n_knots: int = 8,
+        n_knots: int | None = None,
         degree: int = 3,
         knots: str | ArrayLike = "even",
         domain: ArrayLike | None = None,
         outside: str = "extend",
+        smooth: bool = True,
     ) -> None:
         self.n_knots = n_knots
         self.degree = degree
         self.knots = knots
         self.domain = domain
         self.outside = outside
+        self.smooth = smooth
+
+    def prior_precisions(self) -> Array:
+        """(L, m) prior precisions of the coefficients, a row for each hypothesis.
+
+        Of functions of unit variance over the domain; if not ``smooth``, ones.
+
+        Examples
+        --------
+        >>> basis = Spline(n_knots=6, domain=(0.0, 1.0)).fit([[0.5]])
+        >>> basis.prior_precisions().shape
+        (15, 7)
+        >>> basis.prior_precisions()[0].round(1)  # second differences, as large as the line
+        array([3.3e-01, 4.0e-01, 2.9e+00, 1.0e+01, 2.5e+01, 4.5e+01, 6.2e+01])
+        """
+        if not self.smooth:
+            return super().prior_precisions()
+        check_is_fitted(self, "domain_")
+        rows = []
+        shares = np.linspace(0.0, 1.0, PLACES)[:, None]
+        for spline, bends, mix, (low, high) in zip(
+            self._splines, self.bends_, self._mixes, self.domain_, strict=True
+        ):
+            values = spline.transform((1.0 - shares) * low + shares * high) @ mix[:, 1:]
+            rows.append(_Penalty.of(spline).compute_precisions(bends, values))
+        return np.concatenate(rows, axis=1)
 
     def _needs_range(self) -> bool:
         return isinstance(self.knots, str)
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
-        degree = check_count("degree", self.degree, most=LARGEST_DEGREE)
+        if self.smooth not in (True, False):
+            raise ValueError(f"smooth is {self.smooth!r}: it must be True or False")
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))
-            count = check_count("n_knots", self.n_knots, least=2)
+            count = self._count_knots(X)
             knots = [
                 spread(self.knots, x, r, count) for x, r in zip(X.T, self.domain_, strict=True)
             ]
@@ -90,19 +161,29 @@ class Spline(LocalFunctions):
             knots = self._read_given_knots(X.shape[1])
             self.domain_ = np.array([[places[0], places[-1]] for places in knots])
         self.knots_ = knots
-        splines = [
-            SplineTransformer(
-                degree=degree, knots=places[:, None], extrapolation="linear", include_bias=False
-            )
-            .set_output(transform="default")  # whatever scikit-learn's global setting
-            .fit(places[:, None])
-            for places in knots
-        ]
+        splines = [make_spline(places, self.degree) for places in knots]
+        if self.smooth:
+            self.bends_ = [_Penalty.of(spline).find_bends() for spline in splines]
         self._use(splines)
+
+    def _count_knots(self, X: Array) -> int:
+        if self.n_knots is not None:
+            return check_count("n_knots", self.n_knots, least=2)
+        n, d = X.shape
+        most = min(MOST_KNOTS, KNOTS_OF_ALL // d)
+        return max(FEWEST_KNOTS, most if self.domain is not None else min(n, most))
 
     def _use(self, splines: list[SplineTransformer]) -> None:
         """Take these splines, and their polynomials for single rows."""
-        self._splines, self._pieces = splines, PiecewisePolynomials.of(splines)
+        self._splines, self._mixes = splines, self._mix(splines)
+        self._pieces = PiecewisePolynomials.of(splines, self._mixes)
+
+    def _mix(self, splines: list[SplineTransformer]) -> list[Array]:
+        """Coefficients (b, m) of the columns of each feature."""
+        if not self.smooth:  # they sum to 1, and the model has an intercept
+            return [np.eye(spline.n_features_out_)[:, :-1] for spline in splines]
+        each = zip(splines, self.bends_, strict=True)
+        return [_Penalty.of(spline).mix(bends) for spline, bends in each]
 
     def _read_given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
@@ -131,18 +212,85 @@ class Spline(LocalFunctions):
     def _columns(self, X: Array) -> Array:
         if len(X) == 1:
             return self._pieces.evaluate_row(X[0])[None]
-        pieces = [
+        values = [
             spline.transform(np.ascontiguousarray(X[:, [feature]]))
             for feature, spline in enumerate(self._splines)
         ]
-        return np.concatenate(pieces, axis=1)
+        return np.concatenate(
+            [one @ mix for one, mix in zip(values, self._mixes, strict=True)], axis=1
+        )
 
     def _column_names(self, inputs: list[str]) -> list[str]:
+        first = "line" if self.smooth else "spline0"
         return [
-            f"{name}_spline{index}"
-            for name, spline in zip(inputs, self._splines, strict=True)
-            for index in range(spline.n_features_out_)
+            f"{name}_{f'spline{index}' if index else first}"
+            for name, mix in zip(inputs, self._mixes, strict=True)
+            for index in range(mix.shape[1])
         ]
+
+
+def make_spline(places: Array, degree: object) -> SplineTransformer:
+    """The B-splines of these knots (c,), which go on as lines outside."""
+    degree = check_count("degree", degree, most=LARGEST_DEGREE)
+    spline = SplineTransformer(degree=degree, knots=places[:, None], extrapolation="linear")
+    # Whatever scikit-learn's global setting.
+    return spline.set_output(transform="default").fit(places[:, None])
+
+
+@dataclass(frozen=True)
+class _Penalty:
+    """Second divided differences of a spline's b coefficients, on a domain of [-1, 1].
+
+    ``centres`` (b,) are where the B-splines lie (Greville): with these as coefficients the spline
+    is the line x. ``differences`` (b - 2, b) is D, its rows times the root of their spacing, and
+    ``sizes`` (b,) the same of the coefficients: so sums of squares are integrals over the domain.
+    """
+
+    centres: Array
+    differences: Array
+    sizes: Array
+
+    @classmethod
+    def of(cls, spline: SplineTransformer) -> Self:
+        inner, degree = spline.bsplines_[0], spline.degree
+        low, high = inner.t[degree], inner.t[-degree - 1]
+        knots = (inner.t - (low / 2.0 + high / 2.0)) / (high / 2.0 - low / 2.0)
+        b = len(knots) - degree - 1
+        centres = np.array([knots[i + 1 : i + degree + 1].mean() for i in range(b)])
+        gaps = np.diff(centres)
+        between = np.diff(centres[:-1] + 0.5 * gaps)
+        slopes = np.diff(np.eye(b), axis=0) / gaps[:, None]
+        unit = gaps.mean()
+        bends = np.diff(slopes, axis=0) / between[:, None]
+        ends = np.concatenate([gaps[:1], between, gaps[-1:]])
+        return cls(centres, np.sqrt(between / unit)[:, None] * bends, np.sqrt(ends / unit))
+
+    def find_bends(self) -> Array:
+        """(b, b - 2) coefficients of the singular vectors, from smooth to rough."""
+        b = len(self.centres)
+        if b < 3:
+            return np.zeros((b, 0))
+        turned = np.linalg.svd(self.differences / self.sizes)[2][b - 3 :: -1]
+        return (turned / self.sizes).T
+
+    def mix(self, bends: Array) -> Array:
+        """(b, b - 1) coefficients of the line and the bends, 0 on average over the domain."""
+        both = np.column_stack([self.centres, bends])
+        return both - np.square(self.sizes) @ both / np.square(self.sizes).sum()
+
+    def compute_precisions(self, bends: Array, values: Array) -> Array:
+        """(L, b - 1) precisions of these bends, which have ``values`` (g, b - 2) on the domain."""
+        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
+        # Of a free beam, of which these are the modes, for all but the lowest few.
+        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
+        smooth = [(-0.5 * np.square(scale * frequencies), 1.0) for scale in LENGTH_SCALES]
+        rough = [(-power * np.log(frequencies), size) for power, size in POWERS_AND_SIZES]
+        rows = []
+        for logs, size in rough + smooth:
+            variances = np.exp(np.maximum(logs - logs.max(initial=-np.inf), LEAST_LOG_VARIANCE))
+            mean = float((np.square(values) @ variances).mean())
+            rows.append(np.concatenate([[VARIANCE_OF_LINE], mean / (size * variances)]))
+        return np.array(rows)
 
 
 @dataclass(frozen=True)
@@ -160,9 +308,9 @@ class PiecewisePolynomials:
     kept: NDArray[np.intp]
 
     @classmethod
-    def of(cls, splines: list[SplineTransformer]) -> Self:
-        """The pieces of transformers of one feature each that go on as lines."""
-        each = [_compute_polynomials(spline) for spline in splines]
+    def of(cls, splines: list[SplineTransformer], mixes: list[Array]) -> Self:
+        """The pieces of transformers of one feature each that go on as lines, mixed (b, m)."""
+        each = [_compute_polynomials(*one) for one in zip(splines, mixes, strict=True)]
         knots = max(len(starts) for starts, _ in each)
         _, size, columns = max((table.shape for _, table in each), key=lambda shape: shape[2])
         starts = np.full((len(each), knots), np.inf)
@@ -185,16 +333,16 @@ class PiecewisePolynomials:
         return np.asarray(values.ravel()[self.kept])
 
 
-def _compute_polynomials(spline: SplineTransformer) -> tuple[Array, Array]:
+def _compute_polynomials(spline: SplineTransformer, mix: Array) -> tuple[Array, Array]:
     """Return the starts of one feature's pieces, and their polynomials (pieces, size, m)."""
     inner, degree = spline.bsplines_[0], spline.degree
     knots = inner.t[degree:-degree]
     table = np.zeros((len(knots) + 1, degree + 1, spline.n_features_out_))
     for k in range(degree + 1):
-        slopes = inner(knots, nu=k)[:, : table.shape[2]] / math.factorial(k)
+        slopes = inner(knots, nu=k) / math.factorial(k)
         table[1:, k] = slopes
         if k < 2:
             table[0, k] = slopes[0]
         else:
             table[-1, k] = 0.0
-    return np.concatenate([knots[:1], knots]), table
+    return np.concatenate([knots[:1], knots]), table @ mix

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.basis.spline import make_spline
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
@@ -241,15 +242,19 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 
 
 def _make_splines(basis: Any) -> None:
-    """Rebuild scikit-learn's splines, of which a file has only the knots."""
+    """Rebuild scikit-learn's splines, of which a file has the knots."""
     for places in basis.knots_:
         if places.ndim != 1 or len(places) < 2 or not (np.diff(places) > 0.0).all():
             raise ValueError("the knots of a spline do not increase")
     if len(basis.knots_) != len(basis.domain_):
         raise ValueError("a spline does not have knots for each feature")
-    row = np.zeros((1, 1))
-    each = [type(basis)(degree=basis.degree, knots=places).fit(row) for places in basis.knots_]
-    basis._use([one._splines[0] for one in each])
+    splines = [make_spline(places, basis.degree) for places in basis.knots_]
+    shapes = [(one.n_features_out_, one.n_features_out_ - 2) for one in splines]
+    if basis.smooth and [one.shape for one in basis.bends_] != shapes:
+        raise ValueError("the bends of a spline are not those of its knots")
+    if basis.smooth and not all(np.isfinite(one).all() for one in basis.bends_):
+        raise ValueError("the bends of a spline are not finite")
+    basis._use(splines)
 
 
 __all__ = ["Decoder"]

@@ -295,6 +295,7 @@ LATER: dict[str, dict[str, object]] = {
     "BayesianGeneralizedLinear": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},
     "GroupedRegression": _WITHOUT_LEVELS,
+    "Spline": {"smooth": False},
     "BayesianLogisticRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianNegativeBinomialRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianPoissonRegression": {"prior": None, **_WITHOUT_LEVELS},
@@ -340,7 +341,7 @@ FORMER: dict[str, frozenset[str]] = {
 }
 
 # Attributes that share memory with a factor, or can be computed from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines", "_pieces", "_answers", "_together"})
+DERIVED = frozenset({*SHARED, "_places", "_splines", "_mixes", "_pieces", "_answers", "_together"})
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior")) | {

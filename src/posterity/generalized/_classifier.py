@@ -338,7 +338,12 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(Any, functions.scale_prior_precision(self._prior_shapes(), precision)),
+            precision=cast(
+                Any,
+                functions.scale_prior_precision(
+                    self._prior_shapes(), precision, self.__dict__.get("basis_")
+                ),
+            ),
             forgetting=self.forgetting,
             approximation=self.approximation,
             shapes=self._prior_shapes(),

@@ -368,7 +368,9 @@ class LinearModel(ModelColumns[LinearPosterior]):
         noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.scale_prior_precision(shapes, precision)
+            precision = functions.scale_prior_precision(
+                shapes, precision, self.__dict__.get("basis_")
+            )
             prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):

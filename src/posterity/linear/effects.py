@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -50,6 +50,7 @@ def average_effects(
         level=level,
         label=label,
         categories=model._categories,
+        domains=_find_domains(model),
     )
 
 
@@ -62,10 +63,12 @@ def table_of_effects(
     level: float,
     label: str | None = None,
     categories: Categories | None = None,
+    domains: Mapping[int, tuple[float, float]] | None = None,
 ) -> Any:
     """A row for each feature: what ``effects`` says of the rows before and after it changes.
 
-    Of a category it is a row for each level but the first, which is where it changes from.
+    Of a category it is a row for each level but the first, which is where it changes from. Rows
+    that would leave the ``domains`` of functions of features, by column, come from below instead.
 
     It gives pairs of the output's name, in a list if there are several, and the effect: a
     distribution, or draws. ``label`` is the column of these names.
@@ -75,7 +78,7 @@ def table_of_effects(
     check_level(level)
     pandas = require_pandas()
     rows = []
-    for name, low, high in _list_changes(X, names, per, categories):
+    for name, low, high in _list_changes(X, names, per, categories, domains or {}):
         for output, effect in effects(low, high):
             rows.append([name, *output, *_describe_effect(effect, level)])
     described = ["mean", "sd", "low", "high", "probability_positive"]
@@ -92,7 +95,11 @@ def feature_names(model: Any) -> list[str]:
 
 
 def _list_changes(
-    X: Array, names: list[str], per: str, categories: Categories | None
+    X: Array,
+    names: list[str],
+    per: str,
+    categories: Categories | None,
+    domains: Mapping[int, tuple[float, float]],
 ) -> Iterator[tuple[str, Array, Array]]:
     """Return each feature's name, and the rows before and after it changes."""
     levels = _levels(X, names)
@@ -114,8 +121,27 @@ def _list_changes(
         elif np.isin(values, (0.0, 1.0)).all():
             low[:, column], high[:, column] = 0.0, 1.0
         else:
-            high[:, column] += values.std() if per == "sd" else 1.0
+            step = float(values.std()) if per == "sd" else 1.0
+            first, last = domains.get(column, (-np.inf, np.inf))
+            back = (values + step > last) & (values - step >= first)
+            low[back, column] -= step
+            high[~back, column] += step
         yield name, low, high
+
+
+def _find_domains(model: Any) -> dict[int, tuple[float, float]]:
+    """Ends of the domain of each feature of which the model learns functions that have one."""
+    if model.basis is None:
+        return {}
+    numbers = range(model.n_features_in_)
+    if model._categories is not None:
+        numbers = model._categories.numbers
+    found: dict[int, tuple[float, float]] = {}
+    for columns, basis in getattr(model.basis_, "blocks_", [(range(len(numbers)), model.basis_)]):
+        if hasattr(basis, "domain_"):
+            ends = basis.domain_.tolist()
+            found |= {int(numbers[at]): tuple(one) for at, one in zip(columns, ends, strict=True)}
+    return found
 
 
 def _list_changes_of_level(X: Array, one: Category) -> Iterator[tuple[str, Array, Array]]:

@@ -129,14 +129,16 @@ def get_prior_shapes(basis: Basis) -> Array | None:
 
 
 def scale_prior_precision(
-    offered: Array | None, precision: ArrayLike | str | evidence.Strategy
+    offered: Array | None,
+    precision: ArrayLike | str | evidence.Strategy,
+    basis: Basis | None = None,
 ) -> ArrayLike | str | evidence.Strategy:
     """The prior precision: one number multiplies those (L, m) that a basis offers."""
     if offered is None or not np.isscalar(precision) or isinstance(precision, str):
         return precision
     if len(offered) == 1 and (offered == 1.0).all():
         return precision
-    if len(offered) > 1:
+    if len(offered) > 1 and not getattr(basis, "common_hypotheses", False):
         raise ValueError(
             f"prior_precision is {precision!r}, but the length scale of the basis is unknown: "
             'give the basis a length_scale, or prior_precision="auto"'

@@ -198,7 +198,9 @@ class LinearReader(LinearModel):
         Notes
         -----
         The mean over rows of ``E[y | x + step] - E[y | x]``, for each draw of the coefficients
-        (Gelman and Pardoe 2007, "Average predictive comparisons").
+        (Gelman and Pardoe 2007, "Average predictive comparisons"). Where the step would leave the
+        domain of a basis it is ``E[y | x] - E[y | x - step]``, if this does not: beyond, a basis
+        says little of the function.
 
         Examples
         --------

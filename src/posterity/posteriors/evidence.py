@@ -345,7 +345,12 @@ class EvidencePosterior(LinearPosterior):
         return self.state.data.without_prior()
 
     def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) True where a feature has not varied yet: a precision of its own holds it."""
+        """(m,) True where a feature has not varied yet: a precision of its own holds it.
+
+        Functions of features have a prior whatever the rows.
+        """
+        if self.shapes is not None:
+            return np.zeros(self.n_features, dtype=bool)
         root = self.without_prior().factor.root[:, int(self.intercept) :]
         sums = np.square(root).sum(axis=0)
         relative = self.prior_precision * self.noise.prior_unit
