@@ -280,7 +280,6 @@ class _Penalty:
 
     def compute_precisions(self, bends: Array, values: Array) -> Array:
         """(L, b - 1) precisions of these bends, which have ``values`` (g, b - 2) on the domain."""
-        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
         # Of a free beam, of which these are the modes, for all but the lowest few.
         frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
         smooth = [(-0.5 * np.square(scale * frequencies), 1.0) for scale in LENGTH_SCALES]
