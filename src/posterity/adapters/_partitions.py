@@ -53,7 +53,7 @@ from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
 from posterity.io.columns import make_learned_encoders, require
 from posterity.io.errors import TableError
-from posterity.io.learning import get_levels, name_columns
+from posterity.io.learning import get_categories, name_columns
 from posterity.io.missing import Missing
 from posterity.io.table import TableStream, open_rows
 from posterity.io.tables import describe_table
@@ -149,7 +149,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
 
 def check_features(model: Any, schema: Any) -> None:
     """Refuse a table whose columns do not make the features of a model: ``TableError``."""
-    make_learned_encoders(describe_table(schema), _get_feature_names(model), get_levels(model))
+    make_learned_encoders(describe_table(schema), _get_feature_names(model), get_categories(model))
     require(get_key_columns(model), list(schema.names), "key")
 
 
