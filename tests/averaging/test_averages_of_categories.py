@@ -99,7 +99,7 @@ def test_what_can_not_be_learned(name: str) -> None:
     model = wrap(BayesianLinearRegression()).fit(FRAME[["km"]], Y)
     with pytest.raises(ValueError, match="zone"):
         model.partial_fit(FRAME[["km", "zone"]], Y)
-    with pytest.raises(ValueError, match="could not convert '.' to a number"):
+    with pytest.raises(ValueError, match=r"could not convert '.' to a number"):
         wrap(BayesianLinearRegression(categorical_features=None)).fit(FRAME[["km", "zone"]], Y)
     model = wrap(BayesianLinearRegression()).fit(FRAME, Y)
     with pytest.raises(ValueError, match="x has no 'zone': give every feature a value"):
