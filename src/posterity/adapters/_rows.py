@@ -187,7 +187,7 @@ def check_row(x: Row) -> dict[Hashable, float]:
         except (TypeError, ValueError):
             if value is None:
                 raise ValueError(_refusal(name, value)) from None
-            if isinstance(value, str):
+            if isinstance(cast(Any, value), str):
                 row[f"{name}={value}"] = 1.0  # a level, 0 in all other rows
                 continue
             raise TypeError(

@@ -16,7 +16,7 @@ from posterity.adapters._extras import require_module
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
-from posterity.generalized.base import RateOffsets, read_offset
+from posterity.generalized.base import RateOffsets, compute_log_exposure, read_offset
 from posterity.likelihoods import Poisson
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import name_bad_rows, read_rows
@@ -124,8 +124,8 @@ BayesianRobustRegression
     n = len(rows.targets)
     if offset is not None:
         groups["constant_data"]["offset"] = read_offset(offset, n)
-    if exposure is not None:
-        groups["constant_data"]["exposure"] = np.exp(RateOffsets(exposure=exposure).read(n))
+    if (logs := compute_log_exposure(exposure, n)) is not None:
+        groups["constant_data"]["exposure"] = np.exp(logs)
     prior, improper = family.prior(math.prod(shape), generator)
     if prior is not None:
         groups["prior"] = _name_variables(model, prior, shape)

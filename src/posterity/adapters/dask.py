@@ -374,7 +374,9 @@ def _adapt_for_arrays(columns: Columns) -> Columns:
             f"{given[0]}= names columns, and an array has no column names: select columns by "
             "X[:, [0, 2]]"
         )
-    beside = {role: role for role in ROLES[1:] if getattr(columns, role) is not None}
+    beside: dict[str, Any] = {
+        role: role for role in ROLES[1:] if getattr(columns, role) is not None
+    }
     return replace(columns, target=TARGET, **beside)
 
 

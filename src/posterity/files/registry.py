@@ -295,6 +295,11 @@ LATER: dict[str, dict[str, object]] = {
     "BayesianGeneralizedLinear": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},
     "GroupedRegression": _WITHOUT_LEVELS,
+    **{
+        f"{structure}{family}Regression": {"missing": "error"}
+        for structure in ("Diagonal", "Sparse")
+        for family in ("Linear", "Logistic", "Poisson")
+    },
     "BayesianLogisticRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianNegativeBinomialRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianPoissonRegression": {"prior": None, **_WITHOUT_LEVELS},
