@@ -180,7 +180,7 @@ def check_row(x: Row) -> dict[Hashable, float]:
         ...
     ValueError: feature 'a' is None: leave it out of the row (it is then 0), or fill it in, ...
     """
-    row = {}
+    row: dict[Hashable, float] = {}
     for name, value in x.items():
         try:
             number = float(value)
