@@ -38,6 +38,35 @@ def effects(
     return 1, 1
 
 
+# Rewards of mean 1: a price that this share of visitors pays, or log-normal with this sd of logs.
+REWARDS = {
+    "5% pay 20": lambda rng, n: 20.0 * (rng.random(n) < 0.05),
+    "0.5% pay 200": lambda rng, n: 200.0 * (rng.random(n) < 0.005),
+    "50% pay 2": lambda rng, n: 2.0 * (rng.random(n) < 0.5),
+    "0.2% pay 500": lambda rng, n: 500.0 * (rng.random(n) < 0.002),
+    "1% pay 100": lambda rng, n: 100.0 * (rng.random(n) < 0.01),
+    "log-normal, sd 0.3": lambda rng, n: np.exp(0.3 * rng.normal(size=n) - 0.045),
+    "log-normal, sd 2.5": lambda rng, n: np.exp(2.5 * rng.normal(size=n) - 3.125),
+}
+UNEQUAL = [
+    ("5% pay 20", "0.5% pay 200", 200),
+    ("5% pay 20", "1% pay 100", 200),
+    ("50% pay 2", "0.2% pay 500", 500),
+    ("50% pay 2", "1% pay 100", 100),
+    ("log-normal, sd 0.3", "log-normal, sd 2.5", 200),
+]
+
+
+def unequal_tails(rng: np.random.Generator, *, one: str, other: str, rows: int) -> tuple[int, int]:
+    """Count if 20 looks found no winner between arms of one mean, whose rewards differ."""
+    test = Experiment(range(2), partial(_none, count=2))
+    for _ in range(20):
+        first = rng.random(rows) < 0.5
+        earned = np.where(first, REWARDS[one](rng, rows), REWARDS[other](rng, rows))
+        test = test.observe_rows(np.where(first, 0, 1), earned)
+    return int(test.decision_ is None), 1
+
+
 def adaptive(rng: np.random.Generator) -> tuple[int, int]:
     """The same of two arms that a bandit chooses, after each of 50 looks; an effect of 0.2."""
     test = Experiment(range(2), partial(_none, count=2), allocation="given")
@@ -102,6 +131,17 @@ def checks() -> list[Check]:
             ((0.7, 0.1, 0.2), "2% of buyers"),
             ((0.9, 0.1), "log-normal"),
         ]
+    ]
+    made += [
+        Check(
+            "Experiments without a false winner, where arms of one mean have unequal tails",
+            f"{one}; {other}; {rows} rows a look",
+            0.95,
+            partial(unequal_tails, one=one, other=other, rows=rows),
+            replicates=150,
+            lowest=0.95,
+        )
+        for one, other, rows in UNEQUAL
     ]
     made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import invgamma, norm
@@ -17,8 +17,14 @@ from posterity import (
     BayesianPoissonRegression,
 )
 from posterity.evidence import Integrated, LocalScales
-from posterity.evidence._local_turns import WEAK_SIGNALS, find_precisions
+from posterity.evidence._local_turns import (
+    WEAK_SIGNALS,
+    StandardRows,
+    compute_log_hyperprior,
+    find_precisions,
+)
 from posterity.evidence.local_scales import _standardize, mean_squares
+from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, find_local_precisions
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -28,6 +34,14 @@ def make_factor(X: np.ndarray, y: np.ndarray) -> Factor:
     data = Factor(X.shape[1] + 1)
     data.append(X, y[:, None], intercept=True)
     return data
+
+
+def read(data: Factor, noise: Noise) -> StandardRows | None:
+    squares, pinned, _ = mean_squares(data, intercept=1)
+    columns = TermColumns.of(
+        data.root, squares, pinned, intercept=1, count=data.count, with_bases=True
+    )
+    return _standardize(data, noise, 1, np.zeros(len(squares)), columns)
 
 
 def make_orthogonal(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -43,15 +57,19 @@ def make_orthogonal(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
     correlated=st.sampled_from([0.0, 0.9]),
     strong=st.sampled_from([0.0, 1.0, 1e4]),
     noise=st.sampled_from([LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.3)]),
+    levels=st.sampled_from([0, 0, 2, 3, 9]),
 )
 def test_the_kernel_does_as_numpy_does(
-    seed: int, m: int, more: int, correlated: float, strong: float, noise: Noise
+    seed: int, m: int, more: int, correlated: float, strong: float, noise: Noise, levels: int
 ) -> None:
     rng = np.random.default_rng(seed)
     n = max(m + more, 4)
     X = rng.normal(size=(n, m)) + correlated * 3.0 * rng.normal(size=(n, 1))
+    levels = min(levels, m)
+    X[:, m - levels :] = rng.integers(0, levels + 1, n)[:, None] == np.arange(levels)
     data = make_factor(X, strong * X[:, 0] + rng.normal(size=n))
-    rows = _standardize(data, noise, 1, np.zeros(m), *mean_squares(data, intercept=1)[:2])
+    rows = read(data, noise)
+    assume(rows is not None)
     assert rows is not None
     fast, slow = LocalScales()._find_precisions(rows), find_precisions(rows)
     np.testing.assert_allclose(fast.precisions, slow.precisions, rtol=1e-5)
@@ -96,6 +114,42 @@ def test_orthogonal_columns_have_the_exact_posterior(truth: list[float]) -> None
     assert model.log_evidence_ == pytest.approx(whole + gained, abs=0.02)
 
 
+def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:
+    """Three coefficients, of which two are a term: t, the term's scale s around t, theirs."""
+    told, information = np.array([0.4, -0.3, 0.02]), 100.0
+    rows = StandardRows(
+        np.sqrt(information) * np.eye(3),
+        np.sqrt(information) * told,
+        rest=1.0,
+        shape=10.0,
+        known=1.0,
+        least=0.0,
+        ends=np.array([2, 3]),
+    )
+    log_v = rows.lattice_base + np.arange(60.0)
+    v = np.exp(log_v)
+    off = log_v[None, :] - log_v[:, None]
+    cauchy = np.where(off > -5.5, np.exp(-0.5 * off - 0.5 * np.exp(-off)) / np.sqrt(2 * np.pi), 0.0)
+    like = norm.pdf(told[:, None], 0.0, np.sqrt(1.0 / information + v))
+    around = {"alike": np.eye(len(v)), "apart": cauchy}
+    prior = dict(zip(around, np.exp(compute_log_hyperprior(log_v, 3)), strict=True))
+    share = {"alike": 0.2, "apart": 0.8}
+    posterior = np.zeros((3, len(v)))
+    for of_terms, of_members in itertools.product(around, around):
+        for weight, spread in zip(prior[of_terms], around[of_terms], strict=True):
+            third = spread * like[2]
+            for s in np.flatnonzero(spread):
+                one, two = around[of_members][s] * like[:2]
+                both = weight * spread[s] * share[of_members]
+                posterior[0] += both * one * two.sum() * third.sum()
+                posterior[1] += both * two * one.sum() * third.sum()
+                posterior[2] += both * one.sum() * two.sum() * third
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    shrunk = (posterior / (1.0 + information * v)).sum(axis=1)
+    expected = information * shrunk / (1.0 - shrunk)
+    np.testing.assert_allclose(find_precisions(rows).precisions, expected, rtol=1e-4)
+
+
 def test_neither_order_nor_units_nor_offsets_of_columns_matter() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 6)) + rng.normal(size=(60, 1))
@@ -113,12 +167,12 @@ def test_wide_tables_are_read_by_their_rows() -> None:
     n, m = 40, 60
     X = rng.normal(size=(n, m))
     data = make_factor(X, 3.0 * X[:, 0] + rng.normal(size=n))
-    rows = _standardize(data, LearnedNoise(), 1, np.zeros(m), *mean_squares(data, intercept=1)[:2])
+    rows = read(data, LearnedNoise())
     assert rows is not None
     few = find_precisions(rows)
     filled = np.vstack([rows.matrix, np.zeros((m, m))])  # as many rows as columns: another way
     more = np.concatenate([rows.target, np.zeros(m)])
-    padded = type(rows)(filled, more, rows.rest, rows.shape, rows.known, rows.least)
+    padded = type(rows)(filled, more, rows.rest, rows.shape, rows.known, rows.least, rows.ends)
     many = find_precisions(padded)
     np.testing.assert_allclose(few.precisions, many.precisions, rtol=1e-6)
     np.testing.assert_allclose(few[2:], many[2:], rtol=1e-6, atol=1e-6)
@@ -144,19 +198,24 @@ def test_a_single_column_has_the_prior_of_one_scale() -> None:
 def test_bad_arguments_of_the_kernel_are_refused() -> None:
     ones, table = np.ones((3, 2)), np.zeros((2, 10))
     rest = (
+        np.array([1, 2]),
         (1.0, 1.0, 0.0, 0.0),
         np.full(5, 0.2),
         table,
         np.zeros(15),
+        (-1.0, -1.0),
         (0.0, 1.0),
         (3, 0.1, 0.0, 0.0),
     )
     with pytest.raises(ValueError, match="and a target for each row"):
         find_local_precisions(ones, np.ones(2), *rest)
     with pytest.raises(ValueError, match="with a prior for each"):
-        find_local_precisions(ones, np.ones(3), *rest[:3], np.zeros(9), *rest[4:])
+        find_local_precisions(ones, np.ones(3), *rest[:4], np.zeros(9), *rest[5:])
     with pytest.raises(ValueError, match="4 nodes: there are 5"):
-        find_local_precisions(ones, np.ones(3), rest[0], np.ones(4), *rest[2:])
+        find_local_precisions(ones, np.ones(3), *rest[:2], np.ones(4), *rest[3:])
+    for ends in ([], [1], [0, 2], [2, 1, 2], [1, 3]):
+        with pytest.raises(ValueError, match="they rise from 1 to 2"):
+            find_local_precisions(ones, np.ones(3), np.array(ends, dtype=np.intp), *rest[1:])
 
 
 def hold(make: object, draw: object, cell: tuple[int, int, int, float, float], runs: int) -> tuple:

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
 from posterity import BayesianLogisticRegression
 from posterity.experiments import AnytimeValid, ExpectedLoss, Experiment, Rows
+from posterity.experiments.contrasts import _compute_moments, _merge_moments
 from posterity.experiments.ratio import SampleRatio
 from posterity.sequential import sequence_radius
 
@@ -301,3 +304,81 @@ def test_rows_that_are_no_rows_of_arms_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             experiment.observe_rows(**{"arms": arms, "rewards": rewards, **changed})
     assert experiment.n_observations_ == 0
+
+
+def pay(rng: np.random.Generator, n: int, share: float, price: float) -> np.ndarray:
+    return price * (rng.random(n) < share)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rows"),
+    [((0.05, 20.0), (0.005, 200.0), 200), ((0.5, 2.0), (0.002, 500.0), 100)],
+)
+def test_no_winner_before_an_arm_has_shown_its_rare_rewards(
+    one: tuple[float, float], other: tuple[float, float], rows: int
+) -> None:
+    """Both arms earn 1.00 a row; one of them rarely, and then much."""
+    wrong = 0
+    for seed in range(30):
+        rng, test = np.random.default_rng(seed), Experiment(["monthly", "yearly"], nothing)
+        for _ in range(12):
+            often = rng.random(rows) < 0.5
+            paid = np.where(often, pay(rng, rows, *one), pay(rng, rows, *other))
+            test = test.observe_rows(np.where(often, "monthly", "yearly"), paid)
+        wrong += test.decision_ is not None
+    assert wrong <= 2
+
+
+def test_it_says_what_a_verdict_waits_for() -> None:
+    rng = np.random.default_rng(0)
+    arms = np.where(rng.random(2000) < 0.5, "monthly", "yearly")
+    paid = np.where(arms == "monthly", pay(rng, 2000, 0.5, 2.0), 0.0)
+    paid[np.flatnonzero(arms == "yearly")[-3:]] = 500.0
+    test = Experiment(["monthly", "yearly"]).observe_rows(arms, paid)
+    assert test.decision_ is None
+    assert np.isinf(test.interval_["yearly"]).all()
+    assert test.undecided_reason_ == (
+        "arm 'yearly' has shown 3 rewards, in effect, that tell its spread, and 20 are needed; "
+        "give reward_range= if rewards have one"
+    )
+    known = Experiment(["monthly", "yearly"], reward_range=(0.0, 500.0)).observe_rows(arms, paid)
+    assert np.isfinite(known.interval_["yearly"]).all()
+    # Rewards of 0 and 1 have a range: nobody has to buy before it is known that few do.
+    bought = (paid > 0.0) & (arms == "monthly")
+    test = Experiment(["monthly", "yearly"]).observe_rows(arms, 1.0 * bought)
+    assert test.decision_ is not None
+    assert test.undecided_reason_ is None
+
+
+def test_no_verdict_if_arms_came_in_other_shares() -> None:
+    rng = np.random.default_rng(1)
+    arms = rng.choice(["old", "new"], size=6000, p=[0.9, 0.1])
+    earned = rng.normal(size=6000) + (arms == "new")
+    test = Experiment(["old", "new"]).observe_rows(arms, earned)
+    assert test.decision_ is None
+    assert "arms did not come as often as they should have" in repr(test)
+    forced = Experiment(["old", "new"], sample_ratio_level=0.0).observe_rows(arms, earned)
+    assert forced.decision_ is not None
+    told = Experiment(["old", "new"], allocation={"old": 0.9, "new": 0.1})
+    assert told.observe_rows(arms, earned).decision_ is not None
+
+
+def test_rewards_outside_of_their_range_are_refused() -> None:
+    test = Experiment(["a", "b"], reward_range=(0.0, 1.0))
+    with pytest.raises(ValueError, match="a reward is 3, outside of reward_range, 0 to 1"):
+        test.observe_rows(["a", "b"] * 20, [0.5, 3.0] * 20)
+    assert test.n_observations_ == 0
+    with pytest.raises(ValueError, match="its first number must be smaller"):
+        Experiment(["a", "b"], reward_range=(1.0, 1.0))
+    with pytest.raises(ValueError, match="sample_ratio_level is 1"):
+        Experiment(["a", "b"], sample_ratio_level=1.0)
+
+
+@given(seed=st.integers(0, 2**32 - 1), cut=st.integers(0, 50), offset=st.sampled_from([0.0, 1e6]))
+def test_moments_of_parts_are_those_of_the_whole(seed: int, cut: int, offset: float) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.exp(rng.normal(size=50)) + offset
+    chosen = 1.0 * (rng.integers(0, 3, 50)[:, None] == np.arange(3))
+    parts = [_compute_moments(values[some], chosen[some]) for some in (slice(cut), slice(cut, 50))]
+    whole = _compute_moments(values, chosen)
+    np.testing.assert_allclose(_merge_moments(*parts), whole, rtol=1e-6, atol=1e-6)

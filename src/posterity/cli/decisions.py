@@ -89,6 +89,19 @@ reward = click.option(
     type=click.FloatRange(0.0),
     help="Smallest difference that matters: the experiment also ends when none is larger.",
 )
+@click.option(
+    "--reward-range",
+    metavar="LOW,HIGH",
+    callback=group.pair,
+    help="Least and largest possible reward: then an arm need not have shown its largest ones.",
+)
+@click.option(
+    "--sample-ratio-level",
+    default=0.001,
+    show_default=True,
+    type=click.FloatRange(0.0, 1.0, max_open=True),
+    help="No verdict below this p-value of the shares of arms; 0 decides all the same.",
+)
 @options("model")
 @level
 @missing

@@ -35,6 +35,8 @@ class Settings(Reading):
     shares: Mapping[str, float] | None
     propensities: str | None
     smallest_effect: float
+    reward_range: tuple[float, float] | None
+    sample_ratio_level: float
     model: str
     level: float
     missing: Literal["error", "skip"]
@@ -96,6 +98,8 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
         allocation=allocation,
         stop=AnytimeValid(smallest_effect=settings.smallest_effect),
         level=settings.level,
+        reward_range=settings.reward_range,
+        sample_ratio_level=settings.sample_ratio_level,
     )
 
 
@@ -103,11 +107,11 @@ def _describe(test: Experiment) -> list[str]:
     decided = test.decision_
     lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
     if decided is None:
-        lines.append("Nothing is decided yet: the experiment goes on.")
+        lines.append(f"Nothing is decided: {test.undecided_reason_}.")
     else:
         lines.append(f"Decided: {decided.arm} {decided.reason}.")
     p = test.sample_ratio_p_value_
-    if p < _WARNING_P_VALUE:
+    if test.sample_ratio_level <= p < _WARNING_P_VALUE:
         lines.append(
             f"Arms did not come as often as they should have (p = {p:.2g}): find out why before "
             "anything is believed."
@@ -145,6 +149,7 @@ def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
         "decision": None
         if decided is None
         else {"arm": decided.arm, "reason": decided.reason, "rows": decided.rows},
+        "undecided_reason": test.undecided_reason_,
         "sample_ratio_p_value": test.sample_ratio_p_value_,
         "arms": [
             {"arm": arm} | {name: finite(value) for name, value in row.items()}
@@ -160,6 +165,7 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "covariates": ", ".join(settings.covariates),
         "model": settings.model,
         "smallest effect": f"{settings.smallest_effect:g}",
+        "reward range": " to ".join(f"{end:g}" for end in settings.reward_range or ()),
         "level": f"{settings.level:g}",
     }
 

@@ -4,8 +4,9 @@ With A the standardised columns of the data's factor and z the target, coefficie
 w_j ~ N(0, v_j), in units of the noise. Given precisions T_j = 1 / v_j of the others, the data say
 of coefficient j one normal, its cavity, of mean c_j and variance C_j: the evidence of v_j is
 N(c_j; 0, C_j + v_j), with the noise integrated by formula. On a lattice of log v all posteriors are
-sums: of each v_j, of the scale t that all share, and of the choice whether all are alike. T_j is
-then what shrinks c_j as much as the posterior of v_j does on average,
+sums: of each v_j, of the scale t that all share, and of the choice whether all are alike. Dummies
+of a category share a scale of their own in the same way, which then is one of those around t. T_j
+is what shrinks c_j as much as the posterior of v_j does on average,
 
     1 / (1 + T_j C_j) = E[v_j / (C_j + v_j)] ,
 
@@ -39,6 +40,7 @@ Array = NDArray[np.float64]
 
 # Probability that all scales are alike.
 ALIKE = 0.2
+LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
@@ -65,7 +67,7 @@ class StandardRows:
 
     The noise has the precision ``known``, or if that is 0 a gamma prior, of which ``shape`` is a_n
     and ``rest`` what there is of 2 b_n without the coefficients. ``least`` is the smallest 2 b_n
-    beyond rounding.
+    beyond rounding. ``ends`` tells where each term of neighbouring columns ends.
     """
 
     matrix: Array
@@ -74,6 +76,7 @@ class StandardRows:
     shape: float
     known: float
     least: float
+    ends: NDArray[np.intp]
 
     @cached_property
     def lengths(self) -> Array:
@@ -143,14 +146,14 @@ def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
     m = rows.matrix.shape[1]
     floor = SMALLEST_PRECISION * rows.lengths
     precisions = np.maximum(float(m), floor)  # signal and noise as large as each other
-    size = 0
+    reach = 0.0
     for _ in range(SWEEPS):
         cavities = _Cavities.of(rows, precisions)
         unit = rows.known or 2.0 * rows.shape / cavities.energy
         largest = np.square(cavities.centre) * unit + 1.0 / cavities.information
         needed = float(np.log(largest.max())) - rows.lattice_base + ABOVE
-        size = max(size, int(min(needed, LONGEST_LATTICE)))
-        tilted = _Tilted.of(rows, cavities, precisions, size)
+        reach = max(reach, min(needed, LONGEST_LATTICE - 1.0))
+        tilted = _Tilted.of(rows, cavities, precisions, reach)
         matched = np.maximum(tilted.match(tilted.posterior), floor)
         change = float(np.max(np.abs(np.log(matched / precisions))))
         precisions = matched
@@ -181,21 +184,31 @@ class _Tilted(NamedTuple):
     log_gain: float
 
     @classmethod
-    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, size: int) -> Self:
-        lattice = rows.lattice_base + np.arange(float(size))
-        v, local = np.exp(lattice), _make_table(size)
+    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, reach: float) -> Self:
+        """On a lattice up to ``reach``, whose last point has a part of its weight."""
+        lattice = rows.lattice_base + np.arange(int(reach) + 1.0)
+        v = np.exp(lattice)
         values = cavities.weigh_variances(rows, precisions, v)
         top = values.max(axis=1, keepdims=True)
         likelihood = np.exp(values - top)
-        both = np.hstack([likelihood, likelihood @ local.T])  # under each shared scale
-        both = np.maximum(both, TINY)
-        log_prior = compute_log_hyperprior(lattice, len(precisions)).ravel()
-        log_shared = log_prior + np.log(both).sum(axis=0)
-        shared = np.exp(log_shared - log_shared.max())
-        gain = float(top.sum()) + float(log_shared.max()) + float(np.log(shared.sum()))
-        message = shared / both
-        posterior = likelihood * (message[:, :size] + message[:, size:] @ local)
-        posterior /= posterior.sum(axis=1, keepdims=True)
+        likelihood[:, -1] *= reach - int(reach)
+        ends = rows.ends
+        counts = np.diff(ends, prepend=0)
+        terms = likelihood[ends - counts]
+        several = {
+            t: _SharedScale.of(likelihood[ends[t] - counts[t] : ends[t]], LOG_SHARES)
+            for t in np.flatnonzero(counts > 1)
+        }
+        for t, shared in several.items():
+            terms[t] = shared.likelihood
+        together = _SharedScale.of(terms, compute_log_hyperprior(lattice, len(values)))
+        of_terms = together.find_posteriors()
+        posterior = np.repeat(of_terms, counts, axis=0)
+        for t, shared in several.items():
+            weight = of_terms[t] / np.maximum(shared.likelihood, TINY)
+            posterior[ends[t] - counts[t] : ends[t]] = shared.find_posteriors(weight)
+        logs = [shared.log_top for shared in (together, *several.values())]
+        gain = float(top.sum() + sum(logs) + np.log(together.likelihood.sum()))
         return cls(posterior, v, cavities.information, gain)
 
     @property
@@ -223,13 +236,43 @@ class _Tilted(NamedTuple):
         return np.array([self.match(part) for part in parts])
 
 
+class _SharedScale(NamedTuple):
+    """A scale (g,) that members share: all alike, or Cauchy around it; ``smooth`` is for these.
+
+    ``likelihood`` (g,) is relative to exp(``log_top``), ``parts`` (2, g) what each of both gives.
+    """
+
+    members: Array
+    smooth: Array
+    parts: Array
+    log_top: float
+
+    @classmethod
+    def of(cls, likelihood: Array, log_prior: Array) -> Self:
+        members = np.maximum(likelihood, TINY)
+        smooth = np.maximum(members @ _make_table(members.shape[1]).T, TINY)
+        logs = log_prior + np.array([np.log(members).sum(axis=0), np.log(smooth).sum(axis=0)])
+        top = float(logs.max())
+        return cls(members, smooth, np.exp(logs - top), top)
+
+    @property
+    def likelihood(self) -> Array:
+        return np.asarray(self.parts.sum(axis=0))
+
+    def find_posteriors(self, weight: Array | float = 1.0) -> Array:
+        """(k, g) posteriors of the members' scales, under a prior of the shared one."""
+        alike, apart = self.parts * weight
+        messages = alike / self.members + (apart / self.smooth) @ _make_table(len(alike))
+        posterior = self.members * messages
+        return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
 def compute_log_hyperprior(lattice: Array, m: int) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
     corners = np.log([min(corner * m, 1.0) / m for corner in WEAK_SIGNALS])
     above = corners[:, None] - lattice
     log_share = log_expit(above)
-    shares = np.array([[ALIKE], [1.0 - ALIKE]])
-    return np.asarray((EXPONENT + 1.0) * log_share - above + np.log(shares * EXPONENT))
+    return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))
 
 
 @lru_cache(maxsize=1)

@@ -54,6 +54,9 @@ class Choice:
     coefficients
         (K, p) mean of [intercept, coefficients] of each posterior of the data, where the strategy
         came by them; None: the posteriors are to be asked.
+    contrasts
+        (K, b, m) rows u, whose products u u' are to be taken away from the diagonal precisions:
+        one for each category that leaves out a base level. None: there are none.
     spectrum
         The data in the coordinates of one shape and no pinned feature, by which all posteriors can
         be read, where the strategy came by it and reads of it are exact.
@@ -85,6 +88,20 @@ class Choice:
     others: tuple[float, ...] = field(default=())
     coefficients: Array | None = None
     spectrum: Spectrum | None = None
+    contrasts: Array | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if precisions are all there is: no feature is pinned, and none is a contrast."""
+        return self.contrasts is None and not self.pinned.any()
+
+    @property
+    def whole_precisions(self) -> list[Array]:
+        """The K prior precisions: (m,) of a diagonal, or (m, m)."""
+        if self.contrasts is None:
+            return list(self.precisions)
+        pairs = zip(self.precisions, self.contrasts, strict=True)
+        return [np.diag(diagonal) - rows.T @ rows for diagonal, rows in pairs]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the spectrum, which is larger than all else and only saves time."""

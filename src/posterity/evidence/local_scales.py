@@ -3,7 +3,9 @@
 In units of the noise, and of the features' roots of mean squares, coefficients have the prior
 w_j ~ N(m_j, v_j). Either all v_j are alike, as under :class:`~posterity.evidence.Integrated`, or
 v_j = t l_j with l_j ~ inverse gamma(1/2, 1/2): a Cauchy for each coefficient around a scale t that
-all share. How these are integrated is told in :mod:`posterity.evidence._local_turns`.
+all share. Dummies of a category have a scale of their own, around which they are alike, or Cauchy,
+with the same probabilities; the scales of categories are Cauchy around t. How these are integrated
+is told in :mod:`posterity.evidence._local_turns`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
+    LOG_SHARES,
     LONGEST_LATTICE,
     NODES,
     SMALLEST_PRECISION,
@@ -40,6 +43,7 @@ from posterity.evidence.columns import (
 )
 from posterity.evidence.integration import Integrated
 from posterity.evidence.spectrum import Spectrum
+from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, find_local_precisions
 from posterity.noise import LearnedNoise, Noise
@@ -63,11 +67,15 @@ class LocalScales(Integrated):
     may be weak, while a few strong ones are hardly shrunk. Scales and noise are integrated, by sums
     over a lattice and expectation propagation.
 
+    Neighbouring columns of zeros and ones, of which no row has two 1, are dummies of a category: in
+    units of each other, and with a scale of their own in the same way. Where they leave out a base
+    level, that is a level like the others, too.
+
     Parameters
     ----------
     most_nodes
-        1: a single precision for each feature; otherwise there are five nodes, or one where it
-        is enough.
+        1: a single precision for each feature, also of dummies that leave out a base level;
+        otherwise there are five nodes, or one where it is enough.
     tolerance
         As of :class:`Integrated`.
 
@@ -102,17 +110,29 @@ class LocalScales(Integrated):
         """Return nodes of the posterior of all scales; parameters as in :class:`Strategy`."""
         if shapes is None and len(mean) > 1:
             squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
-            rows = _standardize(data, noise, intercept, mean, squares, pinned)
+            columns = TermColumns.of(
+                data.root,
+                squares,
+                pinned,
+                intercept=intercept,
+                count=data.count,
+                with_bases=self.most_nodes > 1,
+            )
+            rows = _standardize(data, noise, intercept, mean, columns)
             turns = None if rows is None else self._find_precisions(rows)
             if rows is not None and turns is not None and not _explain_all(rows, turns):
                 log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
                 chosen = self._choose_nodes(turns, noise, pinned, log_evidence, data.count)
-                relative = chosen.precisions
-                precisions = np.ones((len(relative), len(squares)))
-                precisions[:, ~pinned] = np.minimum(relative * squares[~pinned], LARGEST)
+                varying, contrasts = columns.compute_precisions(chosen.precisions)
+                precisions = np.ones((len(varying), len(squares)))
+                precisions[:, ~pinned] = np.minimum(varying, LARGEST)
                 held = compute_pinning_precisions(data, intercept=intercept)
                 precisions[:, pinned] = held[pinned]
-                return replace(chosen, precisions=precisions)
+                if contrasts is not None:
+                    whole = np.zeros((*contrasts.shape[:2], len(squares)))
+                    whole[:, :, ~pinned] = contrasts
+                    contrasts = whole
+                return replace(chosen, precisions=precisions, contrasts=contrasts)
         return super().choose(
             data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
         )
@@ -147,10 +167,12 @@ class LocalScales(Integrated):
             *find_local_precisions(
                 rows.matrix,
                 rows.target,
+                rows.ends,
                 (rows.rest, rows.shape, rows.known, rows.least),
                 NODES,
                 compute_log_hyperprior(base + np.arange(float(LONGEST_LATTICE)), m),
                 make_local_prior(),
+                (LOG_SHARES[0, 0], LOG_SHARES[1, 0]),
                 (base, ABOVE),
                 (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
@@ -189,34 +211,29 @@ class _LocalScalesForObservations(LocalScales):
 
 
 def _standardize(
-    data: Factor,
-    noise: Noise,
-    intercept: int,
-    mean: Array,
-    squares: Array,
-    pinned: NDArray[np.bool_],
+    data: Factor, noise: Noise, intercept: int, mean: Array, columns: TermColumns
 ) -> StandardRows | None:
     """Read a factor; None where the rows say nothing of what is asked here, or all."""
-    offset = int(intercept)
-    root = data.root[offset:, offset:]
-    target = data.moments[offset:, 0] - root @ mean
+    offset, matrix = int(intercept), columns.matrix
+    target = data.moments[offset:, 0] - data.root[offset:, offset:] @ mean
     if not data.determined[offset:].all():  # few rows: most of the triangle is empty
-        filled = root.any(axis=1) | (target != 0.0)
-        root, target = root[filled], target[filled]
+        filled = matrix.any(axis=1) | (target != 0.0)
+        matrix, target = matrix[filled], target[filled]
     residual, residual_df = float(data.residual_root[0, 0]) ** 2, data.count - offset
     energy = float(target @ target) + residual
-    if np.count_nonzero(~pinned) < 2 or residual_df <= 1.0 or not root.size:
+    if matrix.shape[1] < 2 or residual_df <= 1.0 or not matrix.size:
         return None
     known, shape, rate = noise.parameters
     if not known and energy <= CONSTANT**2 * (float(np.square(data.moments).sum()) + residual):
         return None
     return StandardRows(
-        np.ascontiguousarray(root[:, ~pinned] / np.sqrt(squares[~pinned])),
+        matrix,
         target,
         residual + 2.0 * rate,
         0.5 * residual_df + shape,
         known,
         SMALLEST_RESIDUAL * energy,
+        columns.ends,
     )
 
 

@@ -18,6 +18,9 @@ _FEWEST = 20.0
 # Errors as large as the largest of any arm that the spread of an arm rests on, before it is
 # believed: of rare rewards the rows that have one. Those that are missing are added.
 _FEWEST_ERRORS = 8.0
+# Rewards in effect, of each arm, before which nothing is estimated: the largest reward of an arm
+# that shows one in a thousand rows may be any, whatever the others show.
+FEWEST_EFFECTIVE_REWARDS = 20.0
 
 
 @dataclass
@@ -36,15 +39,20 @@ class Contrasts:
     pivot: float = 0.0  # taken from all rewards
     # (5, K + 1, K + 1) sums of h, h d, h^2, h^2 d and h^2 d^2
     sums: Array = field(default_factory=lambda: np.zeros((5, 0, 0)))
-    # (2, K) rows of each arm, and sums of its squared errors; the largest error of all
+    # (2, K) rows of each arm, and sums of its squared errors
     errors: Array = field(default_factory=lambda: np.zeros((2, 0)))
+    # (5, K) number, mean, and sums of the second to fourth power of each arm's rewards about it
+    moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    # The largest error of all, and whether it is known how large one may be.
     largest: float = 0.0
+    is_bounded: bool = False
     # (K, K + 1) sums, over each arm's rows, of h^2 / p^2: what its squared error counts
     counted: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((5, self.n_arms + 1, self.n_arms + 1))
         self.errors = np.zeros((2, self.n_arms))
+        self.moments = np.zeros((5, self.n_arms))
         self.counted = np.zeros((self.n_arms, self.n_arms + 1))
 
     def add(self, arms: NDArray[np.intp], rewards: Array, expected: Array, shares: Array) -> None:
@@ -72,6 +80,7 @@ class Contrasts:
         self.rows += len(arms)
         chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
         self.errors = self.errors + np.stack([np.ones(len(arms)), np.square(errors)]) @ chosen
+        self.moments = _merge_moments(self.moments, _compute_moments(rewards, chosen))
         self.largest = max(self.largest, float(np.abs(errors).max(initial=0.0)))
         own = np.square(weight[n, arms] / shares[n, arms][:, None])
         self.counted = self.counted + chosen.T @ own
@@ -108,6 +117,21 @@ class Contrasts:
         return np.asarray(more + more.T)
 
     @property
+    def effective_rewards(self) -> Array:
+        """(K,) rewards in effect that differ from the arm's mean (Kish 1965).
+
+        Where few buy, and all pay alike, the number of buyers.
+        """
+        squares, fourth = self.moments[2], self.moments[4]
+        ratios = np.square(squares) / np.where(fourth > 0.0, fourth, 1.0)
+        return np.asarray(np.where(fourth > 0.0, ratios, 0.0))
+
+    @property
+    def has_told_spread(self) -> NDArray[np.bool_]:
+        """(K,) True where an arm has shown how large its rewards may be, or that is known."""
+        return np.asarray(self.is_bounded | (self.effective_rewards >= FEWEST_EFFECTIVE_REWARDS))
+
+    @property
     def variances(self) -> Array:
         """(K + 1, K + 1) of the differences, as estimated."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,7 +145,8 @@ class Contrasts:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             radius = sequence_radius(self.squares, self.rows, level, planned_rows) / self.sums[0]
-        known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest > 0.0)
+        told = np.append(self.has_told_spread, True)
+        known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest > 0.0) & told & told[:, None]
         return np.where(known, radius, np.inf)
 
     def draws(self) -> Array:
@@ -139,4 +164,28 @@ class Contrasts:
         return np.asarray(self.differences[:-1, -1] + spread)
 
 
-__all__ = ["Contrasts"]
+def _compute_moments(values: Array, chosen: Array) -> Array:
+    """(5, K) number, mean, and sums of powers 2 to 4 about it, of the values (n,) of each arm."""
+    count = chosen.sum(axis=0)
+    mean = values @ chosen / np.maximum(count, 1.0)
+    off = (values[:, None] - mean) * chosen
+    square = np.square(off)
+    powers = [square.sum(axis=0), (square * off).sum(axis=0), np.square(square).sum(axis=0)]
+    return np.array([count, mean, *powers])
+
+
+def _merge_moments(one: Array, other: Array) -> Array:
+    """The moments of both together (Pebay 2008, eq. 2.1 and 2.7)."""
+    n, m = one[0], other[0]
+    total = np.maximum(n + m, 1.0)
+    step = other[1] - one[1]
+    second = one[2] + other[2] + step**2 * n * m / total
+    third = one[3] + other[3] + step**3 * n * m * (n - m) / total**2
+    third += 3.0 * step * (n * other[2] - m * one[2]) / total
+    fourth = one[4] + other[4] + step**4 * n * m * (n**2 - n * m + m**2) / total**3
+    fourth += 6.0 * step**2 * (n**2 * other[2] + m**2 * one[2]) / total**2
+    fourth += 4.0 * step * (n * other[3] - m * one[3]) / total
+    return np.array([n + m, one[1] + step * m / total, second, third, fourth])
+
+
+__all__ = ["FEWEST_EFFECTIVE_REWARDS", "Contrasts"]

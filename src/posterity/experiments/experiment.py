@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.contrasts import FEWEST_EFFECTIVE_REWARDS, Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import RoundColumns, Rounds, iterate_pieces, open_rounds, read_rewards
@@ -48,6 +48,13 @@ class Experiment:
     planned_rows : int, optional
         How many rows are planned, given before the first: intervals are narrower around it,
         and wider where there are ten times as many or a tenth. Default: about alike at any time.
+    reward_range : (low, high), optional
+        Least and largest possible reward. Without it an arm has no interval before it has shown 20
+        rewards, in effect, that differ from what is expected: one large purchase in a thousand
+        rows may be missing still. Rewards that are all 0 or 1 need none.
+    sample_ratio_level : float
+        No verdict while ``sample_ratio_p_value_`` is below: arms did not come as they should have,
+        and what differs may be the visitors. 0 gives verdicts all the same.
 
     Attributes
     ----------
@@ -55,6 +62,11 @@ class Experiment:
         The end, as found at the first look that found one.
     n_observations_ : int
         Rows so far.
+
+    Raises
+    ------
+    ValueError
+        For arms, shares or levels that can't be, and for rewards outside of ``reward_range``.
 
     Examples
     --------
@@ -79,6 +91,8 @@ class Experiment:
         stop: Stop | None = None,
         level: float = 0.95,
         planned_rows: float | None = None,
+        reward_range: tuple[float, float] | None = None,
+        sample_ratio_level: float = 0.001,
     ) -> None:
         if isinstance(arms, str | int):
             raise TypeError(f"arms are {arms!r}: give a sequence of names, as in ['old', 'new']")
@@ -90,14 +104,20 @@ class Experiment:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
+        if reward_range is not None and not reward_range[0] < reward_range[1]:
+            raise ValueError(f"reward_range is {reward_range}: its first number must be smaller")
+        if not 0.0 <= sample_ratio_level < 1.0:
+            raise ValueError(f"sample_ratio_level is {sample_ratio_level}: give 0 to below 1")
         if not isinstance(stop, Stop | None):
             raise TypeError(
                 f"stop is {stop!r}: give a rule, as AnytimeValid(), ExpectedLoss() or Rows()"
             )
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
         self.level, self.planned_rows = level, planned_rows
+        self.reward_range, self.sample_ratio_level = reward_range, sample_ratio_level
         self._shares = _shares(allocation, self.arms)
-        self.decision_: Decision | None = None
+        self._decision: Decision | None = None
+        self._are_binary = True
         self.n_observations_ = 0
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
@@ -107,7 +127,7 @@ class Experiment:
         self._ratio = SampleRatio(count)
 
     def __repr__(self) -> str:
-        message = self.decision_ or "nothing decided"
+        message = self.decision_ or f"nothing decided: {self.undecided_reason_}"
         return f"Experiment({list(self.arms)}, rows={self.n_observations_}, {message})"
 
     # ---- rows ------------------------------------------------------------------------------------
@@ -205,6 +225,7 @@ class Experiment:
     def _learn(self, batches: Iterable[Rounds]) -> None:
         for piece in iterate_pieces(batches, self.n_observations_):
             shares = self._shares_of(piece)
+            self._contrasts.is_bounded = self._read_range(piece.rewards)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:
                 if self._contrasts.rows == 0:
@@ -215,9 +236,24 @@ class Experiment:
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
         verdict = self.stop.verdict(self._summarize_arms())
-        if self.decision_ is None and verdict is not None:
+        if self._decision is None and verdict is not None and not self._is_broken:
             place, reason = verdict
-            self.decision_ = Decision(self.arms[place], reason, self.n_observations_)
+            self._decision = Decision(self.arms[place], reason, self.n_observations_)
+
+    def _read_range(self, rewards: Array) -> bool:
+        """Return True if it is known how large rewards may be; check that these lie within."""
+        self._are_binary = self._are_binary and bool(np.isin(rewards, (0.0, 1.0)).all())
+        if self.reward_range is None:
+            return self._are_binary
+        low, high = self.reward_range
+        outside = np.flatnonzero((rewards < low) | (rewards > high))
+        if outside.size:
+            raise ValueError(
+                f"a reward is {rewards[outside[0]]:g}, outside of reward_range, {low:g} to "
+                f"{high:g}: give the range of all possible rewards"
+            )
+        self._contrasts.largest = max(self._contrasts.largest, high - low)
+        return True
 
     def _shares_of(self, piece: Rounds) -> Array:
         if piece.propensities is not None:
@@ -235,6 +271,36 @@ class Experiment:
         return branch
 
     # ---- what is known ---------------------------------------------------------------------------
+
+    @property
+    def _is_broken(self) -> bool:
+        return self.sample_ratio_p_value_ < self.sample_ratio_level
+
+    @property
+    def decision_(self) -> Decision | None:
+        """The end, as found at the first look that found one; None if arms came in other shares."""
+        return None if self._is_broken else self._decision
+
+    @property
+    def undecided_reason_(self) -> str | None:
+        """Why there is no verdict; None if there is one."""
+        if self.decision_ is not None:
+            return None
+        if self._is_broken:
+            return (
+                "arms did not come as often as they should have (p = "
+                f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
+                "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
+            )
+        open_ = np.flatnonzero(~self._contrasts.has_told_spread)
+        if open_.size:
+            number = self._contrasts.effective_rewards[open_[0]]
+            return (
+                f"arm {self.arms[open_[0]]!r} has shown {number:.0f} rewards, in effect, that tell "
+                f"its spread, and {FEWEST_EFFECTIVE_REWARDS:.0f} are needed; give reward_range= if "
+                "rewards have one"
+            )
+        return "the intervals do not tell the arms apart"
 
     @property
     def scored_(self) -> dict[Any, int]:

@@ -290,7 +290,7 @@ LATER: dict[str, dict[str, object]] = {
     "StartRows": {"closed": True},
     "ContrastPrior": {"flat": np.zeros(0, dtype=bool), "left": 1.0},
     "EvidenceKnown": {"turn": None, "shared": None},
-    "Choice": {"coefficients": None, "spectrum": None},
+    "Choice": {"coefficients": None, "spectrum": None, "contrasts": None},
     "EvidencePosterior": {"single_node": False, "prior_is_frozen": False},
     "BayesianGeneralizedLinear": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},

@@ -57,7 +57,8 @@ class NormalNodes:
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the prior's precisions, relative to the noise."""
-        logs = [np.log(node.prior_precision) for node in self.posteriors]
+        each = [np.asarray(node.prior_precision) for node in self.posteriors]
+        logs = [np.log(one if one.ndim == 1 else np.diagonal(one)) for one in each]
         return np.asarray(np.exp(self.weights @ np.array(logs)))
 
     def moments(self, X: Array) -> tuple[Array, Array]:

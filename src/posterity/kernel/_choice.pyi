@@ -20,10 +20,12 @@ def choose_ratios(
 def find_local_precisions(
     matrix: FloatArray,
     target: FloatArray,
+    ends: NDArray[np.intp],
     noise: tuple[float, float, float, float],
     shares: FloatArray,
     hyperprior: FloatArray,
     local: FloatArray,
+    alike: tuple[float, float],
     lattice: tuple[float, float],
     ending: tuple[int, float, float, float],
 ) -> tuple[FloatArray, FloatArray, float, float, float, float, float]: ...

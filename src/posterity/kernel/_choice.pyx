@@ -39,12 +39,13 @@ cdef extern from "posterity_scales.h" nogil:
         PK_PARTS
         PK_BEFORE
     ctypedef struct pk_scales:
-        Py_ssize_t m, rows
+        Py_ssize_t m, rows, terms
+        const Py_ssize_t *ends
         const double *matrix
         const double *target
         double rest, shape, known, least, smallest, least_share, above
         Py_ssize_t longest, sweeps
-        double tolerance
+        double tolerance, alike, apart
         const double *shares
         const double *hyperprior
         const double *local
@@ -99,14 +100,16 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
     return ratios, weights, scales, coefficients, outputs.log_evidence, outputs.disagreement, outputs.n_parameters
 
 
-def find_local_precisions(const double[:, ::1] matrix, const double[::1] target, noise, const double[::1] shares,
-                          const double[:, ::1] hyperprior, const double[::1] local, lattice, ending):
+def find_local_precisions(const double[:, ::1] matrix, const double[::1] target, const Py_ssize_t[::1] ends, noise,
+                          const double[::1] shares, const double[:, ::1] hyperprior, const double[::1] local, alike,
+                          lattice, ending):
     """Precisions (m,) and those of the nodes (k, m); energy, log determinant, gain in log evidence, disagreement and
     number of parameters, of standardised rows (r, m) with a target.
 
-    ``noise``: 2 b_n without coefficients, a_n, the known precision (0: learned) and the smallest 2 b_n; ``hyperprior``
-    (2, g) and ``local`` (g + 5,) are on the lattice, whose first log and end above the largest effect are ``lattice``;
-    ``ending``: sweeps, tolerance, the smallest precision relative to a column, and the least information relative to
+    ``ends``: where each term of neighbouring columns ends; ``noise``: 2 b_n without coefficients, a_n, the known
+    precision (0: learned) and the smallest 2 b_n; ``hyperprior`` (2, g) and ``local`` (g + 5,) are on the lattice,
+    whose first log and end above the largest effect are ``lattice``; ``alike``: log probabilities that a term's columns
+    have one scale, or each its own; ``ending``: sweeps, tolerance, the smallest precision relative to a column, and the least information relative to
     the best told one.
     """
     cdef pk_scales asked
@@ -116,10 +119,14 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
         raise ValueError(f"{rows} rows of {m} columns: from 1 to {MOST_COLUMNS} columns, and a target for each row")
     if hyperprior.shape[0] != 2 or points < 1 or points > PK_MOST_POINTS or local.shape[0] != points + PK_BEFORE:
         raise ValueError(f"a lattice of {points} points: from 1 to {PK_MOST_POINTS}, with a prior for each")
+    if not ends.shape[0] or ends[ends.shape[0] - 1] != m or np.diff(ends, prepend=0).min() < 1:
+        raise ValueError(f"terms end at {np.asarray(ends).tolist()}: they rise from 1 to {m}")
     if shares.shape[0] != PK_PARTS:
         raise ValueError(f"{shares.shape[0]} nodes: there are {PK_PARTS}")
     asked.m, asked.rows, asked.matrix, asked.target = m, rows, &matrix[0, 0], &target[0]
     asked.rest, asked.shape, asked.known, asked.least = noise
+    asked.terms, asked.ends = ends.shape[0], &ends[0]
+    asked.alike, asked.apart = alike
     asked.base, asked.above = lattice
     asked.sweeps, asked.tolerance, asked.smallest, asked.least_share = ending
     asked.longest, asked.shares, asked.hyperprior, asked.local = points, &shares[0], &hyperprior[0, 0], &local[0]

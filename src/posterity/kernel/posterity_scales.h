@@ -5,16 +5,20 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "posterity_average.h"
 #include "posterity_choice.h"
 
 enum { PK_MOST_POINTS = 96, PK_PARTS = 5 };
+#define PK_TINY 2.2250738585072014e-308
 
 typedef double pk_square[PK_MOST_COLUMNS][PK_MOST_COLUMNS];
 
 typedef struct {
     ptrdiff_t m, rows;             /* coefficients; rows of the standardised triangle */
+    ptrdiff_t terms;               /* neighbouring coefficients form a term: the dummies of a category */
+    const ptrdiff_t *ends;         /* (terms) where each ends */
     const double *matrix, *target; /* (rows, m), (rows) */
     double rest, shape, known;     /* 2 b_n without coefficients, a_n; known precision of the noise, or 0 */
     double least;                  /* smallest 2 b_n beyond rounding */
@@ -23,7 +27,8 @@ typedef struct {
     ptrdiff_t longest, sweeps;
     double tolerance;
     const double *shares;          /* (PK_PARTS), of sum 1 */
-    const double *hyperprior;      /* (2, longest) log prior of the shared scale at each point of the lattice */
+    const double *hyperprior;      /* (2, longest) log prior of the scale that terms share at each point of the lattice */
+    double alike, apart;           /* log probabilities that the members of a term have one scale, or each its own */
     const double *local;           /* (longest + PK_BEFORE) density of a log scale over the shared one, from -PK_BEFORE */
     double base;                   /* log of the lattice's first variance */
 } pk_scales;
@@ -97,7 +102,7 @@ static inline double pk_match_shrinkage(ptrdiff_t size, const double *weight, co
         double left = 1.0 / (1.0 + information * v[g]);
         free += weight[g] * left, kept += weight[g] * (information * v[g]) * left;
     }
-    return information * free / fmax(kept, 2.2250738585072014e-308);
+    return information * free / fmax(kept, PK_TINY);
 }
 
 /* Likelihoods (m, size) of the variances, relative to the largest of each row; returns the sum of the logs of these, over
@@ -130,43 +135,58 @@ static inline double pk_weigh_variances(const pk_scales *e, const pk_cavities *c
     return gain;
 }
 
-/* From likelihoods to posteriors, in their place; returns the log evidence of the shared scale's prior. */
-static inline double pk_share_scale(const pk_scales *e, ptrdiff_t size, double posterior[][PK_MOST_POINTS])
+typedef struct {
+    double alike[PK_MOST_POINTS], apart[PK_MOST_POINTS]; /* logs, at each scale that is shared */
+} pk_shared;
+
+/* Density of what each scale on the lattice may have come from, and the other way round. */
+static inline void pk_smooth_up(const pk_scales *e, ptrdiff_t size, const double *likelihood, double *smooth)
 {
-    static const double tiny = 2.2250738585072014e-308;
-    double apart[PK_MOST_COLUMNS][PK_MOST_POINTS], log_shared[2][PK_MOST_POINTS], shared[2][PK_MOST_POINTS];
-    for (ptrdiff_t h = 0; h < PK_MOST_POINTS; ++h) {
-        log_shared[0][h] = h < size ? e->hyperprior[h] : 0.0;
-        log_shared[1][h] = h < size ? e->hyperprior[e->longest + h] : 0.0;
+    for (ptrdiff_t h = 0; h < size; ++h) {
+        double sum = 0.0;
+        for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
+            sum += likelihood[g] * e->local[g - h + PK_BEFORE];
+        smooth[h] = fmax(sum, PK_TINY);
     }
-    for (ptrdiff_t j = 0; j < e->m; ++j) {
-        for (ptrdiff_t h = 0; h < size; ++h) {
-            double sum = 0.0;
-            for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
-                sum += posterior[j][g] * e->local[g - h + PK_BEFORE];
-            apart[j][h] = fmax(sum, tiny);
-        }
-        for (ptrdiff_t h = size; h < PK_MOST_POINTS; ++h)
-            apart[j][h] = 1.0;
+    for (ptrdiff_t h = size; h < PK_MOST_POINTS; ++h)
+        smooth[h] = 1.0;
+}
+
+/* Adds to both the logs of the evidence of members (count), whose likelihoods are given, and writes down the smooth ones. */
+static inline void pk_add_members(const pk_scales *e, ptrdiff_t size, ptrdiff_t count, double likelihood[][PK_MOST_POINTS],
+                                  double smooth[][PK_MOST_POINTS], pk_shared *s)
+{
+    for (ptrdiff_t j = 0; j < count; ++j) {
+        pk_smooth_up(e, size, likelihood[j], smooth[j]);
         for (ptrdiff_t h = 0; h < size; h += PK_LANES) {
-            pk_vector alike = pk_max(*(pk_vector *)(posterior[j] + h), (pk_vector){0} + tiny);
-            *(pk_vector *)(log_shared[0] + h) += pk_log(alike);
-            *(pk_vector *)(log_shared[1] + h) += pk_log(*(pk_vector *)(apart[j] + h));
+            pk_vector alike = pk_max(*(pk_vector *)(likelihood[j] + h), (pk_vector){0} + PK_TINY);
+            *(pk_vector *)(s->alike + h) += pk_log(alike);
+            *(pk_vector *)(s->apart + h) += pk_log(*(pk_vector *)(smooth[j] + h));
         }
     }
-    double top = -INFINITY, total = 0.0;
-    for (int kind = 0; kind < 2; ++kind)
-        for (ptrdiff_t h = 0; h < size; ++h)
-            top = fmax(top, log_shared[kind][h]);
-    for (int kind = 0; kind < 2; ++kind)
-        for (ptrdiff_t h = 0; h < size; ++h)
-            total += shared[kind][h] = exp(log_shared[kind][h] - top);
-    for (ptrdiff_t j = 0; j < e->m; ++j) {
+}
+
+/* From logs to numbers relative to the largest; returns that. */
+static inline double pk_exponentiate(ptrdiff_t size, pk_shared *s)
+{
+    double top = -INFINITY;
+    for (ptrdiff_t h = 0; h < size; ++h)
+        top = fmax(top, fmax(s->alike[h], s->apart[h]));
+    for (ptrdiff_t h = 0; h < size; ++h)
+        s->alike[h] = exp(s->alike[h] - top), s->apart[h] = exp(s->apart[h] - top);
+    return top;
+}
+
+/* From likelihoods to posteriors, in their place, of members whose shared scale has these weights. */
+static inline void pk_share_scale(const pk_scales *e, ptrdiff_t size, ptrdiff_t count, const pk_shared *s,
+                                  double smooth[][PK_MOST_POINTS], double posterior[][PK_MOST_POINTS])
+{
+    for (ptrdiff_t j = 0; j < count; ++j) {
         double message[PK_MOST_POINTS], sum = 0.0;
         for (ptrdiff_t g = 0; g < size; ++g)
-            message[g] = shared[0][g] / fmax(posterior[j][g], tiny);
+            message[g] = s->alike[g] / fmax(posterior[j][g], PK_TINY);
         for (ptrdiff_t h = 0; h < size; ++h) {
-            const double one = shared[1][h] / apart[j][h];
+            const double one = s->apart[h] / smooth[j][h];
             for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
                 message[g] += one * e->local[g - h + PK_BEFORE];
         }
@@ -175,7 +195,49 @@ static inline double pk_share_scale(const pk_scales *e, ptrdiff_t size, double p
         for (ptrdiff_t g = 0; g < size; ++g)
             posterior[j][g] /= sum;
     }
-    return top + log(total);
+}
+
+/* From likelihoods of coefficients to posteriors, in their place; returns the log evidence of the prior of scales. */
+static inline double pk_find_posteriors(const pk_scales *e, ptrdiff_t size, double posterior[][PK_MOST_POINTS])
+{
+    double smooth[PK_MOST_COLUMNS][PK_MOST_POINTS], term[PK_MOST_COLUMNS][PK_MOST_POINTS];
+    double smooth_term[PK_MOST_COLUMNS][PK_MOST_POINTS], gain = 0.0, total = 0.0;
+    pk_shared shared, within[PK_MOST_COLUMNS / 2], *w = within; /* of each term of several */
+    for (ptrdiff_t t = 0, first = 0; t < e->terms; first = e->ends[t++]) {
+        if (e->ends[t] - first == 1) {
+            memcpy(term[t], posterior[first], sizeof term[t]);
+            continue;
+        }
+        for (ptrdiff_t h = 0; h < PK_MOST_POINTS; ++h)
+            w->alike[h] = e->alike, w->apart[h] = e->apart;
+        pk_add_members(e, size, e->ends[t] - first, posterior + first, smooth + first, w);
+        gain += pk_exponentiate(size, w);
+        for (ptrdiff_t h = 0; h < PK_MOST_POINTS; ++h)
+            term[t][h] = h < size ? w->alike[h] + w->apart[h] : 0.0;
+        ++w;
+    }
+    for (ptrdiff_t h = 0; h < PK_MOST_POINTS; ++h) {
+        shared.alike[h] = h < size ? e->hyperprior[h] : 0.0;
+        shared.apart[h] = h < size ? e->hyperprior[e->longest + h] : 0.0;
+    }
+    pk_add_members(e, size, e->terms, term, smooth_term, &shared);
+    gain += pk_exponentiate(size, &shared);
+    for (ptrdiff_t h = 0; h < size; ++h)
+        total += shared.alike[h] + shared.apart[h];
+    pk_share_scale(e, size, e->terms, &shared, smooth_term, term);
+    w = within;
+    for (ptrdiff_t t = 0, first = 0; t < e->terms; first = e->ends[t++]) {
+        if (e->ends[t] - first == 1) {
+            memcpy(posterior[first], term[t], sizeof term[t]);
+            continue;
+        }
+        for (ptrdiff_t h = 0; h < size; ++h) {
+            const double weight = term[t][h] / fmax(w->alike[h] + w->apart[h], PK_TINY);
+            w->alike[h] *= weight, w->apart[h] *= weight;
+        }
+        pk_share_scale(e, size, e->ends[t] - first, w++, smooth + first, posterior + first);
+    }
+    return gain + log(total);
 }
 
 /* Precisions (PK_PARTS, m) of the parts of each posterior, in the order of the variances. */
@@ -232,7 +294,8 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
     double moment[PK_MOST_COLUMNS] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_COLUMNS][PK_MOST_POINTS], unit = 0.0;
     pk_square gram = {{0.0}};
     pk_cavities cavities;
-    ptrdiff_t size = 0;
+    double reach = 0.0;
+    ptrdiff_t size = 1;
     for (ptrdiff_t k = 0; k < e->rows; ++k)
         for (ptrdiff_t i = 0; i < m; ++i) {
             moment[i] += e->matrix[k * m + i] * e->target[k];
@@ -249,14 +312,15 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
         unit = e->known > 0.0 ? e->known : 2.0 * e->shape / cavities.energy;
         for (ptrdiff_t j = 0; j < m; ++j)
             largest = fmax(largest, cavities.centre[j] * cavities.centre[j] * unit + 1.0 / cavities.information[j]);
-        double needed = log(largest) - e->base + e->above;
-        ptrdiff_t points = needed < (double)e->longest ? (ptrdiff_t)needed : e->longest;
-        size = points > size ? points : size;
+        reach = fmax(reach, fmin(log(largest) - e->base + e->above, (double)e->longest - 1.0));
+        size = (ptrdiff_t)reach + 1;
         out->log_gain = pk_weigh_variances(e, &cavities, out->precisions, size, v, posterior);
-        for (ptrdiff_t j = 0; j < m; ++j) /* what fills the last register does not count */
+        for (ptrdiff_t j = 0; j < m; ++j) { /* the last point counts in part, what fills its register not at all */
+            posterior[j][size - 1] *= reach - (double)(size - 1);
             for (ptrdiff_t g = size; g < PK_MOST_POINTS; ++g)
                 posterior[j][g] = 0.0;
-        out->log_gain += pk_share_scale(e, size, posterior);
+        }
+        out->log_gain += pk_find_posteriors(e, size, posterior);
         for (ptrdiff_t j = 0; j < m; ++j) {
             double matched =
                 pk_match_shrinkage(size, posterior[j], v, cavities.information[j], cavities.least_told);

@@ -144,7 +144,8 @@ class NodesStream:
         state = self.state
         if state.stream is not None:
             return state.stream.choice
-        return self.chooser.choice(state, state.turn, stream=True, single=self.single_node)
+        ahead = not self.prior_is_frozen
+        return self.chooser.choice(state, state.turn, stream=ahead, single=self.single_node)
 
     def _is_up_to_date(self, stream: Nodes) -> bool:
         """Return True if the nodes have learned all rows that the data's factor has."""
@@ -210,7 +211,7 @@ class NodesStream:
         state, mean = self.state, self.chooser.mean
         if not self._has_plain_nodes:
             nodes = self.current()
-        elif choice.pinned.any():
+        elif not choice.is_plain:
             nodes = Nodes.of(choice, mean, state.data)
         else:
             return predict_nodes(choice, mean, state.data, X, y, weights)
@@ -331,7 +332,7 @@ class NodesStream:
         """Let one node of this prior precision (m,) be what learns and is read."""
         choice = self._choice_ahead()
         precisions = np.where(choice.pinned, choice.precisions[:1], precision)
-        choice = replace(choice, precisions=precisions, weights=np.ones(1))
+        choice = replace(choice, precisions=precisions, weights=np.ones(1), contrasts=None)
         self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
 
     def begin_anew(self) -> None:

@@ -36,19 +36,10 @@ class Nodes:
     @classmethod
     def of(cls, choice: Choice, mean: Array, data: LinearPosterior) -> Self:
         """The chosen priors, each with all of the data, whose own prior is flat."""
-        known, precisions = data.factor, choice.precisions
-        check_memory(16.0 * known.triangle.size * len(precisions), f"{len(precisions)} priors")
-        rows = np.ascontiguousarray(mean), np.ascontiguousarray(precisions)
-        priors, stacked = stack_nodes(known.triangle, *rows)
-        check_usable(stacked)
+        check_memory(16.0 * data.factor.triangle.size * len(choice.precisions), "priors")
         posteriors = tuple(
-            data.copy_with_factor(
-                Factor.of_memory(triangle, known.count, known.seen),
-                belief=GaussianPrior(mean, precision),
-                noise=choice.noise,
-                prior=Factor.of_memory(prior, 0.0, 0.0),
-            )
-            for triangle, prior, precision in zip(stacked, priors, precisions, strict=True)
+            data.copy_with_factor(factor, belief=belief, noise=choice.noise, prior=prior)
+            for belief, prior, factor in _add_priors(choice, mean, data)
         )
         with np.errstate(divide="ignore"):
             return cls(choice, posteriors, np.log(choice.weights))
@@ -136,6 +127,24 @@ class Nodes:
         if self.is_single or open_ or not (np.isfinite(scales) & (scales > 0.0)).all():
             return joints[int(np.argmax(self.weights))]
         return MultivariateMixture(joints, self.weights)
+
+
+def _add_priors(
+    choice: Choice, mean: Array, data: LinearPosterior
+) -> list[tuple[GaussianPrior, Factor, Factor]]:
+    """Each chosen prior, as rows, and with all of the data."""
+    known = data.factor
+    beliefs = [GaussianPrior(mean, precision) for precision in choice.whole_precisions]
+    if choice.contrasts is not None:
+        factors = [belief.factor(len(mean), intercept=data.intercept) for belief in beliefs]
+        return [(*each, known.combine(each[1])) for each in zip(beliefs, factors, strict=True)]
+    rows = np.ascontiguousarray(mean), np.ascontiguousarray(choice.precisions)
+    priors, stacked = stack_nodes(known.triangle, *rows)
+    check_usable(stacked)
+    return [
+        (belief, Factor.of_memory(prior, 0.0, 0.0), Factor.of_memory(both, known.count, known.seen))
+        for belief, prior, both in zip(beliefs, priors, stacked, strict=True)
+    ]
 
 
 @dataclass

@@ -49,7 +49,7 @@ class PlainTurns:
         """Return the turns that follow; None where what is chosen is not plain."""
         stream = state.stream
         few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
-        if not few or (stream is not None and stream.choice.pinned.any()):
+        if not few or (stream is not None and not stream.choice.is_plain):
             return None
         return cls(
             chooser.select_strategy(stream=True, single=single),
@@ -73,7 +73,7 @@ class PlainTurns:
         ones = data.lacks_intercept_column(X, self.intercept)
         while first < len(X):
             choice = self.choice or self._choose()
-            if choice.pinned.any() and (count > 0.0 or not self.intercept):
+            if not choice.is_plain and (count > 0.0 or not self.intercept):
                 self.choice = choice  # what these features say when they vary is not plain
                 break
             left = None if weights is None else weights[first:]

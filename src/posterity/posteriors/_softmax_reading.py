@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import Strategy
 from posterity.evidence.members import use_single_node
+from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
@@ -31,7 +32,6 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choose_by_coefficient
 from posterity.posteriors._softmax_sites import POINTS
-from posterity.posteriors._sums import find_sums_to_one
 
 BLOCK_NUMBERS = 4_000_000
 # Rows after which the compiled path asks anew.

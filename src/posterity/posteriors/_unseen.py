@@ -23,8 +23,8 @@ from scipy.special import ndtri, stdtrit
 
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
+from posterity.factor.dummies import find_sums_to_one
 from posterity.posteriors._nodes import Nodes
-from posterity.posteriors._sums import find_sums_to_one
 from posterity.posteriors._turns import ConstantFeatures, have_moved
 
 Array = NDArray[np.float64]

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor, NotInFactorError, OneStepPredictions
+from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.factor.usable import LARGEST
 from posterity.kernel import FadingMember, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
-from posterity.posteriors._sums import find_sums_to_one
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
 

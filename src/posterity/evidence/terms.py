@@ -1,0 +1,83 @@
+"""Standardised columns in terms: dummies of a category are one, other columns stand alone.
+
+Levels of a category are exchangeable: their effects a_l ~ N(0, v_l) have one unit. Where dummies
+leave out a base level, their coefficients are contrasts a_l - a_0, and the intercept takes up a_0.
+So the base level gets a column of its own; with t_l = 1 / v_l and the sum over all levels the prior
+precision of the contrasts is diag(t) - t t' / sum(t), as a_0 is integrated under a flat intercept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor.dummies import find_dummies
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TermColumns:
+    """Columns (r, c) of the features that vary and of base levels, in units of ``squares`` (c,).
+
+    ``ends`` tells where terms end, ``features`` (c,) which feature a column is, -1 for base levels.
+    """
+
+    matrix: Array
+    squares: Array
+    ends: NDArray[np.intp]
+    features: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls,
+        root: Array,
+        squares: Array,
+        pinned: NDArray[np.bool_],
+        *,
+        intercept: int,
+        count: float,
+        with_bases: bool,
+    ) -> Self:
+        """Columns of a triangle of rows, of features of these mean squares (m,)."""
+        below, m = root[intercept:, intercept:], len(squares)
+        term, places = np.arange(m), np.arange(float(m))
+        for columns, is_whole in find_dummies(root) if intercept == 1 else ():
+            levels = columns - 1
+            if pinned[levels].any():
+                continue
+            term[levels] = levels[0]
+            if with_bases and not is_whole:
+                base = -below[:, levels].sum(axis=1)
+                below = np.column_stack([below, base])
+                squares, pinned = np.append(squares, base @ base / count), np.append(pinned, False)
+                places, term = np.append(places, levels[-1] + 0.5), np.append(term, levels[0])
+            is_level = term == levels[0]
+            squares = np.where(is_level, squares[is_level].mean(), squares)
+        order = np.argsort(places)
+        order = order[~pinned[order]]
+        ends = np.flatnonzero(np.diff(term[order], append=-1)) + 1
+        matrix = np.ascontiguousarray(below[:, order] / np.sqrt(squares[order]))
+        return cls(matrix, squares[order], ends, np.where(order < m, order, -1))
+
+    def compute_precisions(self, relative: Array) -> tuple[Array, Array | None]:
+        """Precisions (K, m') of the features that vary, and what base levels take away from them.
+
+        ``relative`` (K, c) are those of the columns. The second are rows (K, b, m'), of which the
+        precisions lose the products; None where no level was left out.
+        """
+        precisions = relative * self.squares
+        bases = np.flatnonzero(self.features < 0)
+        kept = self.features >= 0
+        if not bases.size:
+            return precisions, None
+        taken = np.zeros((len(relative), len(bases), len(self.squares)))
+        for k, base in enumerate(bases):
+            term = int(np.searchsorted(self.ends, base, side="right"))
+            levels = slice(self.ends[term - 1] if term else 0, self.ends[term])
+            part = precisions[:, levels]
+            taken[:, k, levels] = part / np.sqrt(part.sum(axis=1, keepdims=True))
+        return precisions[:, kept], taken[:, :, kept]
