@@ -180,7 +180,9 @@ def _format_learned_prior(model: Any) -> list[float | None]:
 def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
     """(count,) which coefficients are shown: all but those of levels that never came."""
     categories = getattr(model, "categories_", None)
-    others = [] if categories is None else [f"{one.name}={OTHER}" for one in categories.each]
+    if categories is None or count == 1:  # one for all
+        return np.ones(count, dtype=bool)
+    others = [f"{one.name}={OTHER}" for one in categories.each]
     return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
