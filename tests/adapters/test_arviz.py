@@ -269,6 +269,16 @@ def test_counts_of_an_exposure(frame: Any) -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), predictive.mean(), rtol=0.03)
     np.testing.assert_allclose(drawn.std(axis=0), predictive.std(), rtol=0.05)
     np.testing.assert_allclose(data.constant_data["exposure"].values, exposure)
+    offset = np.log(exposure)
+    added = to_arviz(model, X, y, offset=offset, n_draws=5000, rng=0)
+    np.testing.assert_allclose(added.log_likelihood["y"].values, data.log_likelihood["y"].values)
+    np.testing.assert_allclose(added.constant_data["offset"].values, offset)
+    both = to_arviz(model, X, y, offset=offset, exposure=2.0, n_draws=10, rng=0)
+    np.testing.assert_allclose(both.constant_data["exposure"].values, 2.0)
+    wanted = stats.poisson.logpmf(y, 2.0 * exposure * np.exp(design(both, X)))
+    np.testing.assert_allclose(both.log_likelihood["y"].values, wanted, rtol=1e-9)
+    with pytest.raises(TypeError, match="offset is for models of counts, not for BayesianLinear"):
+        to_arviz(BayesianLinearRegression().fit(X, y), X, y, offset=1.0)
 
 
 @pytest.mark.parametrize("likelihood", ["student_t", "laplace"])

@@ -19,7 +19,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression, GroupedRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    GroupedRegression,
+)
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import Exponential
 
@@ -337,6 +342,34 @@ def test_predictions_for_arrays() -> None:
 
 
 # ---- scores --------------------------------------------------------------------------------------
+
+
+def test_exposures_are_those_of_one_machine() -> None:
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"size": rng.normal(size=900), "years": rng.uniform(0.2, 3.0, size=900)})
+    table["hits"] = rng.poisson(table.years * np.exp(0.5 + 0.4 * table["size"]))
+    model = BayesianPoissonRegression(prior_precision=1.0)
+    whole = BayesianPoissonRegression(prior_precision=1.0)
+    whole.fit(table[["size"]], table.hits, exposure=table.years)
+    frame = dd.from_pandas(table, npartitions=3)
+    found = on_dask.fit(model, frame, "hits", exposure="years")
+    np.testing.assert_allclose(found.coef_, whole.coef_, atol=0.03)
+    predicted = on_dask.predict(whole, frame, exposure="years").compute()
+    expected = whole.predict_distribution(table[["size"]], exposure=table.years)
+    np.testing.assert_allclose(predicted["mean"], expected.mean())
+    more = on_dask.partial_fit(found, frame, "hits", exposure="years")
+    assert more.n_observations_ == 1800.0
+    assert np.isfinite(on_dask.evaluate(model, frame, "hits", exposure="years").log_score)
+    X, y, years = (
+        da.from_array(table[one].to_numpy(), chunks=300) for one in ("size", "hits", "years")
+    )
+    for beside in ({"exposure": years}, {"offset": da.log(years)}):
+        of_arrays = on_dask.fit(model, X[:, None], y, **beside)
+        np.testing.assert_allclose(of_arrays.coef_, found.coef_, rtol=1e-9)
+    with pytest.raises(TableError, match="offset= and exposure= name columns, and an array has no"):
+        on_dask.predict(of_arrays, X[:, None], exposure="years")
+    with pytest.raises(TypeError, match="exposure is for models of counts"):
+        on_dask.fit(BayesianLinearRegression(), frame, "hits", exposure="years")
 
 
 def test_scores_are_those_of_one_machine() -> None:

@@ -31,6 +31,7 @@ from posterity.adapters import _partitions as core  # noqa: E402
 from posterity.adapters._survey import merge_answers, survey  # noqa: E402
 from posterity.io import ColumnMeans, TableError, learn_stream, open_table  # noqa: E402
 from posterity.io.learning import name_columns  # noqa: E402
+from posterity.io.reading import ReadSettings  # noqa: E402
 
 MODELS = {
     "learned": BayesianLinearRegression(),
@@ -444,3 +445,60 @@ def test_a_survey_adds_up_in_any_order() -> None:
     assert forth.levels == back.levels
     np.testing.assert_allclose(forth.numbers["size"], back.numbers["size"], rtol=1e-13)
     assert forth.get_range("size") == back.get_range("size")
+
+
+# ---- counts with exposures -----------------------------------------------------------------------
+
+
+def make_counts(n: int) -> Any:
+    rng = np.random.default_rng(7)
+    size, years = rng.normal(size=n), rng.uniform(0.2, 3.0, size=n)
+    counts = rng.poisson(years * np.exp(0.5 + 0.4 * size))
+    return pa.table({"size": size, "years": years, "shift": np.log(years), "hits": counts})
+
+
+def test_exposures_and_offsets_reach_every_partition() -> None:
+    table = make_counts(2000)
+    model = BayesianPoissonRegression(prior_precision=1.0)
+    whole = learn_stream(
+        BayesianPoissonRegression(prior_precision=1.0),
+        table.select(["size", "years", "hits"]), "hits", exposure="years",
+    )  # fmt: skip
+    for role, name, dropped in (("exposure", "years", "shift"), ("offset", "shift", "years")):
+        columns = core.Columns(target="hits", drop=[dropped], **{role: name})
+        task = core.plan(model, table.schema, columns)
+        assert task.names == ("size",)
+        parts = [table[:900].to_batches(), table[900:].to_batches()]
+        found = files.loads(core.merge_contents([core.learn(task, part) for part in parts]))
+        np.testing.assert_allclose(found.coef_, whole.coef_, atol=0.02)
+        np.testing.assert_allclose(found.intercept_, whole.intercept_, atol=0.02)
+        (batch,) = table[:50].combine_chunks().to_batches()
+        predicted = core.predict_batch(whole, batch, level=0.9, **{role: name})
+        years = np.asarray(batch["years"])
+        expected = whole.predict_distribution(table.select(["size"])[:50], exposure=years)
+        np.testing.assert_allclose(predicted["mean"], expected.mean())
+        np.testing.assert_allclose(predicted["upper"], expected.interval(0.9)[1])
+        start = core.find_start_models(model, task, [None])[0]
+        rows, scores = core.score(task, start, parts[0])
+        assert rows == 900
+        assert scores is not None
+        assert scores.baselines == {} or scores.log_score > -3.0
+
+
+def test_exposures_are_for_counts_and_must_be_there() -> None:
+    table = make_counts(20)
+    with pytest.raises(TypeError, match="exposure is for models of counts, not for BayesianLinear"):
+        core.plan(
+            BayesianLinearRegression(), table.schema, core.Columns(target="hits", exposure="size")
+        )
+    with pytest.raises(TableError, match=r"'yeers' is not a column .* did you mean 'years'"):
+        core.plan(
+            BayesianPoissonRegression(), table.schema, core.Columns(target="hits", exposure="yeers")
+        )
+    model = BayesianPoissonRegression().fit(table.select(["size"]), table["hits"])
+    with pytest.raises(TableError, match="offset 'shft' is not a column of the file"):
+        core.check_features(model, table.schema, ReadSettings(offset="shft"))
+    columns = core.Columns(target="hits", exposure="size")
+    task = core.plan(BayesianPoissonRegression(), table.schema, columns)
+    with pytest.raises(TableError, match="an exposure must be positive and finite"):
+        core.learn(task, table.to_batches())

@@ -206,11 +206,11 @@ def test_changepoint_says_that_features_cannot_join() -> None:
         ({"a": None}, 1.0, 1.0, ValueError, "feature 'a' is None: leave it out of the row"),
         ({"a": 1.0, "n": float("inf")}, 1.0, 1.0, ValueError, "feature 'n' is inf: leave it out"),
         (
-            {"a": "red"},
+            {"a": ["red"]},
             1.0,
             1.0,
             TypeError,
-            "feature 'a' is 'red', which is not a number: encode it",
+            "feature 'a' is \\['red'\\], which is neither a number nor text: leave it out",
         ),
         (
             {"n": 1.0},
@@ -278,6 +278,74 @@ def test_pipelines() -> None:
     assert model.predict_one({"a": 0.0, "colour": "blue"}) > model.predict_one(
         {"a": 0.0, "colour": "red"}
     )
+
+
+def test_text_is_levels_as_of_a_one_hot_encoder() -> None:
+    rng = random.Random(0)
+    rows = [
+        ({"a": rng.gauss(0.0, 1.0), "zone": rng.choice("nsw"), "wet": rng.random() < 0.5}, i % 7)
+        for i in range(60)
+    ]
+    for kind in (adapted.BayesianLinearRegression, adapted.BayesianLogisticRegression):
+        encoded = compose.Select("zone") | preprocessing.OneHotEncoder()
+        pipeline, ours = (encoded + compose.Select("a", "wet")) | kind(), kind()
+        for x, y in rows:
+            target = y > 3 if kind is adapted.BayesianLogisticRegression else float(y)
+            pipeline.learn_one(x, target)
+            ours.learn_one(x, target)
+        names = {f"zone_{z}": f"zone={z}" for z in "nsw"}
+        theirs = [
+            names.get(str(name), name) for name in list(pipeline.steps.values())[-1]._rows.columns
+        ]
+        assert set(theirs) == set(ours._rows.columns) == {"a", "wet", *names.values()}
+        new = {"a": 0.5, "zone": "elsewhere", "wet": True}
+        for x in (rows[0][0], new):
+            if kind is adapted.BayesianLogisticRegression:
+                shares = pipeline.predict_proba_one(x), ours.predict_proba_one(x)
+                assert shares[1][True] == pytest.approx(shares[0][True], abs=0.02)
+            else:
+                assert ours.predict_one(x) == pytest.approx(pipeline.predict_one(x))
+    known, unknown = (
+        ours_of(rows).predict_one({"a": 0.0, "zone": z, "wet": False}, with_dist=True)
+        for z in ("n", "elsewhere")
+    )
+    assert unknown.sigma > known.sigma
+
+
+def ours_of(rows: Any) -> Any:
+    model = adapted.BayesianLinearRegression(noise_precision=1.0)
+    for x, y in rows:
+        model.learn_one(x, float(y))
+    return model
+
+
+@pytest.mark.parametrize("container", ["pandas", "categories", "polars"])
+def test_frames_with_text_are_their_rows(container: str) -> None:
+    polars = pytest.importorskip("polars")
+    frame = pd.DataFrame(
+        {"a": [0.5, 1.0, -2.0, 0.0], "zone": ["n", "s", "n", "w"], "wet": [True, False, True, True]}
+    )
+    y = [1.0, 2.0, 0.5, 4.0]
+    rows = ours_of(zip(frame.to_dict("records"), y, strict=True))
+    given = {
+        "pandas": frame,
+        "categories": frame.assign(zone=pd.Categorical(frame.zone, ["x", "n", "s", "w"])),
+        "polars": polars.from_pandas(frame),
+    }[container]
+    series = polars.Series(y) if container == "polars" else pd.Series(y)
+    whole = adapted.BayesianLinearRegression(noise_precision=1.0)
+    whole.learn_many(given, series)
+    assert set(whole._rows.columns) == {"a", "wet", "zone=n", "zone=s", "zone=w"}
+    expected = [rows.predict_one(x) for x in frame.to_dict("records")]
+    np.testing.assert_allclose(list(whole.predict_many(given)), expected)
+    text = given[["zone"]]
+    labels = adapted.BayesianLogisticRegression()
+    labels.learn_many(text, polars.Series(["u", "v", "u", "v"]) if container == "polars"
+                      else pd.Series(["u", "v", "u", "v"]))  # fmt: skip
+    assert labels.predict_proba_many(text).shape == (4, 2)
+    holes = frame.assign(zone=["n", None, "n", "w"])
+    with pytest.raises(ValueError, match="column 'zone' is missing in row 1"):
+        whole.learn_many(holes, pd.Series(y))
 
 
 def test_drift_detectors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, BayesianPoissonRegression
 from posterity.distributions import StudentT
 from posterity.evaluation import PIT, ValidationResult, progressive_validation
 
@@ -157,6 +158,50 @@ def test_a_model_like_its_baseline_gains_nothing() -> None:
     assert baseline.n_scored == 1997
     assert baseline.log_score_gain == pytest.approx(0.0, abs=1e-12)
     assert baseline.skill_crps == pytest.approx(0.0, abs=1e-12)
+
+
+def test_baselines_of_counts_are_rates_times_the_exposure() -> None:
+    rng = np.random.default_rng(3)
+    X, years = rng.normal(size=(300, 1)), rng.uniform(0.1, 5.0, size=300)
+    y = rng.poisson(years * np.exp(0.5 + 0.3 * X[:, 0])).astype(float)
+    runs = [
+        progressive_validation(BayesianPoissonRegression(), X, y, exposure=years, **how)
+        for how in ({}, {"batch_rows": 1}, {"batch_rows": 71})
+    ]
+    result = runs[0]
+    for other in runs[1:]:
+        crps = other.baselines["mean so far"].crps
+        assert crps == pytest.approx(result.baselines["mean so far"].crps)
+    counts, total = pd.Series(y).cumsum().shift(1), pd.Series(years).cumsum().shift(1)
+    errors = {
+        "mean so far": y - counts / total * years,
+        "last value": y - pd.Series(y / years).shift(1) * years,
+    }
+    for name, error in errors.items():
+        assert result.baselines[name].n_rows == 299
+        assert result.baselines[name].mae == pytest.approx(error.abs().mean())
+    # The regression of y / sqrt(e) on sqrt(e), whose predictions are Student-t.
+    line = BayesianLinearRegression(prior_precision=0.0, fit_intercept=False)
+    root = np.sqrt(years)
+    ahead = line.predict_then_learn(root[:, None], y / root)
+    t = StudentT(ahead.df[3:], ahead.loc[3:] * root[3:], ahead.scale[3:] * root[3:])
+    assert result.baselines["mean so far"].n_scored == 297  # the CRPS takes 2 degrees of freedom
+    score = t.logpdf(y[3:]).mean()
+    assert result.baselines["mean so far"].log_score == pytest.approx(score)
+    without = progressive_validation(BayesianPoissonRegression(), X, y)
+    assert result.baselines["mean so far"].mae < 0.7 * without.baselines["mean so far"].mae
+
+
+def test_baselines_of_equal_exposures_are_those_of_none() -> None:
+    X, y = stream(200)
+    y = np.round(np.abs(y))
+    model = BayesianPoissonRegression
+    with_ones, without = (
+        progressive_validation(model(), X, y, delay=2, period=7, **how)
+        for how in ({"exposure": np.ones(200)}, {})
+    )
+    for name, one in without.baselines.items():
+        np.testing.assert_allclose(astuple(with_ones.baselines[name])[1:], astuple(one)[1:])
 
 
 def test_targets_that_never_change_leave_baselines_without_density() -> None:

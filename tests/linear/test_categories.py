@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pickle
 from typing import Any
@@ -318,6 +319,12 @@ def test_levels_join_at_any_time(zones: list[str], cut: int, fit_intercept: bool
 LATE = RIDES.assign(zone=np.where(np.arange(N) < 200, np.where(ZONE == "b", "a", ZONE), ZONE))
 
 
+MORE_MODELS = MODELS | {
+    "quantiles": (functools.partial(BayesianQuantileRegression, quantile=[0.1, 0.9]), Y),
+    "noise by feature": (functools.partial(BayesianLinearRegression, noise="linear"), Y),
+}
+
+
 @pytest.mark.parametrize(
     ("name", "forgetting"),
     [
@@ -328,35 +335,92 @@ LATE = RIDES.assign(zone=np.where(np.arange(N) < 200, np.where(ZONE == "b", "a",
         ("labels", None),
         ("counts", Stabilized(half_life=90.0)),
         ("three classes", None),
+        ("outliers", None),
+        ("outliers", Stabilized(half_life=90.0)),
+        ("outliers", Window(150)),
+        ("quantile", None),
+        ("quantiles", None),
+        ("noise by feature", None),
+        ("noise by feature", Stabilized(half_life=90.0)),
+        pytest.param("outliers", Adaptive(), marks=pytest.mark.slow),
+        pytest.param("noise by feature", Adaptive(), marks=pytest.mark.slow),
         pytest.param("labels", Window(150), marks=pytest.mark.slow),
         pytest.param("counts", Adaptive(), marks=pytest.mark.slow),
         pytest.param("three classes", Window(150), marks=pytest.mark.slow),
     ],
 )
 def test_levels_join_models_of_every_kind(name: str, forgetting: Any) -> None:
-    kind, y = MODELS[name]
+    kind, y = MORE_MODELS[name]
     named = LATE.assign(zone=LATE["zone"].astype("category"))
     made = [kind(prior_precision=1.0, forgetting=forgetting) for _ in range(2)]
     for model, X in zip(made, (LATE, named), strict=True):
         model.partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
     late, early = made
-    assert late.posterior_.names == early.posterior_.names
+    assert late.categories_ == early.categories_
     np.testing.assert_allclose(late.coef_, early.coef_, rtol=0.02, atol=0.02)
+    if name == "noise by feature":
+        np.testing.assert_allclose(late.noise_coef_, early.noise_coef_, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["outliers", "quantile", "noise by feature"])
+def test_levels_join_by_rows_and_merges(name: str) -> None:
+    kind, y = MORE_MODELS[name]
+    rows, batches = kind(prior_precision=1.0), kind(prior_precision=1.0)
+    cut = 190
+    for row, target in zip(LATE[:cut].to_dict("records"), y, strict=False):
+        rows.learn_one(row, target)
+    for row, target in zip(LATE[cut:230].to_dict("records"), y[cut:], strict=False):
+        rows.learn_one(row, target)
+    batches.partial_fit(LATE[:cut], y[:cut]).partial_fit(LATE[cut:230], y[cut:230])
+    np.testing.assert_allclose(rows.predict(LATE), batches.predict(LATE), atol=0.1)
+    merged = kind(prior_precision=1.0).fit(LATE[:200], y[:200])
+    merged.merge(kind(prior_precision=1.0).fit(LATE[200:], y[200:]))
+    whole = kind(prior_precision=1.0).fit(LATE, y)
+    assert merged.posterior_.names == whole.posterior_.names
+    np.testing.assert_allclose(merged.predict(LATE), whole.predict(LATE), atol=0.2)
+    wide = kind(prior_precision=1.0).fit(LATE[:30], y[:30]).predict_interval(LATE[200:])
+    assert np.isfinite(wide).all()
+
+
+def test_rows_learn_a_level_as_they_are_predicted() -> None:
+    model = BayesianLinearRegression(prior_precision=1.0).fit(RIDES[:30], Y[:30])
+    row = {"km": 0.5, "zone": "new"}
+    other = pickle.loads(pickle.dumps(model)).learn_one(row, 3.0)
+    expected = model.predict_distribution_one(row).logpdf(3.0)
+    assert model.predict_then_learn_one(row, 3.0).logpdf(3.0) == pytest.approx(expected)
+    np.testing.assert_allclose(model.coef_, other.coef_)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        model.predict_then_learn_one({**row, "zone": "newer"}, np.nan)
+    assert "zone=newer" not in model.posterior_.names
 
 
 @pytest.mark.parametrize(
     ("model", "what"),
     [
         (BayesianLinearRegression(forgetting=Changepoint()), "Changepoint"),
-        (BayesianRobustRegression(), "BayesianRobustRegression"),
+        (BayesianRobustRegression(forgetting=Changepoint()), "Changepoint"),
     ],
 )
 def test_where_levels_cannot_join(model: Any, what: str) -> None:
-    model.partial_fit(LATE[:200], Y[:200])
+    model.partial_fit(LATE[:12], Y[:12])
     before = pickle.dumps(model)
     with pytest.raises(ValueError, match=f"level 'b' of column 'zone' is new, and {what} takes no"):
-        model.partial_fit(LATE[200:], Y[200:])
+        model.partial_fit(LATE[:12].assign(zone="b"), Y[:12])
     assert pickle.dumps(model) == before
+
+
+def test_changes_are_found_beside_levels() -> None:
+    turned = Y + 5.0 * KM * (np.arange(len(Y)) >= len(Y) // 2)
+    model = BayesianLinearRegression(forgetting=Changepoint()).fit(RIDES, turned)
+    assert model.changes_.tolist() == pytest.approx([len(Y) // 2], abs=3)
+    dropped = pd.get_dummies(RIDES, drop_first=True, dtype=float)
+    same = BayesianLinearRegression(forgetting=Changepoint()).fit(dropped, turned)
+    np.testing.assert_allclose(model.predict(RIDES), same.predict(dropped))
+    unknown = RIDES[:1].assign(zone="elsewhere")
+    with pytest.raises(ValueError, match=r"'zone' has a level in row 0 that was not learned: the "):
+        model.predict(unknown)
+    with pytest.raises(ValueError, match="was not learned"):
+        model.predict_one(unknown.iloc[0].to_dict())
 
 
 def test_what_can_not_be_merged() -> None:
@@ -566,10 +630,10 @@ def test_tables_batch_by_batch_and_the_command(tmp_path: Any) -> None:
     (found,) = predict_stream(model, new)
     np.testing.assert_allclose(found["mean"], whole.predict(new[["zone", "km"]]))
     np.testing.assert_allclose(found["std"], whole.predict_distribution(new[["zone", "km"]]).std())
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=r"'zone' has a level in row .* that was not learned"):
-        learn_stream(model, new.assign(fare=Y), "fare")
-    assert pickle.dumps(model) == before
+    again = new.assign(fare=Y)[["zone", "km", "fare"]]
+    joined = learn_stream(pickle.loads(pickle.dumps(model)), again, "fare")
+    expected = pickle.loads(pickle.dumps(whole)).partial_fit(again[["zone", "km"]], Y)
+    np.testing.assert_allclose(joined.coef_, expected.coef_)
     posterity.save(model, tmp_path / "m.posterity")
     new.to_csv(tmp_path / "new.csv", index=False)
     run = CliRunner().invoke

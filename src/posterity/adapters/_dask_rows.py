@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +13,10 @@ from posterity.adapters._extras import require_module
 from posterity.io.errors import TableError
 
 Work = Callable[[Any], Any]
-TARGET, WEIGHT = "y", "weight"
+TARGET = "y"
+# What arrays beside X are called as columns.
+ROLES = TARGET, "weight", "offset", "exposure"
+_WORDS = "target", "weight", "offset", "exposure"
 
 
 class Collection(Protocol):
@@ -63,11 +66,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Dask arrays X (n, p), and y (n,) and weight (n,) where there are such, in the same chunks."""
+    """Dask arrays X (n, p), and others (n,) by their ``ROLES``, in the same chunks."""
 
     X: Any
-    y: Any = None
-    weight: Any = None
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,18 +79,18 @@ class Arrays:
     @property
     def schema(self) -> Any:
         """Arrow schema; columns of X are "x0", "x1" and so on."""
-        parts = [part for part in (self.X, self.y, self.weight) if part is not None]
+        parts = [self.X, *self.others.values()]
         empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
-        return _make_batch(self._collect_roles(), *empty).schema
+        return _make_batch(tuple(self.others), *empty).schema
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
         da = require_module("dask.array", "dask")
         results = da.blockwise(
-            partial(_map_blocks, work, tuple(columns), self._collect_roles()),
+            partial(_map_blocks, work, tuple(columns), tuple(self.others)),
             "i",
             *(self.X, "ij"),
-            *(pair for part in (self.y, self.weight) if part is not None for pair in (part, "i")),
+            *(pair for part in self.others.values() for pair in (part, "i")),
             concatenate=True,
             align_arrays=False,
             dtype=object,
@@ -96,18 +98,14 @@ class Arrays:
         )
         return list(results.to_delayed().ravel())
 
-    def _collect_roles(self) -> tuple[str, ...]:
-        pairs = ((TARGET, self.y), (WEIGHT, self.weight))
-        return tuple(name for name, part in pairs if part is not None)
 
-
-def collection(table: Any, target: Any = None, weight: Any = None) -> Collection:
-    """Rows of a data frame, or of arrays made to have the same chunks.
+def collection(table: Any, *others: Any) -> Collection:
+    """Rows of a data frame, or of arrays made to have the same chunks; ``others`` as ``ROLES``.
 
     Raises ``TypeError`` for what is neither, ``TableError`` where rows can't be matched.
     """
     if _is_frame(table):
-        for role, name in (("target", target), ("weight", weight)):
+        for role, name in zip(_WORDS, others, strict=False):
             if name is not None and not isinstance(name, str):
                 raise TypeError(
                     f"the {role} of a data frame is the name of a column, not a "
@@ -123,11 +121,11 @@ def collection(table: Any, target: Any = None, weight: Any = None) -> Collection
         raise TableError(
             f"X has shape {table.shape}: it must be (n, p), with a known number p of features"
         )
-    others = [
-        None if part is None else _in_chunks_of(table, part, role)
-        for part, role in ((target, "target"), (weight, "weight"))
-    ]
-    return Arrays(table, *others)
+    parts = zip(ROLES, _WORDS, others, strict=False)
+    given = {
+        role: _in_chunks_of(table, part, word) for role, word, part in parts if part is not None
+    }
+    return Arrays(table, given)
 
 
 def name_columns(n_features: int) -> tuple[str, ...]:
@@ -165,7 +163,7 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     arrays = []
-    for name, field in expected.items():
+    for name, expects in expected.items():
         values = part[name]
         if values.dtype == np.float64:  # as it stands: NaN is found later
             arrays.append(pa.array(np.ascontiguousarray(values.to_numpy())))
@@ -174,7 +172,7 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
         if isinstance(array, pa.ChunkedArray):  # what frames put together have
             array = array.combine_chunks()
         # A column of objects that are all missing has no type of its own.
-        arrays.append(array.cast(field.type) if pa.types.is_null(array.type) else array)
+        arrays.append(array.cast(expects.type) if pa.types.is_null(array.type) else array)
     return pa.RecordBatch.from_arrays(arrays, names=list(expected))
 
 
@@ -216,8 +214,8 @@ def _is_array(table: Any) -> bool:
 
 
 __all__ = [
+    "ROLES",
     "TARGET",
-    "WEIGHT",
     "Arrays",
     "Collection",
     "Frame",

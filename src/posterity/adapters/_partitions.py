@@ -53,8 +53,9 @@ from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
 from posterity.io.columns import make_learned_encoders, require
 from posterity.io.errors import TableError
-from posterity.io.learning import get_levels, name_columns
+from posterity.io.learning import check_takes_offsets, get_categories, name_columns
 from posterity.io.missing import Missing
+from posterity.io.reading import ColumnsBeside, ReadSettings, Rows
 from posterity.io.table import TableStream, open_rows
 from posterity.io.tables import describe_table
 
@@ -82,8 +83,9 @@ def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
     model: Any = files.loads(task.model)
     stream, coming = _open_stream(task, rows, model)
     classes = {"classes": np.array(task.classes)} if task.classes else {}
-    for X, y, weight in coming:
-        model.partial_fit(X, y, sample_weight=weight, **classes)
+    for X, y, weight, *beside in coming:
+        added = {"offset": beside[-1]} if beside else {}
+        model.partial_fit(X, y, sample_weight=weight, **added, **classes)
     if not hasattr(model, "n_features_in_"):  # every row was left out
         return None
     return files.dumps(model, notes={ROWS: stream.n_rows_read})
@@ -114,6 +116,8 @@ def predict_batch(
     level: float | None = None,
     quantiles: Sequence[float] = (),
     missing: Missing = "error",
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> Any:
     """Record batch of predictions, a row for each of ``batch``; null where a row was left out.
 
@@ -122,7 +126,9 @@ def predict_batch(
     import pyarrow as pa
 
     asked: Any = {"level": level, "quantiles": quantiles}
-    whole = _make_prediction_batch(model, batch, missing, **asked) if batch.num_rows else None
+    roles = {"offset": offset, "exposure": exposure}
+    given = asked | {role: name for role, name in roles.items() if name is not None}
+    whole = _make_prediction_batch(model, batch, missing, **given) if batch.num_rows else None
     if whole is None:
         schema = prediction_schema(model, **asked)
         empty = [pa.nulls(batch.num_rows, field.type) for field in schema]
@@ -147,9 +153,15 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
     return predict_batch(model, row, **asked).schema
 
 
-def check_features(model: Any, schema: Any) -> None:
-    """Refuse a table whose columns do not make the features of a model: ``TableError``."""
-    make_learned_encoders(describe_table(schema), _get_feature_names(model), get_levels(model))
+def check_features(model: Any, schema: Any, reading: ReadSettings | None = None) -> None:
+    """Refuse a table whose columns do not make the features of a model: ``TableError``.
+
+    ``reading`` names columns of offsets and exposures, which are checked, too.
+    """
+    if reading is not None:
+        check_takes_offsets(model, reading)
+        ColumnsBeside(reading).check(describe_table(schema), ())
+    make_learned_encoders(describe_table(schema), _get_feature_names(model), get_categories(model))
     require(get_key_columns(model), list(schema.names), "key")
 
 
@@ -209,8 +221,8 @@ def _skip_empty_batches(batches: Iterable[Any]) -> Iterator[Any] | None:
 
 def _open_stream(
     task: Task, batches: Iterator[Any], model: Any = None
-) -> tuple[TableStream, Iterator[tuple[Any, Any, Any]]]:
-    """The stream, and its batches of X with names, y and weights (or None).
+) -> tuple[TableStream, Iterator[tuple[Any, ...]]]:
+    """The stream, and its batches of X with names, y and weights (or None); then any offsets.
 
     Rows are not copied where ``model``, the one that will learn them, can do without.
     """
@@ -218,7 +230,7 @@ def _open_stream(
     if not task.by:
         stream = open_rows(batches, task.names, task.reading, target=goal)
         rows = (
-            (name_columns(rows.X, task.names, model), rows.y, rows.weight)
+            (name_columns(rows.X, task.names, model), rows.y, rows.weight, *_list_offsets(rows))
             for rows in stream.batches()
         )
         return stream, rows
@@ -230,6 +242,11 @@ def _open_stream(
         for rows in stream.batches()
     )
     return stream, keyed
+
+
+def _list_offsets(rows: Rows) -> tuple[Any, ...]:
+    """No times, and the offsets, where there are some."""
+    return () if rows.offset is None else (None, rows.offset)
 
 
 def _make_prediction_batch(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:

@@ -16,6 +16,7 @@ from posterity.io import ColumnMeans
 from posterity.io.columns import Dates, Encoding, make_encoders, require, select_columns
 from posterity.io.encoders import Categories
 from posterity.io.errors import TableError
+from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings
 from posterity.io.tables import describe_table
@@ -34,6 +35,8 @@ class Columns:
     features: Sequence[str] | None = None
     drop: Sequence[str] = ()
     weight: str | None = None
+    offset: str | None = None
+    exposure: str | None = None
     missing: Missing = "error"
     dates: Dates = "error"
     levels: Mapping[str, Sequence[str]] | None = None
@@ -54,6 +57,8 @@ class ColumnChoice(TypedDict, total=False):
     features: Sequence[str] | None
     drop: Sequence[str]
     weight: str | None
+    offset: str | None
+    exposure: str | None
     missing: Missing
     dates: Dates
     levels: Mapping[str, Sequence[str]] | None
@@ -71,7 +76,7 @@ class Task:
         Features, "size" or "zone=b", so that every partition has the same.
     target : str
     reading : ReadSettings
-        Weights, and fixed means where missing values are filled in.
+        Weights and offsets, and fixed means where missing values are filled in.
     classes : tuple
         Labels of a classifier.
     by : tuple of str
@@ -121,6 +126,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
         As `check_model`.
     """
     check_model(model)
+    check_takes_offsets(model, columns)
     require(get_key_columns(model), list(schema.names), "key")
     goal = make_target(columns.target, classifier=is_classifier(model))
     goal.check(describe_table(schema))
@@ -224,9 +230,8 @@ def make_target(target: str, *, classifier: bool) -> Target:
 
 
 def _reading(columns: Columns) -> ReadSettings:
-    return ReadSettings(
-        batch_rows=columns.batch_rows, missing=columns.missing, weight=columns.weight
-    )
+    names = ("batch_rows", "missing", "weight", "offset", "exposure")
+    return ReadSettings(**{name: getattr(columns, name) for name in names})
 
 
 def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from river.utils import dataframe
 
 from posterity.adapters._rows import NamedRows, check_values
+from posterity.linear.levels import is_category, read_words
 
 Array = NDArray[np.float64]
 
@@ -35,6 +36,29 @@ def get_shared_parameters(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]
                 "go on from this model"
             )
     return {name: value for name, value in given.items() if name in taken}
+
+
+def read_columns(frame: Any) -> tuple[list[Any], Array]:
+    """Names, and finite values (n, m), of the columns of a frame.
+
+    Each level of a column of text, or of a category type, has a column of zeros and ones.
+    """
+    words = {
+        name: read_words(column, name, "error")
+        for name in frame.columns
+        if is_category(column := frame[name].to_native())
+    }
+    plain = frame.drop(list(words))
+    names, parts = list[Any](plain.columns), [np.empty((len(frame), 0))]
+    if names:
+        parts.append(dataframe.to_numpy(plain))
+    for name, found in words.items():
+        levels = np.unique(found.places)
+        names += [f"{name}={found.words[place]}" for place in levels]
+        parts.append((found.places[:, None] == levels).astype(np.float64))
+    values = np.hstack(parts)
+    check_values(names, values)
+    return names, values
 
 
 class NamedFeatures:
@@ -112,15 +136,14 @@ class NamedFeatures:
     def _learned_frame(self, X: Any) -> tuple[Array, Any]:
         """The rows of a data frame, whose features are known from now on, and the frame."""
         frame = dataframe.into_frame(X)
-        names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
-        check_values(names, values)  # before anything changes
+        names, values = read_columns(frame)  # checked before anything changes
         self._add_features(names)
         return self._rows.select_frame_values(names, values), frame
 
     def _read_frame(self, X: Any) -> tuple[Array, Array, Any]:
         """The rows of a data frame, the sums of the features not known (n,), and the frame."""
         frame = dataframe.into_frame(X)
-        names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
+        names, values = read_columns(frame)
         rows = self._rows.select_frame_values(names, values)
         unknown = [i for i, name in enumerate(names) if name not in self._rows.columns]
         return rows, values[:, unknown].sum(axis=1), frame

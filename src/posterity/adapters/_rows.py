@@ -169,26 +169,30 @@ def _moments(
 def check_row(x: Row) -> dict[Hashable, float]:
     """The row with floats; raises what names the feature that is not a finite number.
 
+    Text that is no number is the level of a category, which is a feature of its own.
+
     Examples
     --------
-    >>> check_row({"a": True, "b": 2})
-    {'a': 1.0, 'b': 2.0}
+    >>> check_row({"a": True, "b": 2, "zone": "north"})
+    {'a': 1.0, 'b': 2.0, 'zone=north': 1.0}
     >>> check_row({"a": None})
     Traceback (most recent call last):
         ...
     ValueError: feature 'a' is None: leave it out of the row (it is then 0), or fill it in, ...
     """
-    row = {}
+    row: dict[Hashable, float] = {}
     for name, value in x.items():
         try:
             number = float(value)
         except (TypeError, ValueError):
             if value is None:
                 raise ValueError(_refusal(name, value)) from None
+            if isinstance(cast(Any, value), str):
+                row[f"{name}={value}"] = 1.0  # a level, 0 in all other rows
+                continue
             raise TypeError(
-                f"feature {name!r} is {value!r}, which is not a number: encode it, for example "
-                "with "
-                "river.preprocessing.OneHotEncoder"
+                f"feature {name!r} is {value!r}, which is neither a number nor text: leave it out, "
+                "or make text of it"
             ) from None
         if not math.isfinite(number):
             raise ValueError(_refusal(name, value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class MicroBatches:
             return
         columns = self.columns
         if hasattr(model, "feature_names_in_"):
-            columns = Columns(target=columns.target, weight=columns.weight, missing=columns.missing)
+            columns = replace(columns, features=None, drop=(), dates="error", levels=None)
         if not frame.isEmpty():
             content = learn_frame(model, frame, columns)
             model = model if content is None else core.continue_from(model, content)

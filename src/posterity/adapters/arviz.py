@@ -16,7 +16,7 @@ from posterity.adapters._extras import require_module
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
-from posterity.generalized.base import compute_log_exposure
+from posterity.generalized.base import RateOffsets, compute_log_exposure, read_offset
 from posterity.likelihoods import Poisson
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import name_bad_rows, read_rows
@@ -33,6 +33,7 @@ def to_arviz(
     X: Any,
     y: ArrayLike,
     *,
+    offset: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
     n_draws: int = 1000,
     n_chains: int = 4,
@@ -50,7 +51,7 @@ BayesianRobustRegression
         Rows to predict at, usually those that were learned.
     y : (n,) array
         Their targets.
-    exposure : (n,) array or float, optional
+    offset, exposure : (n,) array or float, optional
         Of counts, as in ``fit``.
     n_draws, n_chains : int
         Draws in each chain, and chains. Predictions and log likelihoods take 16 bytes for each
@@ -63,9 +64,10 @@ BayesianRobustRegression
     arviz.InferenceData, or xarray.DataTree from ArviZ 1 on
         ``posterior`` (``intercept``, ``coef`` by feature, and ``sigma`` where the noise is
         learned), ``posterior_predictive``, ``log_likelihood`` and ``observed_data`` (``y`` by
-        observation), ``constant_data`` (``X``; ``exposure`` of counts), and ``prior`` as far as it
-        is proper; what is not is listed in the attribute ``improper_prior``. A
-        ``prior_predictive`` comes with a prior that is proper as a whole: without an intercept.
+        observation), ``constant_data`` (``X``; ``offset`` and ``exposure`` of counts), and
+        ``prior`` as far as it is proper; what is not is listed in the attribute
+        ``improper_prior``. A ``prior_predictive`` comes with a prior that is proper as a whole:
+        without an intercept.
         Labels are given by their places among the classes, which the attribute ``classes`` lists;
         with more than two, intercept and ``coef`` are by class, of sum 0.
 
@@ -74,7 +76,7 @@ BayesianRobustRegression
     ImportError
         Without ArviZ: ``pip install "posterity[arviz]"``.
     TypeError
-        If ``model`` is none of these, or exposure is given to one that knows none.
+        If ``model`` is none of these, or offsets are given to one that knows none.
     ValueError
         If the posterior is still improper, or a regression's average over ways to forget; if a
         target is none that the model knows; or if rows can't be used.
@@ -101,14 +103,15 @@ BayesianRobustRegression
         warnings.simplefilter("ignore", FutureWarning)
         arviz = require_module("arviz", "arviz")
     generator = np.random.default_rng(rng)
-    rows = _rows_of(model, X, y, exposure)
+    added = RateOffsets(offset, exposure)
+    rows = _rows_of(model, X, y, added)
     shape = n_chains, n_draws
     posterior = family.draw(math.prod(shape), generator)
 
     def by_row(values: Any) -> dict[str, Any]:
         return {"y": values.reshape(*shape, -1)}
 
-    offset = int(model.fit_intercept)
+    first = int(model.fit_intercept)
     groups = {
         "posterior": _name_variables(model, posterior, shape),
         "posterior_predictive": by_row(family.draw_predictions(posterior, rows, generator)),
@@ -116,10 +119,13 @@ BayesianRobustRegression
         "observed_data": {
             "y": rows.targets.astype(np.intp) if is_classifier(model) else rows.targets
         },
-        "constant_data": {"X": rows.columns[:, offset:]},
+        "constant_data": {"X": rows.columns[:, first:]},
     }
-    if exposure is not None:
-        groups["constant_data"]["exposure"] = np.exp(rows.offsets)
+    n = len(rows.targets)
+    if offset is not None:
+        groups["constant_data"]["offset"] = read_offset(offset, n)
+    if (logs := compute_log_exposure(exposure, n)) is not None:
+        groups["constant_data"]["exposure"] = np.exp(logs)
     prior, improper = family.prior(math.prod(shape), generator)
     if prior is not None:
         groups["prior"] = _name_variables(model, prior, shape)
@@ -138,6 +144,7 @@ def _list_coordinates(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[
         "coef": ["feature"],
         "y": ["observation"],
         "X": ["observation", "feature"],
+        "offset": ["observation"],
         "exposure": ["observation"],
     }
     if is_classifier(model):
@@ -158,13 +165,14 @@ def _container(arviz: Any, groups: Any, coords: Any, dims: Any, improper: list[s
     return tree
 
 
-def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Rows:
+def _rows_of(model: Any, X: Any, y: ArrayLike, added: RateOffsets) -> Rows:
     refuse_several_targets(model, "ArviZ")
     model._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
     counts = isinstance(model, BayesianPoissonRegression)
-    if exposure is not None and not counts:
+    given = [name for name, value in added._asdict().items() if value is not None]
+    if given and not counts:
         raise TypeError(
-            f"exposure is for models of counts, not for {type(model).__name__}: leave it out"
+            f"{given[0]} is for models of counts, not for {type(model).__name__}: leave it out"
         )
     X, targets, _ = read_rows(model, X, _numbers(model, y), None, reset=False)
     with name_bad_rows(model, X, targets):
@@ -175,7 +183,7 @@ def _rows_of(model: Any, X: Any, y: ArrayLike, exposure: ArrayLike | None) -> Ro
     columns = model._columns(X)
     if model.fit_intercept:
         columns = np.column_stack([np.ones(len(columns)), columns])
-    offsets = compute_log_exposure(exposure, len(columns))
+    offsets = added.read(len(columns))
     return Rows(columns, targets[:, 0], np.zeros(len(columns)) if offsets is None else offsets)
 
 

@@ -20,8 +20,8 @@ from posterity import files
 from posterity.adapters import _dask_tasks as tasks
 from posterity.adapters import _partitions as core
 from posterity.adapters._dask_rows import (
+    ROLES,
     TARGET,
-    WEIGHT,
     Arrays,
     Collection,
     collection,
@@ -50,6 +50,8 @@ def fit(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     missing: Missing = "error",
     dates: Dates = "error",
     levels: Levels | None = None,
@@ -74,6 +76,9 @@ def fit(
         Columns of a data frame to use, in this order, and to leave out.
     weight : str, or dask.array.Array of shape (n,), optional
         Weights of the rows, as ``target``.
+    offset, exposure : str, or dask.array.Array of shape (n,), optional
+        Of counts: what is added to each log rate, and the time, area or people that each count
+        comes from, as ``target``.
     missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`posterity.io.open_table`, but that "mean" is the mean over all rows; a
         :class:`posterity.io.ColumnMeans` keeps it, so that predictions can use it too. Columns of
@@ -112,6 +117,8 @@ def fit(
         features=features,
         drop=drop,
         weight=weight,
+        offset=offset,
+        exposure=exposure,
         missing=missing,
         dates=dates,
         levels=levels,
@@ -125,6 +132,8 @@ def partial_fit(
     target: Any,
     *,
     weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
     missing: Missing = "error",
 ) -> Model:
     """A new model that knows what ``model`` knows, and has learned a collection too.
@@ -141,7 +150,9 @@ def partial_fit(
     >>> partial_fit(model, X, X[:, 0]).n_observations_
     2000.0
     """
-    columns = Columns(target=target, weight=weight, missing=missing)
+    columns = Columns(
+        target=target, weight=weight, offset=offset, exposure=exposure, missing=missing
+    )
     return _learn_tasks(_plan_tasks(model, table, columns))
 
 
@@ -166,7 +177,7 @@ def evaluate(
         Begins with what it knows, and stays as it is.
     intervals : sequence of float
         Levels of the intervals whose coverage and width are measured.
-    table, target, features, drop, weight, missing, dates, levels
+    table, target, features, drop, weight, offset, exposure, missing, dates, levels
         As of :func:`fit`. A collection that may give other rows the second time has to be
         persisted.
 
@@ -216,6 +227,8 @@ def predict(
     level: float | None = None,
     quantiles: Sequence[float] = (),
     missing: Missing = "error",
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> Any:
     """Predictions for all rows of a collection, as a collection of the same kind.
 
@@ -228,6 +241,8 @@ def predict(
         As of :func:`posterity.io.predict_stream`: intervals and quantiles beside "mean" and "std".
     missing : {"error", "skip"} or mapping of feature to number
         With "skip" rows that lack a value stay, with missing predictions.
+    offset, exposure : str, optional
+        Of counts: columns of the data frame, as of :func:`fit`.
 
     Returns
     -------
@@ -257,10 +272,16 @@ def predict(
     """
     rows = collection(table)
     model = _add_array_names(model, rows)
-    core.check_features(model, rows.schema)
+    reading = ReadSettings(offset=offset, exposure=exposure)
+    if isinstance(rows, Arrays) and reading.other_columns:
+        raise TableError(
+            "offset= and exposure= name columns, and an array has no column names: give a data "
+            "frame, or multiply predicted means by the exposure"
+        )
+    core.check_features(model, rows.schema, reading)
     asked = {"level": level, "quantiles": tuple(quantiles)}
     schema = core.prediction_schema(model, **asked)
-    settings = {**asked, "missing": missing}
+    settings = {**asked, "missing": missing, "offset": offset, "exposure": exposure}
     # A task of its own: the model goes to a worker once, not with every partition.
     content = require_module("dask", "dask").delayed(files.dumps(model))
     if isinstance(rows, Arrays):
@@ -271,7 +292,7 @@ def predict(
             f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
         )
     read = Task(
-        b"", tuple(map(str, model.feature_names_in_)), "", ReadSettings(), by=get_key_columns(model)
+        b"", tuple(map(str, model.feature_names_in_)), "", reading, by=get_key_columns(model)
     )
     used = {name: rows.schema.field(name) for name in read.columns(table.columns)}
     empty = schema.empty_table().to_pandas().set_index(table._meta.index[:0])
@@ -300,7 +321,8 @@ class _Planned:
 def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
     """The task of every partition, all rows looked at first where that is needed."""
     dask = require_module("dask", "dask")
-    rows = collection(table, columns.target, columns.weight)
+    others = columns.target, columns.weight, columns.offset, columns.exposure
+    rows = collection(table, *others)
     if isinstance(rows, Arrays):
         columns = _adapt_for_arrays(columns)
     model = _add_array_names(model, rows)
@@ -352,8 +374,10 @@ def _adapt_for_arrays(columns: Columns) -> Columns:
             f"{given[0]}= names columns, and an array has no column names: select columns by "
             "X[:, [0, 2]]"
         )
-    weight = None if columns.weight is None else WEIGHT
-    return replace(columns, target=TARGET, weight=weight)
+    beside: dict[str, Any] = {
+        role: role for role in ROLES[1:] if getattr(columns, role) is not None
+    }
+    return replace(columns, target=TARGET, **beside)
 
 
 def _add_array_names(model: Any, rows: Collection) -> Any:

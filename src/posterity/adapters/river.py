@@ -2,7 +2,8 @@
 
 A feature that is absent from a row is 0, as everywhere in river. One that comes for the first time
 joins with its prior: without forgetting the posterior is what it would be had the feature been 0
-in all rows before.
+in all rows before. Text is the level of a category, ``{"zone": "north"}``, and each level a
+feature, "zone=north".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.adapters._extras import require_module
-from posterity.adapters._rows import NamedRows, Row, check_row, check_target, check_values
+from posterity.adapters._rows import NamedRows, Row, check_row, check_target
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -30,7 +31,7 @@ from posterity.adapters._river_distribution import (  # noqa: E402
     make_river_distribution,
     make_row_distribution,
 )
-from posterity.adapters._river_features import NamedFeatures  # noqa: E402
+from posterity.adapters._river_features import NamedFeatures, read_columns  # noqa: E402
 from posterity.adapters._river_wide import (  # noqa: E402
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
@@ -121,7 +122,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         ValueError
             If a value, ``y`` or ``w`` can't be used; nothing has changed then.
         TypeError
-            If a feature is text.
+            If a feature is neither a number nor text.
 
         Examples
         --------
@@ -313,9 +314,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         >>> model.predict_one({"a": 1.0})
         'yes'
         """
-        frame = dataframe.into_frame(X)
-        names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
-        check_values(names, values)  # before anything changes
+        names, values = read_columns(dataframe.into_frame(X))  # checked before anything changes
         labels = dataframe.into_series(y).to_list()
         for row, label in zip(values.tolist(), labels, strict=True):
             self.learn_one(dict(zip(names, row, strict=True)), label)
@@ -363,8 +362,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
 
     def _probabilities(self, frame: Any) -> tuple[list[Any], Array]:
         """The labels so far, and their probabilities (n, K)."""
-        names, values = list[Any](frame.columns), dataframe.to_numpy(frame)
-        check_values(names, values)
+        names, values = read_columns(frame)
         rows = self._rows
         if not rows.has_learned:
             return [], np.empty((len(values), 0))

@@ -36,6 +36,7 @@ from posterity.evaluation import merge_validations as merged_results
 from posterity.io.columns import Dates, require
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
+from posterity.io.reading import ReadSettings
 
 __all__ = ["evaluate", "fit", "fit_by_key", "learn_micro_batches", "partial_fit", "predict"]
 
@@ -51,6 +52,8 @@ def fit(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     weight: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     missing: Missing = "error",
     dates: Dates = "error",
     levels: Levels | None = None,
@@ -74,6 +77,9 @@ def fit(
         Columns to use, in this order, and to leave out.
     weight : str, optional
         Column of the rows' weights.
+    offset, exposure : str, optional
+        Of counts: columns of what is added to each log rate, and of the time, area or people that
+        each count comes from.
     missing : {"error", "skip", "mean"}, mapping of feature to number, or ColumnMeans
         As in :func:`posterity.io.open_table`, but that "mean" is the mean over the whole frame; a
         :class:`posterity.io.ColumnMeans` keeps it, so that predictions can use it too.
@@ -105,6 +111,8 @@ def fit(
         features=features,
         drop=drop,
         weight=weight,
+        offset=offset,
+        exposure=exposure,
         missing=missing,
         dates=dates,
         levels=levels,
@@ -118,6 +126,8 @@ def partial_fit(
     target: str,
     *,
     weight: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
     missing: Missing = "error",
 ) -> Model:
     """A new model that knows what ``model`` knows, and has learned a data frame too.
@@ -128,7 +138,10 @@ def partial_fit(
     --------
     >>> model = partial_fit(model, more_rides, "fare")  # doctest: +SKIP
     """
-    return _learn_frame(model, frame, Columns(target=target, weight=weight, missing=missing))
+    columns = Columns(
+        target=target, weight=weight, offset=offset, exposure=exposure, missing=missing
+    )
+    return _learn_frame(model, frame, columns)
 
 
 def evaluate(
@@ -152,7 +165,7 @@ def evaluate(
         Begins with what it knows, and stays as it is.
     intervals : sequence of float
         Levels of the intervals whose coverage and width are measured.
-    frame, target, features, drop, weight, missing, dates, levels
+    frame, target, features, drop, weight, offset, exposure, missing, dates, levels
         As of :func:`fit`. A frame that may give other rows the second time has to be persisted.
 
     Returns
@@ -206,6 +219,8 @@ def predict(
     level: float | None = None,
     quantiles: Sequence[float] = (),
     missing: Missing = "error",
+    offset: str | None = None,
+    exposure: str | None = None,
 ) -> Any:
     """The data frame with columns of predictions added.
 
@@ -218,6 +233,8 @@ def predict(
     missing : {"error", "skip"} or mapping of feature to number
         With "skip" rows that lack a value stay, with null for predictions. Means are those of the
         rows that were learned: ``ColumnMeans.fixed``.
+    offset, exposure : str, optional
+        Of counts: columns of the frame, as of :func:`fit`.
 
     Returns
     -------
@@ -250,9 +267,10 @@ def predict(
         raise TableError(
             f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
         )
-    core.check_features(model, types.to_arrow_schema(frame.schema))
+    reading = ReadSettings(offset=offset, exposure=exposure)
+    core.check_features(model, types.to_arrow_schema(frame.schema), reading)
     schema = spark_types.StructType([*frame.schema.fields, *added.fields])
-    settings = {**asked, "missing": missing}
+    settings = {**asked, "missing": missing, "offset": offset, "exposure": exposure}
     predicted = partial(tasks.predict, files.dumps(model), settings)
     return map_partitions(frame, frame.columns, predicted, schema)
 
@@ -271,7 +289,7 @@ def fit_by_key(
     by : str or sequence of str
         Columns of the key; they are no features. The rows of a key have to fit into the memory of
         an executor; their order does not matter.
-    model, frame, target, features, drop, weight, missing, dates, levels
+    model, frame, target, features, drop, weight, offset, exposure, missing, dates, levels
         As of :func:`fit`.
 
     Returns
@@ -330,7 +348,7 @@ def learn_micro_batches(
         What the file begins with, where there is none yet.
     path : path
         The model file, where the driver can write it.
-    target, features, drop, weight, dates, levels
+    target, features, drop, weight, offset, exposure, dates, levels
         As of :func:`fit`. Levels that are not given are those of the first micro-batch with rows.
     missing : {"error", "skip"} or mapping of feature to number
 

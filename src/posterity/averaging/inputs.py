@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from posterity.factor.usable import LARGEST
 from posterity.kernel.values import read_floats, read_scalar
+from posterity.linear.coding import takes_categories
 from posterity.linear.inputs import read_points as read_array
 from posterity.linear.inputs import read_rows, read_target, read_weights, refuse_unusable
 
@@ -24,7 +25,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as they were given, for pipelines, and as an array (n, m), for all other models."""
+    """Rows as they were given, for pipelines, and as an array (n, m), for all other models.
+
+    Where models take categories there is no array, and all get the rows as they were given.
+    """
 
     given: Any
     array: Array | None
@@ -33,7 +37,9 @@ class Rows:
 
     def of(self, model: Any) -> Any:
         """The rows as this model takes them."""
-        framed = self.array is None or hasattr(self.given, "columns")
+        if self.array is None:
+            return self.given
+        framed = hasattr(self.given, "columns")
         return self.given if framed and isinstance(model, Pipeline) else self.array
 
     def with_target(self, y: float, weight: float) -> Rows:
@@ -132,6 +138,9 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     if hasattr(x, "keys"):  # a mapping, or a row of a data frame
         x = dict(cast(Mapping[str, float], x))
         names = list(x) if reset else _names(average, x)
+        texts = reset and any(isinstance(value, str) for value in x.values())
+        if texts or takes_levels(average):
+            return _read_levels(average, {name: x[name] for name in names}, reset=reset)
         values = read_floats([x[name] for name in names], "x").reshape(1, -1)
     else:
         names = None
@@ -149,8 +158,27 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     return Rows(_as_frame(average, values), values, np.empty(0))
 
 
+def takes_levels(average: Any, X: Any = None) -> bool:
+    """Return True if the models of an average, or the model of a wrapper, take categories."""
+    if hasattr(average, "model"):
+        models = [getattr(average, "model_", average.model)]
+    else:
+        given = [model for _, model in name_models(average.models)]
+        models = getattr(average, "models_", given)
+    return any(takes_categories(model, X) for model in models)
+
+
+def _read_levels(average: Any, x: dict[str, Any], *, reset: bool) -> Rows:
+    """One row of numbers and levels: a data frame, as models take it."""
+    frame = _import_pandas("these models take categories").DataFrame([x])
+    validate_data(average, frame, reset=reset, skip_check_array=True)
+    return Rows(frame, None, np.empty(0))
+
+
 def _requires_array(average: Any, X: Any) -> bool:
     """Return True if rows must be numbers: pipelines may turn other things into numbers first."""
+    if takes_levels(average, X):
+        return False
     if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
         return True
     return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"
@@ -180,11 +208,15 @@ def _as_frame(average: Any, values: Array) -> Any:
     pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
     if not any(hasattr(model, "feature_names_in_") for model in pipelines):
         return values
+    pandas = _import_pandas("these pipelines were fitted on a data frame")
+    return pandas.DataFrame(values, columns=list(average.feature_names_in_))
+
+
+def _import_pandas(why: str) -> Any:
     try:
-        pandas = import_module("pandas")
+        return import_module("pandas")
     except ImportError:
         raise ImportError(
-            "these pipelines were fitted on a data frame: for single rows install pandas, or give "
-            "data frames of one row to partial_fit and predict"
+            f"{why}: for single rows install pandas, or give data frames of one row to "
+            "partial_fit and predict"
         ) from None
-    return pandas.DataFrame(values, columns=list(average.feature_names_in_))

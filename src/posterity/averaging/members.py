@@ -130,6 +130,9 @@ def check_same_steps(name: str, model: Any, other: Any) -> None:
 
 def take_rows(X: Any, rows: slice) -> Any:
     """Rows of an array or of a data frame, by position."""
+    if hasattr(X, "slice") and hasattr(X, "columns"):  # of Polars and Arrow
+        first, last, step = rows.indices(len(X))
+        return X[first:last:step] if step == 1 else X[list(range(first, last, step))]
     return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -176,12 +176,13 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """
         learner = self if self._state is not None else self._copy_unfitted()
         row = learner._read_row(x, reset=learner is not self).with_target(y, weight)
-        if time is None and (model := self._model_with_fast_path()) is not None:
+        model = self._model_with_fast_path()
+        if time is None and row.array is not None and model is not None:
             predictive = _predict_one(model, row)
             self._calibrate_then_learn(predictive, row.y, row.weights, return_predictions=False)
             return self
         how = {} if time is None else {"times": [time]}
-        learner._learn((row.array, row.y, row.weights), how, return_predictions=False)
+        learner._learn((row.of(None), row.y, row.weights), how, return_predictions=False)
         return self if learner is self else self._take_over(learner)
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         7.0
         """
         self._learned_model  # noqa: B018  (raises where nothing was learned)
-        row = self._read_row(x, reset=False).array
+        row = self._read_row(x, reset=False).of(None)
         return float(self._mean(transform_for_last(self.model_, row))[0])
 
     def predict_distribution_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
@@ -241,8 +242,9 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         True
         """
         self._learned_model  # noqa: B018  (raises where nothing was learned)
-        row = self._read_row(x, reset=False).array
-        return self.predict_distribution(wrap_read_rows(self, cast(Array, row)))[0]
+        row = self._read_row(x, reset=False)
+        read = row.given if row.array is None else wrap_read_rows(self, row.array)
+        return self.predict_distribution(read)[0]
 
     def predict_interval_one(
         self, x: ArrayLike | Mapping[str, float], level: float = 0.95
@@ -356,7 +358,9 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return transform_for_last(model, read_points(self, X))
 
     def _accepts_any_rows(self, X: Any) -> bool:
-        """Return True if rows may be other than numbers, which a pipeline turns into numbers."""
+        """Return True if rows may be other than numbers: levels, or what a pipeline transforms."""
+        if inputs.takes_levels(self, X):
+            return True
         table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
         return table and isinstance(self.model, Pipeline)
 

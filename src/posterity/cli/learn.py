@@ -49,14 +49,18 @@ def fit(settings: FitSettings) -> None:
     if settings.log_target:
         check_log_target(learner)
     check_takes_offsets(learner, settings)
-    labels, drop_first = is_classifier(learner), not settings.no_intercept
+    labels = is_classifier(learner)
+    # The mean of a column of levels is a share of each: only columns of zeros and ones have these.
+    how = {"drop_first": not settings.no_intercept, "whole": settings.missing != "mean"}
     with table_path(settings.file) as path:
         means = ColumnMeans()
         if settings.is_wide:
             whole = table = open_wide_table(settings, path, labels=labels)
         else:
-            whole = settings.open(path, labels=labels, drop_first=False)
-            table = settings.open(path, labels=labels, drop_first=drop_first)
+            if settings.missing == "level":
+                learner.set_params(missing="level")
+            whole = settings.open(path, labels=labels, **{**how, "drop_first": False})
+            table = settings.open(path, labels=labels, **how)
             if settings.missing in ("mean", "level"):
                 table.fill_with(means)
         learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
@@ -206,7 +210,7 @@ def _read_file(
     check_takes_offsets(kept.model, reading)
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
     with table_path(file) as path:
-        table = kept.open(path, goal, reading)
+        table = kept.open(path, goal, reading, learns=True)
         logged = kept.notes.get("log_target") is True
         _learn_once(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
     for note in kept.describe_reading(table):
@@ -231,7 +235,8 @@ def _learn_once(
 ) -> None:
     with progress_bar(table, shown=not quiet and sys.stderr.isatty()) as advance:
         for rows in table.batches():
-            learn(name_columns(rows.X, table.feature_names, model), rows.y, **rows.keywords())
+            X = name_columns(rows.X, table.feature_names, model, table.whole_categories)
+            learn(X, rows.y, **rows.keywords())
             if advance is not None:
                 advance(table.n_rows_read)
 

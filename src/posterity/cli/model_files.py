@@ -18,7 +18,7 @@ from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
 from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.columns import require
-from posterity.io.learning import get_levels
+from posterity.io.learning import get_categories
 from posterity.io.missing import WAYS
 from posterity.io.reading import ReadSettings
 from posterity.io.table import open_any, open_rows
@@ -80,8 +80,10 @@ class ModelFile:
         noted = self.notes.get("means")
         return ColumnMeans.of(noted) if isinstance(noted, dict) else ColumnMeans()
 
-    def open(self, path: str, target: Target | None, reading: ReadSettings) -> TableStream:
-        """A table as rows of the features of the model."""
+    def open(
+        self, path: str, target: Target | None, reading: ReadSettings, *, learns: bool = False
+    ) -> TableStream:
+        """A table as rows of the features of the model; where it ``learns``, of new levels, too."""
         columns = self.notes.get("columns")
         if isinstance(columns, list | tuple):
             present = list(open_any(path, self.text).schema.names)
@@ -99,7 +101,7 @@ class ModelFile:
             target=target,
             since=since,
             text=self.text,
-            levels=get_levels(self.model),
+            known=get_categories(self.model, grow=learns),
         )
 
     @property

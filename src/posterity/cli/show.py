@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from posterity.cli import text
@@ -18,6 +19,7 @@ from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 from posterity.io.reading import ROLES
 from posterity.linear.base import LinearModel
+from posterity.linear.categories import OTHER
 from posterity.linear.contrasts import Base, Term, contrast_model
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
@@ -167,10 +169,21 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))
     precisions = np.reshape(model.prior_precision_, (len(relative_to), -1)) * relative_to
     known = np.isfinite(np.ravel(model.posterior_.std()))[-precisions.shape[1] :]
+    shown = _find_shown(model, precisions.shape[1])
+    precisions, known = precisions[:, shown], known[shown]
     return [
         _number(1.0 / math.sqrt(value)) if value and varies else None
         for value, varies in zip(precisions.ravel(), np.resize(known, precisions.size), strict=True)
     ]
+
+
+def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
+    """(count,) which coefficients are shown: all but those of levels that never came."""
+    categories = getattr(model, "categories_", None)
+    if categories is None or count == 1:  # one for all
+        return np.ones(count, dtype=bool)
+    others = [f"{one.name}={OTHER}" for one in categories.each]
+    return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
 def _coefficients(posterior: Any, level: float) -> list[dict[str, Any]]:

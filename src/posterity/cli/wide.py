@@ -85,6 +85,7 @@ def build_wide(
         hash_size=settings.hash_size,
         interactions=settings.interactions,
         categorical_features=settings.categories or "auto",
+        missing="level" if settings.missing == "level" else "error",
     )
 
 

@@ -34,6 +34,8 @@ class ScoredBatch:
         F(y), where the distribution can say it.
     error : (n,) array
         y less the predicted mean.
+    offsets : (n,) array or None
+        Logs of the exposures of counts.
     """
 
     X: Any
@@ -41,6 +43,7 @@ class ScoredBatch:
     columns: list[Column]
     u: FloatArray | None
     error: FloatArray
+    offsets: FloatArray | None = None
 
 
 class RunningScores:
@@ -71,7 +74,7 @@ class RunningScores:
         for ledger in self._slices:
             ledger.add(scored.X, columns)
         self._ledger.add(columns, [columns[column.ABSOLUTE]])
-        self._baselines.add(scored.y, columns)
+        self._baselines.add(scored.y, columns, scored.offsets)
         if scored.u is None or self._counts is None:
             self._counts = None
         else:

@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 # Rows; absolute and squared errors of the baseline, then of the model; rows that both scored; log
 # scores and CRPS of the baseline, then of the model.
 N_SUMS = 10
+# Logs of exposures whose squares are floats.
+_LOGS = -300.0, 300.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Baseline:
 
     Its distribution is Student-t: around the mean so far with the spread so far (the prediction of
     a normal sample with unknown mean and variance); or around the last value, or that one season
-    ago, with the root mean square of such steps so far.
+    ago, with the root mean square of such steps so far. Where counts come from exposures, values
+    are rates, and forecasts these times the exposure; the mean so far is the sum of the counts over
+    that of the exposures, and the variance of a count grows with its exposure.
 
     Attributes
     ----------
@@ -96,6 +100,38 @@ class _RunningMean:
         return first, StudentT(*kernel.running_mean(news, self._sums))
 
 
+class _RunningRate:
+    """Forecasts by the rate so far, times the exposure.
+
+    The regression ``y / sqrt(e) = rate sqrt(e) + noise`` of rates ``y / e`` of exposure e; where
+    all exposures are 1 it is :class:`_RunningMean`.
+    """
+
+    def __init__(self, newest: int) -> None:
+        self.reach = newest
+        self._newest = newest
+        self._sums = np.zeros((4, 1))  # rows, exposures, counts, and their squares over exposures
+
+    def forecasts(
+        self, known: FloatArray, seen: int, exposures: FloatArray, n: int
+    ) -> tuple[int, StudentT] | None:
+        """As of the mean; both arrays end in those rows."""
+        first = max(self._newest - seen, 0)
+        if first >= n:
+            return None
+        rate, exposure = (_before(one, self._newest, n - first) for one in (known, exposures))
+        terms = np.stack([np.ones(len(rate)), exposure, rate * exposure, rate**2 * exposure])
+        sums = np.cumsum(np.hstack([self._sums, terms]), axis=1)[:, 1:]
+        self._sums = sums[:, -1:]
+        count, total, events, squares = sums
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.maximum(squares - events**2 / total, 0.0) / (count - 1.0)
+        spread[count == 1.0] = math.inf
+        ahead = exposures[len(exposures) - n + first :]
+        scale = np.sqrt(spread * (ahead + ahead**2 / total))
+        return first, StudentT(count - 1.0, events / total * ahead, scale)
+
+
 class _LastValue:
     """Forecasts by the value `lag` rows ago, with the size of steps over so many rows so far."""
 
@@ -144,21 +180,32 @@ class BaselineLedger:
             lag = period * (delay // period + 1)
             self._runs["value one season ago"] = _LastValue(lag, newest)
         self._reach = max(run.reach for run in self._runs.values())
-        self._recent = np.empty(0)
+        self._rate = _RunningRate(newest)
+        self._recent = np.empty((2, 0))
         self._sums = {name: np.zeros(N_SUMS) for name in self._runs}
         self._seen = 0
 
-    def add(self, y: FloatArray, columns: list[Column]) -> None:
-        """Score the next rows, whose targets are `y` and whose scores by the model `columns`."""
-        known = np.concatenate([self._recent, y])
+    def add(self, y: FloatArray, columns: list[Column], offsets: FloatArray | None = None) -> None:
+        """Score the next rows, whose targets are `y` and whose scores by the model `columns`.
+
+        ``offsets`` (n,) are the logs of the exposures of counts.
+        """
+        exposures = np.ones(len(y)) if offsets is None else np.exp(np.clip(offsets, *_LOGS))
+        recent = np.hstack([self._recent, [y / exposures, exposures]])
+        known, all_exposures = np.ascontiguousarray(recent)
         with np.errstate(over="ignore", invalid="ignore"):
             for name, run in self._runs.items():
-                forecast = run.forecasts(known, self._seen, len(y))
+                if offsets is not None and isinstance(run, _RunningMean):
+                    forecast = self._rate.forecasts(known, self._seen, all_exposures, len(y))
+                else:
+                    forecast = run.forecasts(known, self._seen, len(y))
+                    if offsets is not None and forecast is not None:
+                        forecast = forecast[0], _scale(forecast[1], exposures[forecast[0] :])
                 if forecast is not None:
                     first, forecasts = forecast
                     rows = columns if first == 0 else [each[first:] for each in columns]
                     self._sums[name] += _sums(forecasts, y[first:], rows)
-        self._recent = known[-self._reach :]
+        self._recent = recent[:, -self._reach :]
         self._seen += len(y)
 
     def results(self) -> dict[str, Baseline]:
@@ -183,6 +230,10 @@ def _sums(forecasts: StudentT, y: FloatArray, columns: list[Column]) -> FloatArr
         both &= np.isfinite(scores.log_score) & np.isfinite(scores.crps)
         count, sums = int(both.sum()), [values[both].sum() for values in four]
     return np.array([*errors, count, *sums], dtype=np.float64)
+
+
+def _scale(rates: StudentT, exposures: FloatArray) -> StudentT:
+    return StudentT(rates.df, rates.loc * exposures, rates.scale * exposures)
 
 
 def _baseline(name: str, sums: FloatArray) -> Baseline:

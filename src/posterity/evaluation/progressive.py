@@ -83,7 +83,7 @@ def progressive_validation(
         the scores, whatever its weight.
     offset, exposure : (n,) array or float, optional
         With arrays only, of models of counts: what is added to each log rate, and what each count
-        comes from. The baselines do not know of them.
+        comes from. The baselines are those of rates, times the exposure.
     progress : callable, optional
         Called with the number of rows done, after each batch.
 
@@ -166,7 +166,7 @@ def _validate_immediately(
             continue
         distribution = _predict_then_learn(model, batch, seen)
         seen += len(y)
-        yield ScoredBatch(X, y, *score_columns(distribution, y, levels))
+        yield ScoredBatch(X, y, *score_columns(distribution, y, levels), batch.offset)
 
 
 def _validate_with_delay(
@@ -214,6 +214,7 @@ def _validate_with_delay(
             [column[is_prediction] for column in columns],
             None if u is None else u[is_prediction],
             error[is_prediction],
+            batch.offset,
         )
     if waiting is not None:
         model.predict_then_learn(waiting.X, waiting.y, **waiting.keywords())

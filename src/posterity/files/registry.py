@@ -296,6 +296,11 @@ LATER: dict[str, dict[str, object]] = {
     "BayesianLinearRegression": {"noise": "constant", "prior": None, **_WITHOUT_LEVELS},
     "GroupedRegression": _WITHOUT_LEVELS,
     "Spline": {"smooth": False},
+    **{
+        f"{structure}{family}Regression": {"missing": "error"}
+        for structure in ("Diagonal", "Sparse")
+        for family in ("Linear", "Logistic", "Poisson")
+    },
     "BayesianLogisticRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianNegativeBinomialRegression": {"prior": None, **_WITHOUT_LEVELS},
     "BayesianPoissonRegression": {"prior": None, **_WITHOUT_LEVELS},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +161,9 @@ class Changepoint:
     >>> model.coef_.round(1), round(model.n_effective_)
     (array([-1.]), 200)
     """
+
+    # New runs begin with what all rows say, where the prior is flat.
+    needs_each_column: ClassVar[bool] = True
 
     hazard: float = 1.0 / 250.0
     max_runs: int = 50

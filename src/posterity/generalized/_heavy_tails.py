@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -33,6 +33,7 @@ from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors.growth import spread_columns, widen
 
 Array = NDArray[np.float64]
 
@@ -91,6 +92,18 @@ class HeavyTailedPosterior(LinearPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         other.state.inner.central()  # its prior is chosen now, not when it is read
         self.state.copy_from(other.state)
+
+    def widen_from(self, old: Self, places: NDArray[np.intp]) -> None:
+        """Know what ``old`` does, which has only the columns at ``places`` of [intercept, x]."""
+        state, inner = old.state.copy(), self.fresh.with_noise(old.state.inner.noise)
+        widen(inner, state.inner, places)
+        state.inner, state.warm_start = inner, WarmStart()
+        state.tally.n_flat = self.fresh.n_flat
+        if state.kept is not None:
+            X = spread_columns(state.kept.X, places, self.n_coefficients)
+            state.kept = replace(state.kept, X=X)
+        self.state.copy_from(state)
+        self._set_due()
 
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
         """The same with ``change`` made to what it starts from, as a strategy that forgets does."""

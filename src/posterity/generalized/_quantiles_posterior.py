@@ -16,6 +16,7 @@ from posterity.generalized._heavy_tails_row import HeavyTailedPath, run_all
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._target_coefficients import TargetCoefficients
+from posterity.posteriors.growth import widen
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
@@ -46,6 +47,11 @@ class QuantilesPosterior:
         """Take over all that ``other``, a copy of this one, knows."""
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.copy_from(theirs)
+
+    def widen_from(self, old: Self, places: NDArray[np.intp]) -> None:
+        """Know what ``old`` does, which has only the columns at ``places`` of [intercept, x]."""
+        for mine, theirs in zip(self.each, old.each, strict=True):
+            widen(mine, theirs, places)
 
     # ---- learning ------------------------------------------------------------------------------
 

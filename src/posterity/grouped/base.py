@@ -63,7 +63,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     forgetting: Exponential | Stabilized | None
 
     _learned_names = ("_posterior_or_none", "_index", "categories_")
-    _leaves_out_first: ClassVar[bool] = True
 
     _index: KeyIndex
     _row_path: GroupPath
@@ -470,10 +469,10 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         X, keys = self._split(X, groups)
         return read_points(self, X), self._index.places(keys)[keys.numbers]
 
-    def _columns(self, X: Array) -> Array:
-        if self._categories is not None:
-            self._categories.check_known(X)
-        return super()._columns(X)
+    @property
+    def _leaves_out_first(self) -> bool:
+        """True: the flat prior of the mean could not tell a first level from the intercept."""
+        return True
 
     def _learn_rows(
         self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any

@@ -5,12 +5,18 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from posterity.io.calendar import PARTS, find_calendar_part, find_calendar_parts, is_increasing
+from posterity.io.calendar import (
+    PARTS,
+    find_calendar_part,
+    find_calendar_parts,
+    is_increasing,
+    reader_of,
+)
 from posterity.io.conversions import MISSING, encode_text, is_number, is_text
 from posterity.io.encoders import (
     Categories,
@@ -24,6 +30,7 @@ from posterity.io.errors import Cure, TableError
 from posterity.io.lags import find_lag
 from posterity.io.source import Source
 from posterity.io.text_columns import explain_text, refuse_numbers_and_dates
+from posterity.linear.categories import sort_levels
 
 Dates = Literal["error", "days", "calendar"]
 MOST_LEVELS = 256
@@ -35,7 +42,8 @@ class Encoding:
     """Rules that turn columns into features; fields as the parameters of :func:`open_table`.
 
     With ``holes`` a missing value of a category is a level of its own. `categories` are columns of
-    numbers that are categories all the same.
+    numbers that are categories all the same. With ``whole`` a category is one feature, the number
+    of its level, as for models that take categories themselves.
     """
 
     drop_first: bool = True
@@ -43,7 +51,15 @@ class Encoding:
     levels: Mapping[str, Sequence[str]] | None = None
     categories: Collection[str] = ()
     holes: bool = False
+    whole: bool = False
     lags: tuple[int, ...] = ()
+
+    def encode_levels(self, column: str, levels: Sequence[str], part: str = "") -> Encoder:
+        """An encoder of a category, or of a `part` of a column of dates."""
+        coded = reader_of(part) if part else encode_text
+        if self.whole:
+            return LevelNumbers(column, tuple(levels), True, self.holes, part, coded)
+        return Categories(column, tuple(levels), self.drop_first, part, coded)
 
 
 def select_columns(
@@ -142,14 +158,14 @@ def make_encoders(
     return tuple(encoders)
 
 
-def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> Categories:
+def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> Encoder:
     given = (how.levels or {}).get(name)
     if given is not None:
-        return Categories(name, tuple(map(str, given)), how.drop_first)
+        return how.encode_levels(name, list(map(str, given)))
     values = first.column(name)
     levels = _levels(source, name, values, categories=how.categories)
     holes = (MISSING,) if how.holes and has_missing(values) and MISSING not in levels else ()
-    return Categories(name, (*levels, *holes), how.drop_first)
+    return how.encode_levels(name, [*(sort_levels(levels) if how.whole else levels), *holes])
 
 
 def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
@@ -158,9 +174,7 @@ def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Enco
         return [Days(name)]
     values = first.column(name)
     parts = find_calendar_parts(kind, values)
-    made: list[Encoder] = [
-        Categories.of_part(name, part, PARTS[part][0], how.drop_first) for part in parts
-    ]
+    made = [how.encode_levels(name, PARTS[part][0], part) for part in parts]
     return made if parts and not is_increasing(values) else [*made, Days(name)]
 
 
@@ -178,12 +192,24 @@ def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
     )
 
 
+@dataclass(frozen=True)
+class Learned:
+    """The ``levels`` of the features that a model takes as categories, which may ``grow``.
+
+    With ``holes`` a missing value is a level.
+    """
+
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    grow: bool = False
+    holes: bool = False
+
+
 def make_learned_encoders(
-    source: Source, names: Sequence[str], known: Mapping[str, tuple[str, ...]]
+    source: Source, names: Sequence[str], known: Learned
 ) -> tuple[PlacedEncoder, ...]:
     """Encoders for the features of a model, found by their names, as "size" or "zone=b".
 
-    The levels of those that the model itself takes as categories are ``known``.
+    What is ``known`` are those that the model itself takes as categories.
 
     Raises
     ------
@@ -196,9 +222,13 @@ def make_learned_encoders(
     made: list[PlacedEncoder] = []
     for place, name in enumerate(names):
         label = _get_label(name, present)
-        if name in known:
-            require([name], list(schema.names), "feature")
-            made.append(PlacedEncoder(LevelNumbers(name, known[name]), (place,)))
+        if name in known.levels:
+            column, part = (name, "") if name in present else find_calendar_part(name) or (name, "")
+            require([column], list(schema.names), "feature")
+            if part:
+                _check_dates(schema, column)
+            how = known.grow, known.holes, part, reader_of(part) if part else encode_text
+            made.append(PlacedEncoder(LevelNumbers(column, known.levels[name], *how), (place,)))
         elif label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
@@ -242,18 +272,22 @@ def _get_learned_column(source: Source, name: str) -> Encoder:
 
 
 def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
-    import pyarrow as pa
-
     dated = None if label in schema.names else find_calendar_part(label)
     if dated is None:
         return Categories(label, levels, drop_first=False)
-    kind = schema.field(dated[0]).type
+    _check_dates(schema, dated[0])
+    return Categories.of_part(*dated, levels, drop_first=False)
+
+
+def _check_dates(schema: Any, column: str) -> None:
+    import pyarrow as pa
+
+    kind = schema.field(column).type
     if not pa.types.is_temporal(kind):
         raise TableError(
-            f"column {dated[0]!r} holds {_describe_column(pa, kind)}, "
+            f"column {column!r} holds {_describe_column(pa, kind)}, "
             "and was dates when it was learned: give dates"
         )
-    return Categories.of_part(*dated, levels, drop_first=False)
 
 
 def has_missing(values: Any) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.io.calendar import Codes, reader_of
 from posterity.io.conversions import MISSING, as_days, as_floats, encode_text
+from posterity.linear.categories import Category
 
 FloatArray = NDArray[np.float64]
 
@@ -112,25 +113,30 @@ class Categories:
 
 @dataclass(frozen=True)
 class LevelNumbers:
-    """A column that a model knows as a category: the number of each value's level, from 1 on.
+    """A column that a model takes as a category: the number of each value's level, from 1 on.
 
-    A value that is none of the levels is 0, and counted in `unseen`. A missing value is the level
-    "missing", where there is one.
+    A value that is none of the levels is 0, and counted in `unseen`; where the category ``grows``
+    it is a level from then on. With ``holes`` a missing value is the level "missing".
+    ``coded`` says which words the values stand for, and `part` which part of a date they are.
     """
 
     column: str
     levels: tuple[str, ...]
+    grows: bool = False
+    holes: bool = False
+    part: str = ""
+    coded: Callable[[Any], Codes] = encode_text
     unseen: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property
     def label(self) -> str:
-        """The column."""
-        return self.column
+        """The column, or ``column.part``."""
+        return f"{self.column}.{self.part}" if self.part else self.column
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The column's own name."""
-        return (self.column,)
+        """The same, alone."""
+        return (self.label,)
 
     def begin(self) -> None:
         """Forget the unseen levels."""
@@ -138,15 +144,25 @@ class LevelNumbers:
 
     def fill(self, values: Any, out: FloatArray) -> None:
         """Write the numbers, and count what is none of the levels."""
-        codes, words = encode_text(values)
+        codes, words = self.coded(values)
         numbers = {level: float(number) for number, level in enumerate(self.levels, start=1)}
-        found = np.array(
-            [numbers.get(word, 0.0) for word in words] + [numbers.get(MISSING, np.nan)]
-        )
+        gone = numbers.get(MISSING, 0.0 if self.holes else np.nan)
+        found = np.array([numbers.get(word, 0.0) for word in words] + [gone])
         out[:, 0] = found[codes]
         counts = np.bincount(codes, minlength=len(words) + 1)
+        words = [*words, MISSING] if self.holes else words
         new = {word: int(n) for word, n in zip(words, counts, strict=False) if word not in numbers}
         self.unseen.update({word: n for word, n in new.items() if n})
+
+    def join(self, values: Any) -> LevelNumbers:
+        """The same with those levels of the values, too, that come for the first time."""
+        if not self.grows:
+            return self
+        codes, words = self.coded(values)
+        words = [*words, MISSING] if self.holes else words
+        counts = np.bincount(codes, minlength=len(words) + 1)
+        there = [word for word, count in zip(words, counts, strict=False) if count]
+        return replace(self, levels=Category(0, self.label, self.levels).join(there).levels)
 
 
 @dataclass(frozen=True)
@@ -194,6 +210,8 @@ class PlacedEncoder:
 
     def grow(self, values: Any, n_features: int) -> PlacedEncoder:
         """Return the encoder with a feature more for each new level in ``values``."""
+        if isinstance(self.encoder, LevelNumbers):
+            return replace(self, encoder=self.encoder.join(values))
         if not isinstance(self.encoder, Categories):
             return self
         codes, words = self.encoder.coded(values)

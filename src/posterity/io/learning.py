@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from posterity.io.columns import Dates, Encoding
+from posterity.io.columns import Dates, Encoding, Learned
 from posterity.io.containers import Output, make_container
 from posterity.io.errors import TableError
 from posterity.io.lags import check_lags
@@ -24,7 +24,7 @@ from posterity.linear.named import NamedRows
 
 FloatArray = NDArray[np.float64]
 Model = TypeVar("Model")
-Levels = Mapping[str, Sequence[str]] | Literal["fixed", "growing"]
+Levels = Mapping[str, Sequence[str]] | Literal["fixed", "growing", "model"]
 
 
 def learn_stream(
@@ -76,11 +76,12 @@ def learn_stream(
     dates, categories, lags
         As in :func:`open_table`; only where the model has learned nothing. A model with lags finds
         the past of the first rows of a table in that table alone.
-    levels : "fixed", "growing" or mapping of column to levels, default "fixed"
+    levels : "fixed", "growing", "model" or mapping of column to levels, default "fixed"
         Levels of categories. "fixed": those in the first batch, the first of them left out; a
         level that comes later has zeros in all. A mapping says beforehand what will come.
         "growing": every level has a feature, which joins the model when it first comes; the prior
-        decides what is believed of it, so it must not be flat.
+        decides what is believed of it, so it must not be flat. "model": a column is one feature,
+        as of a data frame that the model fits, which has a coefficient for each level.
     text : TextFormat, optional
         As in :func:`open_table`: how a text file is written.
     progress : callable, optional
@@ -132,6 +133,7 @@ def learn_stream(
             levels=given,
             categories=(*categories, *(given or ())),
             holes=missing == "level" if isinstance(missing, str) else False,
+            whole=levels == "model",
             lags=check_lags(lags),
         )
         source = open_any(table, text)
@@ -151,13 +153,14 @@ def learn_stream(
             growing=growing,
             since=since,
             text=text,
-            levels=get_levels(model),
+            known=get_categories(model, grow=True),
         )
     for rows in stream.batches():
         names = stream.feature_names
         if growing:
             _add_new_features(model, names)
-        model.partial_fit(name_columns(rows.X, names, model), rows.y, **rows.keywords())  # type: ignore[attr-defined]
+        X = name_columns(rows.X, names, model, stream.whole_categories)
+        model.partial_fit(X, rows.y, **rows.keywords())  # type: ignore[attr-defined]
         if progress is not None:
             progress(stream)
     return model
@@ -235,17 +238,18 @@ def predict_stream(
         batch_rows=batch_rows, memory=memory, missing=missing, offset=offset, exposure=exposure
     )
     check_takes_offsets(model, reading)
-    stream = open_rows(table, list(names), reading, text=text, levels=get_levels(model))
+    stream = open_rows(table, list(names), reading, text=text, known=get_categories(model))
     wrapped = make_container(table, output)
     for rows in stream.batches():
         X = name_columns(rows.X, names, model)
         yield wrapped(rows.y, _list_columns(model, X, level, quantiles, rows.keywords()))
 
 
-def get_levels(model: Any) -> dict[str, tuple[str, ...]]:
-    """The levels of the features that a model takes as categories."""
+def get_categories(model: Any, *, grow: bool = False) -> Learned:
+    """The features that a model takes as categories; when it learns, their levels ``grow``."""
     known = getattr(model, "categories_", None)
-    return {} if known is None else {one.name: one.levels for one in known.each}
+    levels = {} if known is None else {one.name: one.levels for one in known.each}
+    return Learned(levels, grow, getattr(model, "missing", None) == "level")
 
 
 def _add_new_features(model: Any, names: Sequence[str]) -> None:
@@ -265,19 +269,33 @@ def _add_new_features(model: Any, names: Sequence[str]) -> None:
     model._take_over(wider)
 
 
-def name_columns(X: Any, names: Sequence[str], model: Any = None) -> Any:
+def name_columns(
+    X: Any,
+    names: Sequence[str],
+    model: Any = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> Any:
     """Rows with names for their columns, which models check: an Arrow table, a copy.
 
-    Where ``model`` is one of posterity's own, and has learned features already, there is no copy.
-    What is no array has names already.
+    Where ``model`` is one of posterity's own, and has learned the features already, and all levels
+    of those that are ``categories``, there is no copy. What is no array has names already.
     """
     if not isinstance(X, np.ndarray):
         return X
-    if isinstance(model, LinearModel) and hasattr(model, "feature_names_in_"):
+    levels = dict(categories or {})
+    has_learned = isinstance(model, LinearModel) and hasattr(model, "feature_names_in_")
+    if has_learned and (not levels or levels == get_categories(model).levels):
         return NamedRows(X, tuple(names))
     import pyarrow as pa
 
-    return pa.Table.from_arrays([pa.array(column) for column in X.T], names=list(names))
+    def convert(name: str, column: FloatArray) -> Any:
+        if name not in levels:
+            return pa.array(column)
+        places = pa.array(column.astype(np.int64) - 1, mask=column == 0.0)
+        return pa.DictionaryArray.from_arrays(places, pa.array(levels[name]))
+
+    arrays = [convert(name, column) for name, column in zip(names, X.T, strict=True)]
+    return pa.Table.from_arrays(arrays, names=list(names))
 
 
 def check_takes_offsets(model: Any, settings: Any) -> None:
@@ -310,4 +328,10 @@ def _list_columns(
     return row_columns
 
 
-__all__ = ["check_takes_offsets", "get_levels", "learn_stream", "name_columns", "predict_stream"]
+__all__ = [
+    "check_takes_offsets",
+    "get_categories",
+    "learn_stream",
+    "name_columns",
+    "predict_stream",
+]

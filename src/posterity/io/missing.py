@@ -106,6 +106,8 @@ class Policy(Protocol):
 
     n_skipped: int
     n_filled: int
+    # True if values are filled in.
+    fills: bool
 
     @property
     def means(self) -> ColumnMeans | None:
@@ -123,6 +125,7 @@ class Policy(Protocol):
 class Refuse:
     """The first missing value is an error."""
 
+    fills = False
     means: ColumnMeans | None = None
 
     def __init__(self) -> None:
@@ -140,6 +143,7 @@ class Refuse:
 class Skip:
     """Rows with a missing value are left out and counted."""
 
+    fills = False
     means: ColumnMeans | None = None
 
     def __init__(self) -> None:
@@ -169,6 +173,8 @@ class RunningMean(Skip):
     any value of it was seen.
     """
 
+    fills = True
+
     def __init__(self, means: ColumnMeans, names: Callable[[], Sequence[str]]) -> None:
         super().__init__()
         self.means: ColumnMeans = means
@@ -197,6 +203,8 @@ class Constant(Skip):
 
     Rows whose target is missing are left out.
     """
+
+    fills = True
 
     def __init__(self, values: Mapping[str, float], names: Callable[[], Sequence[str]]) -> None:
         super().__init__()

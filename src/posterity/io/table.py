@@ -16,6 +16,7 @@ from posterity.io._ahead import read_ahead
 from posterity.io.columns import (
     Dates,
     Encoding,
+    Learned,
     check_numbers,
     make_encoders,
     make_learned_encoders,
@@ -33,8 +34,10 @@ from posterity.io.errors import TableError
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags
 from posterity.io.missing import (
+    LEAVE_OUT,
     ColumnMeans,
     Missing,
+    Place,
     Policy,
     describe_holes,
     make_policy,
@@ -150,7 +153,16 @@ class TableStream:
         return {
             one.encoder.label: one.encoder.levels
             for one in self._encoders
-            if isinstance(one.encoder, Categories)
+            if isinstance(one.encoder, Categories | LevelNumbers)
+        }
+
+    @property
+    def whole_categories(self) -> dict[str, tuple[str, ...]]:
+        """The levels of the features that are numbers of levels."""
+        return {
+            one.encoder.label: one.encoder.levels
+            for one in self._encoders
+            if isinstance(one.encoder, LevelNumbers)
         }
 
     @property
@@ -207,6 +219,7 @@ class TableStream:
 
         refuse_too_large(rows.X, rows.y, place)
         holes = self._count_missing(rows)
+        self._refuse_missing_levels(rows, place)
         try:
             kept = self._policy.apply(rows.X, rows.y, place)
         except TableError as error:
@@ -218,6 +231,19 @@ class TableStream:
         self.n_missing.update(holes)
         self.n_left_out.update(self._count_missing(rows))
         return rows if kept is None else rows.select(kept)
+
+    def _refuse_missing_levels(self, rows: Rows, place: Place) -> None:
+        """Raise where a level is missing, and means are filled in: numbers of levels have none."""
+        for one in self._encoders:
+            if self._policy.fills and isinstance(one.encoder, LevelNumbers):
+                bad = np.flatnonzero(np.isnan(rows.X[:, one.places[0]]))
+                if len(bad):
+                    raise TableError(
+                        f"{place(int(bad[0]), one.places[0])} is missing, and a category has no "
+                        "mean",
+                        [LEAVE_OUT, "or fit a model with missing='level'"],
+                        before="; ",
+                    )
 
     def _count_missing(self, rows: Rows) -> dict[str, int]:
         """Count the missing values in each column."""
@@ -231,8 +257,7 @@ class TableStream:
 
     def _numbers(self, batch: Any) -> tuple[FloatArray, FloatArray]:
         """Encode a record batch: X (n, p) C-contiguous, y (n,), with NaN where missing."""
-        if self._growing:
-            self._grow(batch)
+        self._grow(batch)
         X = np.empty((batch.num_rows, sum(len(one.places) for one in self._encoders)))
         for one in self._encoders:
             one.fill(batch.column(one.encoder.column), X)
@@ -243,6 +268,9 @@ class TableStream:
         grown: list[PlacedEncoder] = []
         n_features = sum(len(one.places) for one in self._encoders)
         for one in self._encoders:
+            if not (self._growing or isinstance(one.encoder, LevelNumbers)):
+                grown.append(one)
+                continue
             grown.append(one.grow(batch.column(one.encoder.column), n_features))
             n_features += len(grown[-1].places) - len(one.places)
             if one.names and self._policy.means is not None:
@@ -274,6 +302,7 @@ def open_table(
     missing: Missing = "error",
     labels: bool = False,
     drop_first: bool = True,
+    whole: bool = False,
     dates: Dates = "error",
     levels: Mapping[str, Sequence[str]] | None = None,
     categories: Sequence[str] = (),
@@ -337,6 +366,10 @@ def open_table(
         Whether the target has labels, for a classifier: y (n,) then holds these.
     drop_first : bool
         Leave out the first level of each category: right when the model has an intercept.
+    whole : bool
+        Each category is one feature, the number of its level from 1 on, for models that take
+        categories themselves; ``whole_categories`` of the stream are their levels, which later
+        ones join.
     dates : {"error", "days", "calendar"}
         What becomes of columns of dates, times and durations: refused, for they have no one
         meaning as numbers; days since 1970 (UTC), since midnight, or of length; or hour, weekday
@@ -397,6 +430,7 @@ def open_table(
         raise ValueError(f"dates is {dates!r}: it must be one of {', '.join(get_args(Dates))}")
     how = Encoding(
         drop_first=drop_first,
+        whole=whole,
         dates=dates,
         levels=levels,
         categories=(*categories, *(levels or ())),
@@ -436,18 +470,18 @@ def open_rows(
     growing: bool = False,
     since: float | None = None,
     text: TextFormat | None = None,
-    levels: Mapping[str, tuple[str, ...]] | None = None,
+    known: Learned | None = None,
 ) -> TableStream:
     """Open a table as rows of the features that a model has learned, by their names.
 
     Without a target, y are the numbers of the rows; ``since`` is the time of the last row that the
-    model has learned; ``levels`` are those of the features that it takes as categories. Raises
+    model has learned; ``known`` are the features that it takes as categories. Raises
     :class:`TableError` as :func:`open_table`.
     """
     goal = target or TargetRows()
     source = open_any(table, text)
     goal.check(source)
-    encoders = make_learned_encoders(source, names, levels or {})
+    encoders = make_learned_encoders(source, names, known or Learned())
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 

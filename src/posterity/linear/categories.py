@@ -28,8 +28,8 @@ MISSING, OTHER = "missing", "(other)"
 
 # What to do where levels can't come later.
 NAME_LEVELS = (
-    "name all of them from the start, by a category type (pandas.Categorical) or by "
-    "categorical_features={{{!r}: [...]}}"
+    "name all of them from the start, by a category type (pandas.Categorical), by "
+    "categorical_features={{{0!r}: [...]}}, or in the command by --levels {0}=..."
 )
 
 
@@ -115,6 +115,7 @@ class Categories:
             if (numbers != values).any() or numbers.max(initial=0) > len(one.levels):
                 raise ValueError(f"column {one.name!r} has numbers that stand for no level")
             if one.left_out:
+                self.check_known(X)
                 there = numbers > 1
                 ones[rows[there], first + numbers[there] - 2] = 1.0
             else:  # what is not known, 0, comes last

@@ -48,6 +48,16 @@ def encode(model: Any, X: Any, *, reset: bool) -> Any:
     return _replace_columns(X, codes)
 
 
+def takes_categories(model: Any, X: Any) -> bool:
+    """Return True if a model, or one that has learned nothing, takes features of ``X`` so."""
+    if hasattr(model, "n_features_in_"):
+        return hasattr(model, "categories_")
+    asked = getattr(model, "categorical_features", None)
+    if asked is None or not (isinstance(asked, str) and asked == "auto"):
+        return asked is not None
+    return type(X) is not np.ndarray and any(is_category(one) for _, _, one in _list_columns(X))
+
+
 def join_levels(model: Any, X: Any) -> Categories:
     """The categories of a model with all levels of ``X``, too."""
     known: Categories = model.categories_
@@ -281,5 +291,6 @@ __all__ = [
     "join_categories",
     "join_levels",
     "join_levels_of_row",
+    "takes_categories",
     "warn_of_unique_texts",
 ]

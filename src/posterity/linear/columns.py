@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,9 +28,14 @@ class ModelColumns(PosteriorEstimator[Posterior]):
     basis_: Basis
     categories_: Categories
 
-    # True if the first level of a category has no column: a flat mean could not tell it from the
-    # intercept.
-    _leaves_out_first: ClassVar[bool] = False
+    @property
+    def _leaves_out_first(self) -> bool:
+        """True if the first level of a category has no column.
+
+        A flat prior could not tell it from the intercept: new runs after a change begin with a
+        little of what all rows say, and need rows that tell of each column.
+        """
+        return getattr(getattr(self, "forgetting", None), "needs_each_column", False)
 
     def _column_names(self, count: int) -> list[str]:
         """Names of the features, or of the ``count`` functions of them."""

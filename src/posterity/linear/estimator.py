@@ -184,6 +184,7 @@ class LinearEstimator(LinearReader):
             self._learn_row(x, y, weight, time)
         return self
 
+    @atomic
     def predict_then_learn_one(
         self, x: ArrayLike | Mapping[str, float], y: Any, weight: float = 1.0, **how: Any
     ) -> Any:
@@ -201,6 +202,7 @@ class LinearEstimator(LinearReader):
         [1.5, 11.8]
         """
         model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
+        model._meet_levels_of_row(x)
         weights = None if weight == 1.0 else [weight]
         predictive = model.predict_then_learn(model._row(x), [y], weights, **how)
         if model is not self:

@@ -97,11 +97,11 @@ def _read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
 
 def _read_values(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
     """Places, -1 of what is missing, among the values that there are."""
-    gone = _find_missing(column)
-    there = column if not gone.any() else _to_list(column, ~gone)
+    gone = find_missing(column)
+    there = column if not gone.any() else take_values(column, ~gone)
     keys = read_keys([there], [f"column {name!r}"])
     if keys.kinds not in (("text",), ("numbers",)) and len(keys.labels):
-        values = _to_list(column, ~gone)
+        values = take_values(column, ~gone)
         row = next((i for i, value in enumerate(values) if not isinstance(value, str)), 0)
         raise ValueError(
             f"column {name!r} has values of different types, as {values[row]!r} beside "
@@ -112,7 +112,8 @@ def _read_values(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
     return codes, list_labels(keys.labels)
 
 
-def _find_missing(column: Any) -> NDArray[np.bool_]:
+def find_missing(column: Any) -> NDArray[np.bool_]:
+    """(n,) where a value of a column is missing."""
     for method in ("isna", "is_null"):
         if hasattr(column, method):
             return np.asarray(getattr(column, method)(), dtype=bool)
@@ -121,11 +122,11 @@ def _find_missing(column: Any) -> NDArray[np.bool_]:
     return np.array([is_missing(value) for value in column.tolist()], dtype=bool)
 
 
-def _to_list(column: Any, some: NDArray[np.bool_]) -> list[Any]:
+def take_values(column: Any, some: NDArray[np.bool_]) -> list[Any]:
     """Values of Python's own types at ``some`` (n,) rows."""
     names = ("to_pylist", "to_list", "tolist")
     method = next(getattr(column, name) for name in names if hasattr(column, name))
     return [value for value, there in zip(method(), some, strict=True) if there]
 
 
-__all__ = ["Words", "is_category", "read_words", "to_text"]
+__all__ = ["Words", "find_missing", "is_category", "read_words", "take_values", "to_text"]

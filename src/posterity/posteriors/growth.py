@@ -24,6 +24,7 @@ from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
 from posterity.posteriors.refitted import RefittedPosterior
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.posteriors.targets import TargetsPosterior
@@ -37,9 +38,10 @@ def widen(new: Any, old: Any, places: Places) -> None:
     """Let ``new``, which has seen nothing and has more features, know what ``old`` does, in place.
 
     ``places`` (p,) says where the columns of ``old``, with any intercept, are in ``new``; they
-    come in the same order. Raises ``ValueError`` under a strategy that can't take features later.
+    come in the same order. A posterior of other modules says how by ``widen_from``. Raises
+    ``ValueError`` under a strategy that can't take features later.
     """
-    fill = _WAYS.get(type(old))
+    fill = _WAYS.get(type(old)) or getattr(type(new), "widen_from", None)
     if fill is None:
         name = type(getattr(old, "strategy", old)).__name__
         raise ValueError(
@@ -62,12 +64,12 @@ def _widen_fading(new: FadingPosterior, old: FadingPosterior, places: Places) ->
 
 def _widen_window(new: WindowPosterior, old: WindowPosterior, places: Places) -> None:
     _widen_linear(new, old, places)
-    X = _spread(old.stored_rows.X, places, new.n_coefficients)
+    X = spread_columns(old.stored_rows.X, places, new.n_coefficients)
     new.stored_rows.__dict__.update(replace(old.stored_rows, X=X).__dict__)
 
 
 def _widen_refitted(new: RefittedPosterior, old: RefittedPosterior, places: Places) -> None:
-    X = _spread(old.state.rows.X, places, new.n_coefficients)
+    X = spread_columns(old.state.rows.X, places, new.n_coefficients)
     new.take_rows(replace(old.state, rows=replace(old.state.rows, X=X)), lambda y: y)
 
 
@@ -93,8 +95,8 @@ def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Plac
     if mine.scales is not None and theirs.scales is not None:
         p = new.n_coefficients
         mine.scales.count = theirs.scales.count
-        mine.scales.mean = _spread(theirs.scales.mean, places, p)
-        mine.scales.squares = _spread(theirs.scales.squares, places, p)
+        mine.scales.mean = spread_columns(theirs.scales.mean, places, p)
+        mine.scales.squares = spread_columns(theirs.scales.squares, places, p)
     # The nodes of the stream do not have the new features: they are chosen again.
     new.stream.begin_anew()
 
@@ -106,7 +108,7 @@ def _widen_generalized(
     new.statistics.copy_from(replace(old.statistics))
     start = old.statistics.start
     if start is not None:
-        X = _spread(start.X, places, new.n_coefficients)
+        X = spread_columns(start.X, places, new.n_coefficients)
         new.statistics.start = replace(start, X=X)
 
 
@@ -119,23 +121,43 @@ def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places)
     widen(new.wide, old.wide, places)
 
 
+def _widen_heteroscedastic(
+    new: HeteroscedasticPosterior, old: HeteroscedasticPosterior, places: Places
+) -> None:
+    # The log variance has an intercept whether or not the mean has one.
+    intercept, p = int(new.intercept), new.n_coefficients - int(new.intercept)
+    features = places[intercept:] - intercept
+    all_places, its = np.concatenate([[0], features + 1]), old.statistics
+    rule = new.spread.copy()
+    widen(new.mean, old.mean, places)
+    widen(new.spread, old.spread, all_places)
+    widen(rule, its.rule, all_places)
+    centre, at = (spread_columns(one, features, p) for one in (its.centre, its.at))
+    start = its.start
+    if start is not None:
+        start = replace(start, X=spread_columns(start.X, features, p))
+    new.statistics.copy_from(replace(its, centre=centre, rule=rule, at=at, start=start))
+
+
 def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior, places: Places) -> None:
     p, wider = old.n_coefficients, new.n_coefficients
     _widen_contrasts(new.contrasts, old.contrasts, places)
     if old.recent is not None:
         base = new.contrasts.copy()
         _widen_contrasts(base, old.recent.base, places)
-        new.recent = replace(old.recent, base=base, X=_spread(old.recent.X, places, wider))
+        new.recent = replace(old.recent, base=base, X=spread_columns(old.recent.X, places, wider))
     new.prior.count, new.prior.scale = old.prior.count, old.prior.scale
-    new.prior.center = _spread(old.prior.center, places, wider)
-    new.prior.squares = _spread(old.prior.squares, places, wider)
+    new.prior.center = spread_columns(old.prior.center, places, wider)
+    new.prior.squares = spread_columns(old.prior.squares, places, wider)
     if old.intercept:
         new.prior.root[0, 0] = old.prior.root[..., 0, 0].ravel()[0]
     if old.strategy is not None:
         new.prior = new.prior.scaled(old.prior.scale)
     if old.intercept:
         # The intercept's prior keeps its center.
-        new.prior.root[..., 0, :] = _spread(old.prior.root.reshape(-1, p, p)[0, 0], places, wider)
+        new.prior.root[..., 0, :] = spread_columns(
+            old.prior.root.reshape(-1, p, p)[0, 0], places, wider
+        )
     new.next_prior_update = old.next_prior_update
 
 
@@ -156,7 +178,7 @@ def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -
     triangle[p:, p : p + k] = factor.residual_root
 
 
-def _spread(array: Array, places: Places, p: int) -> Array:
+def spread_columns(array: Array, places: Places, p: int) -> Array:
     """The array with zeros for new columns, of ``p`` in all, in its last axis."""
     without = len(places) - array.shape[-1]
     spread = np.zeros((*array.shape[:-1], p - without))
@@ -176,6 +198,7 @@ _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     DispersedPosterior: _widen_dispersed,
     SoftmaxPosterior: _widen_softmax,
     TargetsPosterior: _widen_targets,
+    HeteroscedasticPosterior: _widen_heteroscedastic,
 }
 
-__all__ = ["widen"]
+__all__ = ["spread_columns", "widen"]

@@ -20,6 +20,7 @@ from posterity.forgetting import Stabilized
 from posterity.generalized.base import RateOffsets
 from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
+from posterity.linear.categories import Missing
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.posteriors._centres import Centres
@@ -46,6 +47,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
     interactions: Interactions
     hash_size: int | None
     categorical_features: Levels
+    missing: Missing
     forgetting: Stabilized | None
 
     # What is kept of how weights depend on each other: a class of posteriors.
@@ -289,7 +291,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Raise ``ValueError`` for a parameter out of its range."""
-        check_parameters(self.prior_precision, self.forgetting, self.hash_size, self.interactions)
+        given = self.prior_precision, self.forgetting, self.hash_size, self.interactions
+        check_parameters(*given, self.missing)
 
     @hold_model_lock
     def _learn_rows(

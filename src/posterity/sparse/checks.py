@@ -22,6 +22,7 @@ def check_parameters(
     forgetting: Stabilized | None,
     size: int | None,
     interactions: Interactions,
+    missing: str,
 ) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
     known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
@@ -37,6 +38,8 @@ def check_parameters(
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
         raise ValueError(f"hash_size is {size!r}: it must be a whole number, as in 2**22")
+    if missing not in ("error", "level"):
+        raise ValueError(f"missing is {missing!r}: it must be 'error' or 'level'")
     if isinstance(interactions, int | str) and interactions != 2:
         raise ValueError(
             f"interactions is {interactions!r}: it must be 2 for all pairs of features, a list of "

@@ -91,7 +91,9 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
         1. With a flat prior of the noise these are the variance components of restricted maximum
         likelihood (REML) in a mixed model. Columns of fewer than five weights, as those of numbers,
         have a wide prior. A number is given for all weights.
-    noise_precision, noise_prior, fit_intercept, interactions, hash_size, categorical_features
+    noise_precision, noise_prior, fit_intercept, interactions, hash_size
+        As in :class:`DiagonalLinearRegression`.
+    categorical_features, missing
         As in :class:`DiagonalLinearRegression`, as are rows and attributes.
     forgetting : Stabilized, optional
         How old rows lose weight; the prior does not. None: they never do.

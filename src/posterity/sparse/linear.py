@@ -12,6 +12,7 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
 from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
+from posterity.linear.categories import Missing
 from posterity.linear.reader import predict_targets_or_means
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors.diagonal import hypothesis_weights
@@ -53,6 +54,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     categorical_features : "auto", "all" or list of str, default "auto"
         Columns of a data frame whose values are levels, though they may be numbers. "auto": those
         of text, categories and dates; a list: these as well.
+    missing : "error" or "level", default "error"
+        What a missing value of these is: refused, or a level of its own, "missing".
     forgetting : Stabilized, optional
         How old rows lose weight; the prior does not. None: they never do.
 
@@ -108,6 +111,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         interactions: Interactions = None,
         hash_size: int | None = None,
         categorical_features: Levels = "auto",
+        missing: Missing = "error",
         forgetting: Stabilized | None = None,
     ) -> None:
         self.prior_precision = prior_precision
@@ -117,6 +121,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         self.interactions = interactions
         self.hash_size = hash_size
         self.categorical_features = categorical_features
+        self.missing = missing
         self.forgetting = forgetting
 
     # ---- predicting ------------------------------------------------------------------------------

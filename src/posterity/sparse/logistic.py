@@ -15,6 +15,7 @@ from posterity.forgetting import Stabilized
 from posterity.generalized._labels import join_classes, read_labels
 from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
+from posterity.linear.categories import Missing
 from posterity.posteriors.diagonal import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
@@ -40,7 +41,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         by how well they predict. A number is given for all weights.
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is Normal(0, 10^2).
-    interactions, hash_size, categorical_features, forgetting
+    interactions, hash_size, categorical_features, missing, forgetting
         As in :class:`DiagonalLinearRegression`.
 
     Attributes
@@ -87,6 +88,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         interactions: Interactions = None,
         hash_size: int | None = None,
         categorical_features: Levels = "auto",
+        missing: Missing = "error",
         forgetting: Stabilized | None = None,
     ) -> None:
         self.prior_precision = prior_precision
@@ -94,6 +96,7 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         self.interactions = interactions
         self.hash_size = hash_size
         self.categorical_features = categorical_features
+        self.missing = missing
         self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.kernel.values import read_float, read_floats
+from posterity.linear.categories import MISSING, Missing
 from posterity.linear.frames import name_columns
-from posterity.linear.keys import Keys, read_keys
+from posterity.linear.keys import Keys, is_missing, list_labels, read_keys
+from posterity.linear.levels import find_missing, take_values, to_text
 
 Array = NDArray[np.float64]
 Levels = str | Sequence[str]  # "auto", "all", or names of columns
@@ -30,38 +32,46 @@ class Part:
     values: Array | None
 
 
-def read_parts(X: Any, levels: Levels) -> tuple[int, list[Part]]:
+def read_parts(
+    X: Any,
+    levels: Levels,
+    missing: Missing = "error",
+    is_category: Callable[[str], bool | None] = lambda name: None,
+) -> tuple[int, list[Part]]:
     """Number of rows, and the columns of a frame, of mappings, of lists of tokens or of labels.
+
+    With ``missing="level"`` missing values of categories are a level; of mappings where the name
+    ``is_category``, or where that is not known and it has text, or None, in some row.
 
     Raises ``ValueError`` or ``TypeError`` that names the row and column of what can't be used.
     """
     if hasattr(X, "column_names") or hasattr(X, "columns"):
-        return _parse_frame(X, levels)
+        return _parse_frame(X, levels, missing)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return len(X), [
-            _parse_column(f"x{j}", X[:, j], levels, numeric=X.dtype.kind in "biuf")
+            _parse_column(f"x{j}", X[:, j], levels, missing, numeric=X.dtype.kind in "biuf")
             for j in range(X.shape[1])
         ]
     rows = X if isinstance(X, list | tuple) else list(X)
     if rows and isinstance(rows[0], Mapping):
-        return len(rows), _parse_mappings(rows)
+        return len(rows), _parse_mappings(rows, missing, is_category)
     return len(rows), _parse_tokens(rows)
 
 
 # ---- frames --------------------------------------------------------------------------------------
 
 
-def _parse_frame(X: Any, levels: Levels) -> tuple[int, list[Part]]:
+def _parse_frame(X: Any, levels: Levels, missing: Missing) -> tuple[int, list[Part]]:
     names = name_columns(X)
     asked = [] if isinstance(levels, str) else list(levels)
-    if missing := [name for name in asked if name not in names]:
+    if strange := [name for name in asked if name not in names]:
         raise ValueError(
-            f"categorical_features names {missing[0]!r}, which X lacks: name some of "
+            f"categorical_features names {strange[0]!r}, which X lacks: name some of "
             f"{', '.join(map(repr, names))}"
         )
     read = [X.column(own) if hasattr(X, "column_names") else X[own] for own in names.values()]
     parts = [
-        _parse_column(name, column, levels, numeric=_is_numeric(column))
+        _parse_column(name, column, levels, missing, numeric=_is_numeric(column))
         for name, column in zip(names, read, strict=True)
     ]
     return len(read[0]) if read else 0, parts
@@ -77,11 +87,36 @@ def _is_numeric(column: Any) -> bool:
     return getattr(kind, "kind", "O") in "biuf" and str(kind) != "category"
 
 
-def _parse_column(name: str, column: Any, levels: Levels, *, numeric: bool) -> Part:
+def _parse_column(
+    name: str, column: Any, levels: Levels, missing: Missing, *, numeric: bool
+) -> Part:
     if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
-        return Part(name, None, read_keys([column], [name]), None)
+        return Part(name, None, _read_levels(column, name, missing), None)
     values = read_floats(column, f"column {name!r}")
     return Part(name, None, None, check_values(values, name))
+
+
+def _read_levels(column: Any, name: str, missing: Missing) -> Keys:
+    """The levels of rows; where a missing one is a level, all are text."""
+    if missing == "error":
+        try:
+            return read_keys([column], [name])
+        except ValueError as error:
+            if "is missing" not in str(error):
+                raise
+            row = int(np.argmax(find_missing(column)))
+            raise ValueError(
+                f"column {name!r} is missing in row {row}: drop the row, fill the value in, as by "
+                f"{MISSING!r}, or give missing='level' to the model"
+            ) from error
+    gone = find_missing(column)
+    keys = read_keys([take_values(column, ~gone) if gone.any() else column], [name])
+    labels = [to_text(label) for label in list_labels(keys.labels)]
+    if gone.any() and MISSING not in labels:
+        labels.append(MISSING)
+    numbers = np.full(len(gone), labels.index(MISSING) if gone.any() else 0, dtype=np.int32)
+    numbers[~gone] = keys.numbers
+    return Keys(numbers, labels, ("text",))
 
 
 def check_values(values: Array, name: str, rows: NDArray[np.int64] | None = None) -> Array:
@@ -121,9 +156,12 @@ class _Collected:
         return Part(name, rows, keys, values)
 
 
-def _parse_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
+def _parse_mappings(
+    rows: Sequence[Mapping[Any, Any]], missing: Missing, is_category: Callable[[str], bool | None]
+) -> list[Part]:
     """Text is a level of its key; a number is its key's, or of "key=level" that level's."""
     collected: dict[tuple[str, bool], _Collected] = {}
+    texts = _find_texts(rows) if missing == "level" else set()
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(
@@ -131,6 +169,9 @@ def _parse_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
             )
         for key, value in row.items():
             name, label = str(key), None
+            if missing == "level" and is_missing(value):
+                known = is_category(name)
+                value = MISSING if known or (known is None and name in texts) else value
             if isinstance(value, str):
                 label, value = value, 1.0
             elif not isinstance(value, numbers.Real):
@@ -144,6 +185,17 @@ def _parse_mappings(rows: Sequence[Mapping[Any, Any]]) -> list[Part]:
     return [found.part(name, levels=levels) for (name, levels), found in collected.items()]
 
 
+def _find_texts(rows: Sequence[Mapping[Any, Any]]) -> set[str]:
+    """Names that have text, or nothing but what is missing without being a number."""
+    return {
+        str(key)
+        for row in rows
+        if isinstance(row, Mapping)
+        for key, value in row.items()
+        if value is None or isinstance(value, str)
+    }
+
+
 def _read_number(value: Any, row: int, name: str) -> float:
     try:
         return read_float(value)
@@ -154,7 +206,8 @@ def _read_number(value: Any, row: int, name: str) -> float:
 def _refuse(value: Any, row: int, name: str) -> None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         raise ValueError(
-            f"{name!r} is {value} in row {row}: leave the key out if its value is unknown"
+            f"{name!r} is {value} in row {row}: leave the key out if its value is unknown, or give "
+            "missing='level' to the model"
         )
     raise TypeError(
         f"{name!r} is a {type(value).__name__} in row {row}: give a number, or text for a level"

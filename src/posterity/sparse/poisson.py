@@ -17,6 +17,7 @@ from posterity.forgetting import Stabilized
 from posterity.generalized.base import RateOffsets
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
+from posterity.linear.categories import Missing
 from posterity.posteriors.diagonal import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
@@ -37,7 +38,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     prior_precision : "auto" or float, default "auto"
     fit_intercept : bool, default True
         Whether to learn an intercept; its prior is Normal(0, 10^2).
-    interactions, hash_size, categorical_features, forgetting
+    interactions, hash_size, categorical_features, missing, forgetting
         As in :class:`DiagonalLinearRegression`, as are rows and attributes.
 
     Examples
@@ -65,6 +66,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         interactions: Interactions = None,
         hash_size: int | None = None,
         categorical_features: Levels = "auto",
+        missing: Missing = "error",
         forgetting: Stabilized | None = None,
     ) -> None:
         self.prior_precision = prior_precision
@@ -72,6 +74,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         self.interactions = interactions
         self.hash_size = hash_size
         self.categorical_features = categorical_features
+        self.missing = missing
         self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------

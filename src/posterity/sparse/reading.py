@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from posterity.linear.categories import Missing
 from posterity.posteriors._centres import Centres, subtract_centres
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.posteriors.diagonal import match_moments
@@ -25,6 +26,7 @@ class RowReader:
 
     interactions: Interactions
     categorical_features: Levels
+    missing: Missing
 
     _posterior: Any
     _index: FeatureIndex
@@ -36,7 +38,15 @@ class RowReader:
         numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
         if numeric and self.categorical_features == "auto":
             return len(X), csr_array(np.asarray(X, dtype=np.float64))
-        return read_parts(X, self.categorical_features)
+        return read_parts(X, self.categorical_features, self.missing, self._is_category)
+
+    def _is_category(self, name: str) -> bool | None:
+        """Whether levels of this column were learned, or numbers; None of one that is new."""
+        index: FeatureIndex | None = self.__dict__.get("_index")
+        column = -1 if index is None else index.known_column(name)
+        if index is None or column not in index.levels.keys() | index.numbers.keys():
+            return None
+        return column in index.levels
 
     def _check_kind(self, read: Any) -> None:
         """Raise ``ValueError`` where a matrix comes for names, or one of another width."""
