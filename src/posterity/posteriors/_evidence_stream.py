@@ -187,7 +187,8 @@ class NodesStream:
         state, chooser = self.state, self.chooser
         if not self._has_plain_nodes or not len(X):
             return None
-        turns = PlainTurns.of(chooser, state, single=self.single_node)
+        ahead = not self.prior_is_frozen
+        turns = PlainTurns.of(chooser, state, stream=ahead, single=self.single_node)
         if turns is None:
             return None
         predictions = turns.predict_then_learn(X, y, weights)

@@ -45,14 +45,16 @@ class PlainTurns:
     choice: Choice | None = None
 
     @classmethod
-    def of(cls, chooser: Chooser, state: EvidenceState, *, single: bool) -> Self | None:
+    def of(
+        cls, chooser: Chooser, state: EvidenceState, *, stream: bool, single: bool
+    ) -> Self | None:
         """Return the turns that follow; None where what is chosen is not plain."""
-        stream = state.stream
+        nodes = state.stream
         few = len(chooser.mean) <= MOST_COLUMNS and chooser.shapes is None and state.scales is None
-        if not few or (stream is not None and not stream.choice.is_plain):
+        if not few or (nodes is not None and not nodes.choice.is_plain):
             return None
         return cls(
-            chooser.select_strategy(stream=True, single=single),
+            chooser.select_strategy(stream=stream, single=single),
             chooser.noise,
             chooser.intercept,
             chooser.mean,
@@ -60,7 +62,7 @@ class PlainTurns:
             state.turn,
             int(state.clock[0]),
             int(state.clock[1]),
-            None if stream is None else stream.choice,
+            None if nodes is None else nodes.choice,
         )
 
     def predict_then_learn(self, X: Array, y: Array, weights: Array | None) -> Distribution | None:
