@@ -365,10 +365,10 @@ def test_no_verdict_if_arms_came_in_other_shares() -> None:
 
 def test_rewards_outside_of_their_range_are_refused() -> None:
     test = Experiment(["a", "b"], reward_range=(0.0, 1.0))
-    with pytest.raises(ValueError, match="a reward is 3, outside of reward_range, 0 to 1"):
+    with pytest.raises(ValueError, match="in row 1 is 3, outside of reward_range, 0 to 1"):
         test.observe_rows(["a", "b"] * 20, [0.5, 3.0] * 20)
     assert test.n_observations_ == 0
-    with pytest.raises(ValueError, match="its first number must be smaller"):
+    with pytest.raises(ValueError, match="its first number must be the smaller one"):
         Experiment(["a", "b"], reward_range=(1.0, 1.0))
     with pytest.raises(ValueError, match="sample_ratio_level is 1"):
         Experiment(["a", "b"], sample_ratio_level=1.0)

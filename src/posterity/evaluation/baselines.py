@@ -91,8 +91,13 @@ class _RunningMean:
         self._newest = newest
         self._sums = np.zeros(3)
 
-    def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
-        """The first of the next n rows with a forecast, and these; `known` ends in those rows."""
+    def forecasts(
+        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
+    ) -> tuple[int, StudentT] | None:
+        """The first of the next n rows with a forecast, and these.
+
+        `known` and `exposures` end in those rows; here all exposures are 1.
+        """
         first = max(self._newest - seen, 0)
         if first >= n:
             return None
@@ -113,9 +118,9 @@ class _RunningRate:
         self._sums = np.zeros((4, 1))  # rows, exposures, counts, and their squares over exposures
 
     def forecasts(
-        self, known: FloatArray, seen: int, exposures: FloatArray, n: int
+        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
     ) -> tuple[int, StudentT] | None:
-        """As of the mean; both arrays end in those rows."""
+        """As above, of rates and whatever exposures."""
         first = max(self._newest - seen, 0)
         if first >= n:
             return None
@@ -140,12 +145,15 @@ class _LastValue:
         self._lag, self._newest = lag, newest
         self._sums = np.zeros(2)
 
-    def forecasts(self, known: FloatArray, seen: int, n: int) -> tuple[int, StudentT] | None:
+    def forecasts(
+        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
+    ) -> tuple[int, StudentT] | None:
         """As above."""
         first = max(self._lag - seen, 0)
         if first >= n:
             return None
-        loc = _before(known, self._lag, n - first)
+        ahead = exposures[len(exposures) - n + first :]
+        loc = _before(known, self._lag, n - first) * ahead
         with_steps = max(self.reach - seen, 0)
         if with_steps >= n:
             return first, StudentT(0.0, loc, math.inf)
@@ -156,7 +164,7 @@ class _LastValue:
         if missing:
             df = np.concatenate([np.zeros(missing), df])
             scale = np.concatenate([np.full(missing, math.inf), scale])
-        return first, StudentT(df, loc, scale)
+        return first, StudentT(df, loc, scale * ahead)
 
 
 def _before(known: FloatArray, lag: int, n: int) -> FloatArray:
@@ -193,14 +201,10 @@ class BaselineLedger:
         exposures = np.ones(len(y)) if offsets is None else np.exp(np.clip(offsets, *_LOGS))
         recent = np.hstack([self._recent, [y / exposures, exposures]])
         known, all_exposures = np.ascontiguousarray(recent)
+        runs = self._runs if offsets is None else self._runs | {"mean so far": self._rate}
         with np.errstate(over="ignore", invalid="ignore"):
-            for name, run in self._runs.items():
-                if offsets is not None and isinstance(run, _RunningMean):
-                    forecast = self._rate.forecasts(known, self._seen, all_exposures, len(y))
-                else:
-                    forecast = run.forecasts(known, self._seen, len(y))
-                    if offsets is not None and forecast is not None:
-                        forecast = forecast[0], _scale(forecast[1], exposures[forecast[0] :])
+            for name, run in runs.items():
+                forecast = run.forecasts(known, all_exposures, self._seen, len(y))
                 if forecast is not None:
                     first, forecasts = forecast
                     rows = columns if first == 0 else [each[first:] for each in columns]
@@ -230,10 +234,6 @@ def _sums(forecasts: StudentT, y: FloatArray, columns: list[Column]) -> FloatArr
         both &= np.isfinite(scores.log_score) & np.isfinite(scores.crps)
         count, sums = int(both.sum()), [values[both].sum() for values in four]
     return np.array([*errors, count, *sums], dtype=np.float64)
-
-
-def _scale(rates: StudentT, exposures: FloatArray) -> StudentT:
-    return StudentT(rates.df, rates.loc * exposures, rates.scale * exposures)
 
 
 def _baseline(name: str, sums: FloatArray) -> Baseline:

@@ -36,7 +36,6 @@ from posterity.evidence._local_turns import (
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     CONSTANT,
-    LARGEST,
     FeatureScales,
     compute_pinning_precisions,
     mean_squares,
@@ -123,15 +122,10 @@ class LocalScales(Integrated):
             if rows is not None and turns is not None and not _explain_all(rows, turns):
                 log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
                 chosen = self._choose_nodes(turns, noise, pinned, log_evidence, data.count)
-                varying, contrasts = columns.compute_precisions(chosen.precisions)
-                precisions = np.ones((len(varying), len(squares)))
-                precisions[:, ~pinned] = np.minimum(varying, LARGEST)
+                found = columns.compute_precisions(chosen.precisions, len(squares))
+                precisions, contrasts = found
                 held = compute_pinning_precisions(data, intercept=intercept)
                 precisions[:, pinned] = held[pinned]
-                if contrasts is not None:
-                    whole = np.zeros((*contrasts.shape[:2], len(squares)))
-                    whole[:, :, ~pinned] = contrasts
-                    contrasts = whole
                 return replace(chosen, precisions=precisions, contrasts=contrasts)
         return super().choose(
             data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales

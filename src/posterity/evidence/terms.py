@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.columns import LARGEST
 from posterity.factor.dummies import find_dummies
 
 Array = NDArray[np.float64]
@@ -63,21 +64,24 @@ class TermColumns:
         matrix = np.ascontiguousarray(below[:, order] / np.sqrt(squares[order]))
         return cls(matrix, squares[order], ends, np.where(order < m, order, -1))
 
-    def compute_precisions(self, relative: Array) -> tuple[Array, Array | None]:
-        """Precisions (K, m') of the features that vary, and what base levels take away from them.
+    def compute_precisions(self, relative: Array, m: int) -> tuple[Array, Array | None]:
+        """Precisions (K, m) of the features, and what base levels take away from them.
 
-        ``relative`` (K, c) are those of the columns. The second are rows (K, b, m'), of which the
-        precisions lose the products; None where no level was left out.
+        ``relative`` (K, c) are those of the columns; features that are not among these have 1. The
+        second are rows (K, b, m), of which the precisions lose the products; None where no level
+        was left out.
         """
-        precisions = relative * self.squares
-        bases = np.flatnonzero(self.features < 0)
-        kept = self.features >= 0
+        own, bases = relative * self.squares, np.flatnonzero(self.features < 0)
+        kept, precisions = self.features >= 0, np.ones((len(relative), m))
+        precisions[:, self.features[kept]] = np.minimum(own[:, kept], LARGEST)
         if not bases.size:
             return precisions, None
         taken = np.zeros((len(relative), len(bases), len(self.squares)))
+        contrasts = np.zeros((len(relative), len(bases), m))
         for k, base in enumerate(bases):
             term = int(np.searchsorted(self.ends, base, side="right"))
             levels = slice(self.ends[term - 1] if term else 0, self.ends[term])
-            part = precisions[:, levels]
+            part = own[:, levels]
             taken[:, k, levels] = part / np.sqrt(part.sum(axis=1, keepdims=True))
-        return precisions[:, kept], taken[:, :, kept]
+        contrasts[:, :, self.features[kept]] = taken[:, :, kept]
+        return precisions, contrasts

@@ -39,8 +39,8 @@ class Contrasts:
     pivot: float = 0.0  # taken from all rewards
     # (5, K + 1, K + 1) sums of h, h d, h^2, h^2 d and h^2 d^2
     sums: Array = field(default_factory=lambda: np.zeros((5, 0, 0)))
-    # (2, K) rows of each arm, and sums of its squared errors
-    errors: Array = field(default_factory=lambda: np.zeros((2, 0)))
+    # (K,) sums of each arm's squared errors
+    errors: Array = field(default_factory=lambda: np.zeros(0))
     # (5, K) number, mean, and sums of the second to fourth power of each arm's rewards about it
     moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
     # The largest error of all, and whether it is known how large one may be.
@@ -51,7 +51,7 @@ class Contrasts:
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((5, self.n_arms + 1, self.n_arms + 1))
-        self.errors = np.zeros((2, self.n_arms))
+        self.errors = np.zeros(self.n_arms)
         self.moments = np.zeros((5, self.n_arms))
         self.counted = np.zeros((self.n_arms, self.n_arms + 1))
 
@@ -79,7 +79,7 @@ class Contrasts:
         self.sums = self.sums + np.stack(more)
         self.rows += len(arms)
         chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
-        self.errors = self.errors + np.stack([np.ones(len(arms)), np.square(errors)]) @ chosen
+        self.errors = self.errors + np.square(errors) @ chosen
         self.moments = _merge_moments(self.moments, _compute_moments(rewards, chosen))
         self.largest = max(self.largest, float(np.abs(errors).max(initial=0.0)))
         own = np.square(weight[n, arms] / shares[n, arms][:, None])
@@ -109,9 +109,8 @@ class Contrasts:
         An arm without any of its rare rewards has no spread that could be estimated: an interval
         from it would have no width.
         """
-        rows, seen = self.errors
-        missing = np.maximum(_FEWEST_ERRORS * self.largest**2 - seen, 0.0)
-        each = self.counted / np.maximum(rows, 1.0)[:, None]
+        missing = np.maximum(_FEWEST_ERRORS * self.largest**2 - self.errors, 0.0)
+        each = self.counted / np.maximum(self.moments[0], 1.0)[:, None]
         more = np.zeros((self.n_arms + 1, self.n_arms + 1))
         more[:-1] = missing[:, None] * each
         return np.asarray(more + more.T)

@@ -13,7 +13,15 @@ from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import FEWEST_EFFECTIVE_REWARDS, Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
-from posterity.io.rounds import RoundColumns, Rounds, iterate_pieces, open_rounds, read_rewards
+from posterity.io.rounds import (
+    RoundColumns,
+    Rounds,
+    check_reward_range,
+    check_rewards_within,
+    iterate_pieces,
+    open_rounds,
+    read_rewards,
+)
 from posterity.kernel.values import read_floats
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import atomic
@@ -104,8 +112,7 @@ class Experiment:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
-        if reward_range is not None and not reward_range[0] < reward_range[1]:
-            raise ValueError(f"reward_range is {reward_range}: its first number must be smaller")
+        check_reward_range(reward_range)
         if not 0.0 <= sample_ratio_level < 1.0:
             raise ValueError(f"sample_ratio_level is {sample_ratio_level}: give 0 to below 1")
         if not isinstance(stop, Stop | None):
@@ -225,7 +232,7 @@ class Experiment:
     def _learn(self, batches: Iterable[Rounds]) -> None:
         for piece in iterate_pieces(batches, self.n_observations_):
             shares = self._shares_of(piece)
-            self._contrasts.is_bounded = self._read_range(piece.rewards)
+            self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:
                 if self._contrasts.rows == 0:
@@ -240,18 +247,13 @@ class Experiment:
             place, reason = verdict
             self._decision = Decision(self.arms[place], reason, self.n_observations_)
 
-    def _read_range(self, rewards: Array) -> bool:
+    def _read_range(self, piece: Rounds) -> bool:
         """Return True if it is known how large rewards may be; check that these lie within."""
-        self._are_binary = self._are_binary and bool(np.isin(rewards, (0.0, 1.0)).all())
+        self._are_binary = self._are_binary and bool(np.isin(piece.rewards, (0.0, 1.0)).all())
         if self.reward_range is None:
             return self._are_binary
+        check_rewards_within(piece.rewards, self.reward_range, piece.first)
         low, high = self.reward_range
-        outside = np.flatnonzero((rewards < low) | (rewards > high))
-        if outside.size:
-            raise ValueError(
-                f"a reward is {rewards[outside[0]]:g}, outside of reward_range, {low:g} to "
-                f"{high:g}: give the range of all possible rewards"
-            )
         self._contrasts.largest = max(self._contrasts.largest, high - low)
         return True
 
@@ -300,7 +302,7 @@ class Experiment:
                 f"its spread, and {FEWEST_EFFECTIVE_REWARDS:.0f} are needed; give reward_range= if "
                 "rewards have one"
             )
-        return "the intervals do not tell the arms apart"
+        return self.stop.waits
 
     @property
     def scored_(self) -> dict[Any, int]:
@@ -308,7 +310,7 @@ class Experiment:
 
         The first rows are learned only, to predict the rewards of the others.
         """
-        return {arm: int(n) for arm, n in zip(self.arms, self._contrasts.errors[0], strict=True)}
+        return {arm: int(n) for arm, n in zip(self.arms, self._contrasts.moments[0], strict=True)}
 
     @property
     def mean_(self) -> dict[Any, float]:
@@ -354,7 +356,7 @@ class Experiment:
         summaries = self._summarize_arms()
         columns = {
             "rows": self._counts.astype(int),
-            "scored": self._contrasts.errors[0].astype(int),
+            "scored": self._contrasts.moments[0].astype(int),
             "mean": summaries.means,
             "effect": self._contrasts.differences[:-1, 0],
             "low": summaries.low[:, 0],

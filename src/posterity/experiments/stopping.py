@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,12 @@ class Decision:
 
 
 class Stop:
-    """A rule for stopping an experiment; ``a | b`` stops when either does."""
+    """A rule for stopping an experiment; ``a | b`` stops when either does.
+
+    While there is no verdict ``waits`` says why.
+    """
+
+    waits: ClassVar[str] = "no rule for stopping is met yet"
 
     def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """Index of the winning arm and the reason; None while the experiment continues."""
@@ -108,6 +113,7 @@ class AnytimeValid(Stop):
         A difference that would not matter; 0 goes on until an arm is better.
     """
 
+    waits: ClassVar[str] = "the intervals do not tell the arms apart"
     smallest_effect: float = 0.0
 
     def __post_init__(self) -> None:

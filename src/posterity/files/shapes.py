@@ -23,7 +23,9 @@ SHAPES: dict[str, dict[str, str]] = {
     "ProbabilityMap": {"counts": "B", "waiting": "B"},
     "RunningScales": {"mean": "m", "squares": "m"},
     "ReachingScales": {"mean": "m", "squares": "m", "low": "m", "high": "m"},
-    "Choice": {"precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K"},
+    "Choice": {
+        "precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K", "contrasts": "K b m",
+    },
     "ContrastPrior": {"center": "c", "squares": "c"},
     "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
     "ReweightedKept": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},

@@ -97,6 +97,24 @@ def read_rewards(values: Any) -> Array:
         ) from error
 
 
+def check_reward_range(ends: tuple[float, float] | None) -> None:
+    """Raise ``ValueError`` unless the least and the largest possible reward are in this order."""
+    if ends is not None and not ends[0] < ends[1]:
+        raise ValueError(f"reward_range is {ends}: its first number must be the smaller one")
+
+
+def check_rewards_within(rewards: Array, ends: tuple[float, float], first: int) -> None:
+    """Raise ``ValueError`` for a reward outside; ``first`` is the number of the first row."""
+    low, high = ends
+    outside = np.flatnonzero((rewards < low) | (rewards > high))
+    if len(outside):
+        row = outside[0]
+        raise ValueError(
+            f"the reward in row {first + row} is {rewards[row]:g}, outside of reward_range, "
+            f"{low:g} to {high:g}: give the range of all possible rewards"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoundColumns:
     """Columns of a log by role; ``propensities`` maps arms to columns, or is a pattern, "p_*"."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from posterity.io.rounds import Rounds
+from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
 from posterity.off_policy.expectations import (
     iterate_without_model,
     predict_before_learning,
@@ -52,9 +52,7 @@ class _EvaluationSettings:
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
             raise ValueError(f"level is {self.level}: it must lie between 0 and 1")
-        ends = self.reward_range
-        if ends is not None and not ends[0] < ends[1]:
-            raise ValueError(f"reward_range is {ends}: its first number must be the smaller one")
+        check_reward_range(self.reward_range)
         for name, value in (("switch", self.switch), ("shrinkage", self.shrinkage)):
             if value is not None and not value > 0.0:
                 raise ValueError(f"{name} is {value}: it must be above 0")
@@ -219,13 +217,7 @@ class _PolicySums:
 
     def _bound(self, judged: EvaluatedDecisions, first: int) -> None:
         low, high = self.settings.reward_range  # type: ignore[misc]
-        outside = np.flatnonzero((judged.rewards < low) | (judged.rewards > high))
-        if len(outside):
-            row = outside[0]
-            raise ValueError(
-                f"the reward in row {first + row} is {judged.rewards[row]:g}, outside of "
-                f"reward_range, {low:g} to {high:g}: give the range of all possible rewards"
-            )
+        check_rewards_within(judged.rewards, (low, high), first)
         for bound, reward in zip(
             self.bounds,  # type: ignore[arg-type]
             (judged.rewards - low, high - judged.rewards),
