@@ -191,10 +191,11 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
 
         Examples
         --------
-        >>> DiagonalLogisticRegression().learn_one({"site": None}, True)
+        >>> model = DiagonalLogisticRegression()
+        >>> model.learn_one({"site": None}, True)  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        ValueError: 'site' is None in row 0: leave the key out if its value is unknown
+        ValueError: 'site' is None in row 0: leave the key out if its value is unknown...
         """
         y = bool(y) if isinstance(y, np.bool_) else y
         if self._model._posterior_or_none is None and isinstance(y, bool):
