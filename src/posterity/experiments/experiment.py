@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -54,8 +55,8 @@ class Experiment:
     level : float
         Of all intervals together.
     planned_rows : int, optional
-        How many rows are planned, given before the first: intervals are narrower around it,
-        and wider where there are ten times as many or a tenth. Default: about alike at any time.
+        How many rows are planned, given before the first. Intervals are narrowest then, and
+        verdicts likeliest; they hold after it as well. Default: about alike at any time.
     reward_range : (low, high), optional
         Least and largest possible reward. Without it an arm has no interval before it has shown 20
         rewards, in effect, that differ from what is expected: one large purchase in a thousand
@@ -131,6 +132,8 @@ class Experiment:
         self._counts = np.zeros(count)
         self._rewards: RewardModel = reward_model(model, count)
         self._contrasts = Contrasts(count)
+        # What is known when the planned rows have come, which later looks keep.
+        self._planned_end = np.full((count, count), -np.inf), np.full((count, count), np.inf)
         self._ratio = SampleRatio(count)
 
     def __repr__(self) -> str:
@@ -230,7 +233,8 @@ class Experiment:
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
-        for piece in iterate_pieces(batches, self.n_observations_):
+        planned = None if self.planned_rows is None else math.ceil(self.planned_rows)
+        for piece in iterate_pieces(batches, self.n_observations_, planned):
             shares = self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
@@ -242,6 +246,8 @@ class Experiment:
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
+            if self.n_observations_ == planned:
+                self._planned_end = self._bounds()
         verdict = self.stop.verdict(self._summarize_arms())
         if self._decision is None and verdict is not None and not self._is_broken:
             place, reason = verdict
@@ -374,7 +380,8 @@ class Experiment:
         level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
         radius = self._contrasts.compute_half_widths(level, self.planned_rows)[:-1, :-1]
         differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
-        return differences - radius, differences + radius
+        low, high = self._planned_end
+        return np.maximum(low, differences - radius), np.minimum(high, differences + radius)
 
     def _summarize_arms(self) -> ArmSummaries:
         means = self._contrasts.differences[:-1, -1]
