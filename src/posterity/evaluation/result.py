@@ -147,8 +147,9 @@ class ValidationResult:
     def drift_periods(self) -> list[DriftPeriod]:
         """Rows in which predictions were worse than in those before, if there were such.
 
-        Stretches whose mean absolute error is above that of the rows before by 5 standard errors
-        and by a quarter at least; neighbours are joined. A description, not a test.
+        Rows whose errors are larger than those before, beyond chance and by a twentieth at least. Of
+        streams without drift fewer than 1 in 20 have such rows, if errors have heavy tails or
+        neighbours' errors go together as well (:doc:`/guarantees`).
         """
         return drift_periods(self.along)
 
