@@ -147,9 +147,9 @@ class ValidationResult:
     def drift_periods(self) -> list[DriftPeriod]:
         """Rows in which predictions were worse than in those before, if there were such.
 
-        Rows whose errors are larger than those before, beyond chance and by a twentieth at least. Of
-        streams without drift fewer than 1 in 20 have such rows, if errors have heavy tails or
-        neighbours' errors go together as well (:doc:`/guarantees`).
+        Rows whose errors are larger than those before, beyond chance and by a twentieth at least.
+        Where nothing drifts about 1 in 20 streams have such rows, at most, if errors have heavy
+        tails or go together over some ten rows (:doc:`/guarantees`).
         """
         return drift_periods(self.along)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.experiments.contrasts import FEWEST_EFFECTIVE_REWARDS, Contrasts
+from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import (
@@ -59,8 +59,9 @@ class Experiment:
         verdicts likeliest; they hold after it as well. Default: about alike at any time.
     reward_range : (low, high), optional
         Least and largest possible reward. Without it an arm has no interval before it has shown 20
-        rewards, in effect, that differ from what is expected: one large purchase in a thousand
-        rows may be missing still. Rewards that are all 0 or 1 need none.
+        rewards, in effect, that differ from what is expected (5, if those of both arms are about as
+        large): one large purchase in a thousand rows may be missing still. Rewards that are all 0
+        or 1 need none.
     sample_ratio_level : float
         No verdict while ``sample_ratio_p_value_`` is below: arms did not come as they should have,
         and what differs may be the visitors. 0 gives verdicts all the same.
@@ -260,7 +261,7 @@ class Experiment:
             return self._are_binary
         check_rewards_within(piece.rewards, self.reward_range, piece.first)
         low, high = self.reward_range
-        self._contrasts.largest = max(self._contrasts.largest, high - low)
+        self._contrasts.largest = np.maximum(self._contrasts.largest, high - low)
         return True
 
     def _shares_of(self, piece: Rounds) -> Array:
@@ -300,13 +301,14 @@ class Experiment:
                 f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
                 "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
             )
-        open_ = np.flatnonzero(~self._contrasts.has_told_spread)
+        open_ = np.argwhere(~self._contrasts.has_told_spread[:-1, :-1])
         if open_.size:
-            number = self._contrasts.effective_rewards[open_[0]]
+            arm = min(open_[0], key=self._contrasts.effective_rewards.__getitem__)
             return (
-                f"arm {self.arms[open_[0]]!r} has shown {number:.0f} rewards, in effect, that tell "
-                f"its spread, and {FEWEST_EFFECTIVE_REWARDS:.0f} are needed; give reward_range= if "
-                "rewards have one"
+                f"arm {self.arms[arm]!r} has shown {self._contrasts.effective_rewards[arm]:.0f} "
+                f"rewards, in effect, that tell its spread, and "
+                f"{self._contrasts.needed_rewards[tuple(open_[0])]:.0f} are needed; give "
+                "reward_range= if rewards have one"
             )
         return self.stop.waits
 
@@ -346,6 +348,20 @@ class Experiment:
         return self._by_arm(self._summarize_arms().loss)
 
     @property
+    def expected_rows_(self) -> float:
+        """Rows in all by which an arm is better than all others, if arms are as they seem now.
+
+        About: effects that seem large early are smaller, as a rule. Infinite while rows are few,
+        and where it takes more than some ten thousand times as many.
+        """
+        if self.decision_ is not None:
+            return float(self.decision_.rows)
+        means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
+        return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
+
+    @property
     def sample_ratio_p_value_(self) -> float:
         """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
@@ -374,11 +390,15 @@ class Experiment:
         frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
         return frame
 
+    @property
+    def _level_of_pairs(self) -> float:
+        count = len(self.arms)
+        return 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
+
     def _bounds(self) -> tuple[Array, Array]:
         """(K, K) ends of all differences; their errors share what the level leaves."""
-        count = len(self.arms)
-        level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
-        radius = self._contrasts.compute_half_widths(level, self.planned_rows)[:-1, :-1]
+        radius = self._contrasts.compute_half_widths(self._level_of_pairs, self.planned_rows)
+        radius = radius[:-1, :-1]
         differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
         low, high = self._planned_end
         return np.maximum(low, differences - radius), np.minimum(high, differences + radius)
