@@ -111,7 +111,8 @@ def _describe(test: Experiment) -> list[str]:
         lines.append(f"Nothing is decided: {test.undecided_reason_}.")
         if math.isfinite(test.expected_rows_):
             lines.append(
-                f"If arms are as they seem now, one is better by about {test.expected_rows_:,.0f} rows."
+                f"If arms are as they seem now, about {test.expected_rows_:,.0f} rows show which "
+                "is better."
             )
     else:
         lines.append(f"Decided: {decided.arm} {decided.reason}.")
