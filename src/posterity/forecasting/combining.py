@@ -55,7 +55,7 @@ def make_forecast(
         ([found[number]] for number in range(len(learners))),
     )
     common = common or CommonScores.of(scores, usable, panel.typical)
-    shares = compute_weights(scores, usable, common.usual)
+    shares = compute_weights(scores, usable, common.power, common.usual)
     counted = find_counted(shares)
     # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]

@@ -5,7 +5,8 @@ With z the series or its logarithm, and d the lag whose value is taken off, ``di
     z_t - z_{t-d} = drift + sum_j w_j (b_j . z_{t-1..t-L} - z_{t-d}) + noise,
 
 where each b_j is a single lag (or, in place of the whole bracket, an exponentially weighted mean
-less the last value, or less what it was a season ago). So at w = 0 the forecast is the naive one
+less the last value, or less what it was a season ago; or such a mean of the same place in earlier
+seasons). So at w = 0 the forecast is the naive one
 (the last value, or that of a season ago), which is where shrinkage ends, and adding a constant to
 z changes nothing but the forecast's level.
 """
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Length of an exponential mean, in half-lives.
-REACH = 5
+# Length of an exponential mean, in half-lives; and of one over seasons.
+REACH, SEASONAL_REACH = 5, 3
 # Lags of a form without seasons, and most consecutive lags of any form.
 N_LAGS, MOST_DENSE_LAGS = 13, 200
 # Fewest values in which a drift can be distinguished from chance.
@@ -59,6 +60,10 @@ class Form:
         What all rows so far count for, one row on, in (0, 1]: below 1 the form forgets.
     rows
         How many steps back its rows begin; None for all.
+    seasonal_half_lives
+        Half-lives, in seasons, of exponentially weighted means of the same place in earlier
+        seasons, as of the last Mondays: how far such a mean is from the value a season ago, and
+        the last season's mean from that of these seasons.
 
     Examples
     --------
@@ -77,16 +82,19 @@ class Form:
     drift: bool = True
     discount: float = 1.0
     rows: int | None = None
+    seasonal_half_lives: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if (
-            self.difference < 1
-            or min(self.lags, default=1) < 1
-            or min(self.half_lives, default=1) <= 0
-        ):
+        means = (*self.half_lives, *self.seasonal_half_lives)
+        if self.difference < 1 or min(self.lags, default=1) < 1 or min(means, default=1) <= 0:
             raise ValueError(
-                f"{self!r}: difference, lags and half_lives must be positive, because a "
+                f"{self!r}: difference, lags and half-lives must be positive, because a "
                 "forecast uses only the past"
+            )
+        if self.seasonal_half_lives and self.difference == 1:
+            raise ValueError(
+                f"{self!r}: means over seasons need a season: give difference, as in "
+                "Form(7, seasonal_half_lives=(5,))"
             )
         if not 0.0 < self.discount <= 1.0:
             raise ValueError(
@@ -100,7 +108,8 @@ class Form:
         """L, how many values back are looked at."""
         reach = max((int(np.ceil(REACH * half)) for half in self.half_lives), default=1)
         shift = self.difference if self.half_lives and self.difference > 1 else 0
-        return max(self.difference, reach + shift, *self.lags)
+        seasons = max(map(_count_seasons, self.seasonal_half_lives), default=1)
+        return max(self.difference * seasons, reach + shift, *self.lags)
 
     @property
     def window(self) -> Array:
@@ -122,6 +131,9 @@ class Form:
             words.append(f"lags {_describe_lags(self.lags)}")
         if self.half_lives:
             words.append("means " + ", ".join(f"{half:g}" for half in self.half_lives))
+        if self.seasonal_half_lives:
+            each = ", ".join(f"{half:g}" for half in self.seasonal_half_lives)
+            words.append(f"means of seasons {each}")
         words += ["shared"] if self.shared else []
         words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
         words += [f"last {self.rows} rows"] if self.rows is not None else []
@@ -208,6 +220,11 @@ def _make_short_season_forms(m: int) -> list[Form]:
 
 def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:
     forms = [Form(m, (1, 2, 3, m, m + 1)), Form(m, (1, 2, 3)), Form(m, (), (1.0, 3.0))]
+    forms += [
+        Form(m, (), (1.0, 3.0), seasonal_half_lives=(12.0,)),
+        Form(m, seasonal_half_lives=(2.0, 8.0)),
+        Form(m, (1, 2, 3), seasonal_half_lives=(5.0,)),
+    ]
     if dense and m <= MOST_DENSE_LAGS:
         forms += [Form(1, span(1, m + 1)), Form(m, (*span(1, m + 1), 2 * m, 2 * m + 1))]
     return forms
@@ -236,7 +253,10 @@ def _build_window(form: Form) -> Array:
     window[np.array(lags, dtype=np.int64) - 1, np.arange(len(lags))] = 1.0
     window[form.difference - 1] -= 1.0
     means = np.array([_build_exponential_mean(form, half, length) for half in form.half_lives])
-    window = np.hstack([window, means.reshape(len(means), length).T])
+    seasons = [
+        _build_seasonal_means(form.difference, half, length) for half in form.seasonal_half_lives
+    ]
+    window = np.hstack([window, means.reshape(len(means), length).T, *seasons])
     window.setflags(write=False)
     return window
 
@@ -257,6 +277,20 @@ def _build_exponential_mean(form: Form, half: float, length: int) -> Array:
     if form.difference == 1:
         return np.asarray(weights - (ages == 0))
     return np.asarray(weights - np.roll(weights, form.difference))
+
+
+def _count_seasons(half: float) -> int:
+    return int(np.ceil(SEASONAL_REACH * half))
+
+
+def _build_seasonal_means(m: int, half: float, length: int) -> Array:
+    """(L, 2) mean of the same place in seasons less its last value; last season less that mean."""
+    count = _count_seasons(half)
+    weights = 0.5 ** (np.arange(count) / half)
+    weights = np.pad(weights / weights.sum(), (0, -(-length // m) - count))
+    place, age = np.arange(length) % m, np.arange(length) // m
+    same = np.where(place == m - 1, weights[age] - (age == 0), 0.0)
+    return np.column_stack([same, ((age == 0) - weights[age]) / m])
 
 
 def _describe_lags(lags: tuple[int, ...]) -> str:

@@ -232,7 +232,7 @@ def _weigh(
             factors.append(factors[-1])
             continue
         common = CommonScores.of(scores, now, typical)
-        shares.append(compute_weights(scores, now, common.usual))
+        shares.append(compute_weights(scores, now, common.power, common.usual))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)
 

@@ -13,8 +13,10 @@ from posterity.forecasting.trials import TrialScores
 
 Array = NDArray[np.float64]
 
-# Weights are CRPS to minus this power; the power grows with the number of windows.
-POWER, USUAL_WINDOWS = 3.0, 3
+# Weights are CRPS to minus one of these powers; it grows with the number of windows.
+POWERS, USUAL_WINDOWS = (3.0, 6.0, 12.0, 24.0), 3
+# Standard errors by which a larger power has to gain.
+SURE = 2.0
 # Forms in logarithms are left out if their sd at the horizon is larger than this.
 WIDEST_LOG = 1.0
 # Grid of factors of the width, and the prior sd of their logarithm.
@@ -26,13 +28,15 @@ LEVELS = np.array([0.5, 0.8, 0.95])
 
 @dataclass(frozen=True, eq=False)
 class CommonScores:
-    """Scores that all series share: of each form, ``usual`` (F,), and the factor on the width.
+    """Scores that all series share: of each form, ``usual`` (F,), and what they decide.
 
-    ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads.
+    ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads, ``power``
+    of the weights.
     """
 
     usual: Array
     factor: float
+    power: float
 
     @classmethod
     def of(
@@ -40,17 +44,20 @@ class CommonScores:
     ) -> CommonScores:
         """Return the scores of the forecasts of the windows of ``typical`` (S,) series."""
         tried, usable = tried.of_series(typical), usable[:, typical]
-        return cls(
-            _average_scores(_compute_scores(tried, usable)), compute_width_factor(tried, usable)
-        )
+        usual = _average_scores(_compute_scores(tried, usable))
+        # Of very many series some say the rest.
+        some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
+        tried, usable = tried.of_series(some), usable[:, some]
+        power = choose_power(tried, usable)
+        return cls(usual, compute_width_factor(tried, usable, power), power)
 
 
 def compute_weights(
-    tried: TrialScores, usable: NDArray[np.bool_], usual: Array | None = None
+    tried: TrialScores, usable: NDArray[np.bool_], power: float, usual: Array | None = None
 ) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
-    Proportional to CRPS^-3 over three windows, and to CRPS^-(3 sqrt(W / 3)) over W, if more. A form
+    Proportional to CRPS^-a over three windows, and to CRPS^-(a sqrt(W / 3)) over W, if more. A form
     that could not be tried on a series is taken for as good, relative to the best, as it is
     ``usual`` (F,): for the other series on average. Where none is usable, weights are 0.
     """
@@ -60,24 +67,56 @@ def compute_weights(
     score = np.where(usable, score, np.inf)
     best = np.where(np.isfinite(score), score, np.inf).min(axis=0)
     score -= np.where(np.isfinite(best), best, 0.0)
-    power = POWER * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
+    power = power * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
     each = np.where(usable, np.exp(-power * score), 0.0)
     total = each.sum(axis=0)
     return np.asarray((each / np.where(total > 0.0, total, 1.0)).T)
 
 
-def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
+def choose_power(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
+    """The power of the weights whose mixtures had the smallest errors in the windows.
+
+    In each window the forms are weighed by the others. If forms differ by luck, a small power
+    averages over them; if some are better, a large one leaves the others out. It has to gain more
+    than chance.
+    """
+    windows = range(tried.n_windows if tried.n_windows > 1 else 0)
+    known = np.isfinite(tried.crps)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
+    scale = _average(tried.crps.swapaxes(0, 1).reshape(len(usable[0]), -1))[:, None]  # of a series
+    errors = np.full((len(POWERS), len(windows)), np.nan)
+    for place, power in enumerate(POWERS):
+        for window in windows:
+            weights = compute_weights(tried.without(window), usable, power).T[:, :, None]
+            share = np.where(known[:, :, window], weights, 0.0)
+            total = share.sum(axis=0)
+            sums = np.where(share > 0.0, share * mean[:, :, window], 0.0).sum(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                error = np.abs(tried.outcomes[:, window] - sums / total) / scale
+            error = error[np.isfinite(error)]
+            errors[place, window] = error.mean() if error.size else np.nan
+    best = 0
+    for place in range(1, len(POWERS)):
+        gain = errors[best] - errors[place]
+        gain = gain[np.isfinite(gain)]
+        if len(gain) > 1 and gain.mean() > SURE * gain.std(ddof=1) / np.sqrt(len(gain)):
+            best = place
+    return POWERS[best]
+
+
+def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_], power: float) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
     to that in the windows, all series together; it starts from where widths and errors agree
     (:func:`_sharpen`), and few windows move it little.
-    In each window the forms are weighed by the others. Of very many series some say it.
+    In each window the forms are weighed by the others.
     """
-    some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
-    tried, usable = tried.of_series(some), usable[:, some]
-    others = [compute_weights(tried.without(window), usable) for window in range(tried.n_windows)]
+    others = [
+        compute_weights(tried.without(window), usable, power) for window in range(tried.n_windows)
+    ]
     if not others:
         return 1.0
     share = np.array(others).transpose(2, 1, 0)[:, :, :, None]
