@@ -30,13 +30,17 @@ class RewardModel(Protocol):
 
 
 class SharedRewards:
-    """A linear model for each arm, under a prior and a noise that are learned over all arms."""
+    """A linear model for each arm, under the prior of a bandit's arms.
+
+    The noise, the scales of the features and the mean of the intercepts are learned over all arms;
+    two arms do not show a covariance of the coefficients.
+    """
 
     learns = True
 
     def __init__(self, n_arms: int) -> None:
         self._n_arms = n_arms
-        self._model: Any = GroupedRegression()
+        self._model: Any = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
         self._has_rewards = False
 
     def predict(self, X: Array) -> Array:
@@ -88,6 +92,31 @@ class SeparateRewards:
             self._has_rewards[arm] = True
 
 
+class RewardsWithin:
+    """A model whose predictions are cut to what rewards can be, or else to the rewards so far.
+
+    The past alone decides, so what is unbiased with any predictions stays so.
+    """
+
+    learns = True
+
+    def __init__(self, model: RewardModel, ends: tuple[float, float] | None) -> None:
+        self._model, self._is_given = model, ends is not None
+        self._ends = ends or (np.inf, -np.inf)
+
+    def predict(self, X: Array) -> Array:
+        """See :class:`RewardModel`."""
+        expected, (low, high) = self._model.predict(X), self._ends
+        return np.clip(expected, low, high) if low <= high else expected
+
+    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+        """See :class:`RewardModel`."""
+        if len(rewards) and not self._is_given:
+            low, high = self._ends
+            self._ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
+        self._model.learn(X, arms, rewards)
+
+
 class GivenRewards:
     """A function X (n, m) -> (n, K), which learns nothing."""
 
@@ -112,19 +141,23 @@ class GivenRewards:
         """Do nothing."""
 
 
-def reward_model(model: Any, n_arms: int) -> RewardModel:
+def reward_model(
+    model: Any, n_arms: int, reward_range: tuple[float, float] | None = None
+) -> RewardModel:
     """None for linear models that share a prior, an estimator, or a function X -> (n, K).
+
+    What is learned predicts within ``reward_range``, or else within the rewards learned so far.
 
     Examples
     --------
     >>> model = reward_model(None, 2)
     >>> X, arms = np.linspace(0.0, 1.0, 40)[:, None], np.arange(40) % 2
     >>> model.learn(X, arms, 1.0 * arms)
-    >>> model.predict(X[:1]).round(2).tolist()
+    >>> model.predict(X[:1]).round(1).tolist()
     [[0.0, 1.0]]
     """
     if model is None:
-        return SharedRewards(n_arms)
+        return RewardsWithin(SharedRewards(n_arms), reward_range)
     if callable(model):
         return GivenRewards(model, n_arms)
     if not hasattr(model, "predict_mean_distribution"):
@@ -132,7 +165,7 @@ def reward_model(model: Any, n_arms: int) -> RewardModel:
             f"reward_model is {model!r}: give an estimator of posterity, a function of "
             "contexts X, or None"
         )
-    return SeparateRewards(model, n_arms)
+    return RewardsWithin(SeparateRewards(model, n_arms), reward_range)
 
 
 def _add_constant_column(X: Array) -> Array:

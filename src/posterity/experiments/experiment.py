@@ -129,7 +129,7 @@ class Experiment:
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
         self._counts = np.zeros(count)
-        self._rewards: RewardModel = reward_model(model, count)
+        self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
         self._ratio = SampleRatio(count)
 
