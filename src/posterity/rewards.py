@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +24,15 @@ class RewardModel(Protocol):
         """(n, K) expected rewards in contexts X (n, m)."""
         ...
 
-    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
-        """Learn rewards (n,) of the arms (n,) that were given to contexts X (n, m)."""
+    def predict_without(self, X: Array) -> Iterator[Array]:
+        """The same for each part of the rows, by a model that has not learned that part."""
+        ...
+
+    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+        """Learn rewards (n,) of the arms (n,) that were given to contexts X (n, m).
+
+        ``parts`` are numbers (n,) of the parts that rows are in, where a model was made with any.
+        """
         ...
 
 
@@ -38,9 +45,10 @@ class SharedRewards:
 
     learns = True
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int, parts: int = 0) -> None:
         self._n_arms = n_arms
         self._model: Any = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
+        self._parts = PartSums(n_arms, parts)
         self._has_rewards = False
 
     def predict(self, X: Array) -> Array:
@@ -56,11 +64,67 @@ class SharedRewards:
         slopes = lines[:, 1:] - lines[:, :1]
         return np.asarray(_add_constant_column(X) @ slopes.T + lines[:, 0])
 
-    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+    def predict_without(self, X: Array) -> Iterator[Array]:
+        """See :class:`RewardModel`; the prior is that of all rows."""
+        if not self._has_rewards:
+            yield from (np.zeros((len(X), self._n_arms)) for _ in range(self._parts.count))
+        elif self._parts.count:
+            prior = self._model._posterior.reading().prior
+            yield from self._parts.predict(_add_constant_column(X), prior.root, prior.mean)
+
+    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
         """See :class:`RewardModel`."""
         if len(X):
             self._model.partial_fit(_add_constant_column(X), rewards, groups=arms)
             self._has_rewards = True
+            if parts is not None:
+                self._parts.add(_add_constant_column(X), arms, rewards, parts)
+
+
+class PartSums:
+    """Products of the rows of each arm in each part: all that linear models without a part need.
+
+    Rows are taken less the first ones' means, so that an offset costs no digits.
+    """
+
+    def __init__(self, n_arms: int, count: int) -> None:
+        self._n_arms, self.count = n_arms, count
+        self._centre: Array | None = None  # (m + 1,) of contexts, and of rewards
+        self._products = np.zeros((0, 0, 0, 0))  # (parts, K, m + 2, m + 2) of [1, x, r]
+
+    def add(self, X: Array, arms: Index, rewards: Array, parts: Index) -> None:
+        """Add more rows, at least one."""
+        rows = np.column_stack([X, rewards])
+        if self._centre is None:
+            self._centre = rows.mean(axis=0)
+            width = rows.shape[1] + 1
+            self._products = np.zeros((self.count, self._n_arms, width, width))
+        rows = np.column_stack([np.ones(len(rows)), rows - self._centre])
+        cells = parts * self._n_arms + arms
+        order = np.argsort(cells, kind="stable")
+        found, first = np.unique(cells[order], return_index=True)
+        for cell, some in zip(found, np.split(rows[order], first[1:]), strict=True):
+            self._products[divmod(int(cell), self._n_arms)] += some.T @ some
+
+    def predict(self, X: Array, root: Array, mean: Array) -> Iterator[Array]:
+        """(n, K) of each part, under a prior: root (w - mean) = noise, where w are coefficients."""
+        assert self._centre is not None
+        centre, offset = self._centre[:-1], self._centre[-1]
+        root, mean = root.copy(), mean.copy()
+        # The intercept is the height at the centre.
+        mean[0] += centre @ mean[1:] - offset
+        root[:, 1:] -= np.outer(root[:, 0], centre)
+        information, moments = root.T @ root, root.T @ (root @ mean)
+        total, points = self._products.sum(axis=0), X - centre
+        for part in self._products:
+            rest = total - part
+            left = rest[:, :-1, :-1] + information
+            scale = np.sqrt(np.maximum(np.diagonal(left, axis1=1, axis2=2), 1e-300))
+            # A feature that never varied has neither rows nor a prior.
+            left = left / scale[:, :, None] / scale[:, None, :] + 1e-12 * np.eye(len(mean))
+            right = (rest[:, :-1, -1] + moments) / scale
+            lines = np.linalg.solve(left, right[:, :, None])[:, :, 0] / scale
+            yield np.asarray(points @ lines[:, 1:].T + lines[:, 0] + offset)
 
 
 class SeparateRewards:
@@ -68,9 +132,10 @@ class SeparateRewards:
 
     learns = True
 
-    def __init__(self, model: Any, n_arms: int) -> None:
+    def __init__(self, model: Any, n_arms: int, parts: int = 0) -> None:
         self._models = [clone(model) for _ in range(n_arms)]
         self._has_rewards = np.zeros(n_arms, dtype=bool)
+        self._without = [SeparateRewards(model, n_arms) for _ in range(parts)]
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`; an arm without rows has the average of all others."""
@@ -84,12 +149,19 @@ class SeparateRewards:
             )
         return expected
 
-    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+    def predict_without(self, X: Array) -> Iterator[Array]:
+        """See :class:`RewardModel`."""
+        return (model.predict(X) for model in self._without)
+
+    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
         """See :class:`RewardModel`."""
         for arm in np.unique(arms):
             rows = arms == arm
             self._models[arm].partial_fit(_add_constant_column(X[rows]), rewards[rows])
             self._has_rewards[arm] = True
+        for part, model in enumerate(self._without):
+            rows = parts != part
+            model.learn(X[rows], arms[rows], rewards[rows])
 
 
 class RewardsWithin:
@@ -106,15 +178,22 @@ class RewardsWithin:
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`."""
-        expected, (low, high) = self._model.predict(X), self._ends
+        return self._cut(self._model.predict(X))
+
+    def predict_without(self, X: Array) -> Iterator[Array]:
+        """See :class:`RewardModel`."""
+        return map(self._cut, self._model.predict_without(X))
+
+    def _cut(self, expected: Array) -> Array:
+        low, high = self._ends
         return np.clip(expected, low, high) if low <= high else expected
 
-    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
         """See :class:`RewardModel`."""
         if len(rewards) and not self._is_given:
             low, high = self._ends
             self._ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
-        self._model.learn(X, arms, rewards)
+        self._model.learn(X, arms, rewards, parts)
 
 
 class GivenRewards:
@@ -137,16 +216,24 @@ class GivenRewards:
             )
         return expected
 
-    def learn(self, X: Array, arms: Index, rewards: Array) -> None:
+    def predict_without(self, X: Array) -> Iterator[Array]:
+        """None: no row changes what the function gives."""
+        return iter(())
+
+    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
         """Do nothing."""
 
 
 def reward_model(
-    model: Any, n_arms: int, reward_range: tuple[float, float] | None = None
+    model: Any,
+    n_arms: int,
+    reward_range: tuple[float, float] | None = None,
+    parts: int = 0,
 ) -> RewardModel:
     """None for linear models that share a prior, an estimator, or a function X -> (n, K).
 
     What is learned predicts within ``reward_range``, or else within the rewards learned so far.
+    With ``parts`` it is learned as many times more, each time without one part of the rows.
 
     Examples
     --------
@@ -157,7 +244,7 @@ def reward_model(
     [[0.0, 1.0]]
     """
     if model is None:
-        return RewardsWithin(SharedRewards(n_arms), reward_range)
+        return RewardsWithin(SharedRewards(n_arms, parts), reward_range)
     if callable(model):
         return GivenRewards(model, n_arms)
     if not hasattr(model, "predict_mean_distribution"):
@@ -165,7 +252,7 @@ def reward_model(
             f"reward_model is {model!r}: give an estimator of posterity, a function of "
             "contexts X, or None"
         )
-    return RewardsWithin(SeparateRewards(model, n_arms), reward_range)
+    return RewardsWithin(SeparateRewards(model, n_arms, parts), reward_range)
 
 
 def _add_constant_column(X: Array) -> Array:
