@@ -81,9 +81,7 @@ class Contrasts:
         self.rows += len(arms)
         chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
         self.errors = self.errors + np.square(errors) @ chosen
-        self.moments = merge_moments(
-            self.moments, compute_moments(rewards, arms, self.n_arms)
-        )
+        self.moments = merge_moments(self.moments, compute_moments(rewards, arms, self.n_arms))
         self.largest = max(self.largest, float(np.abs(errors).max(initial=0.0)))
         own = np.square(weight[n, arms] / shares[n, arms][:, None])
         self.counted = self.counted + chosen.T @ own
