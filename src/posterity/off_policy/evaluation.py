@@ -299,7 +299,8 @@ class _PolicySums:
             method,
             estimate.value,
             estimate.std_error,
-            *interval.tolist(),
+            float(interval[0]),
+            float(interval[1]),
             *ends,
             note="; ".join(self._describe(method, estimate, support, (effective, few, less))),
         )

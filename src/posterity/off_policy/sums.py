@@ -249,7 +249,7 @@ class ModeratedDoublyRobust(OwnSums):
     ``shrinks``, multiplied by t / (w^2 + t) (Su and others 2020). The threshold is that of the
     least squared error, as estimated: squared mean of what is taken away, plus the variance. That
     is the larger one of the rows' own and that without ``parts`` of the log, which has the model's
-    errors.
+    errors; where nothing is taken away, these are in the rows.
     """
 
     shrinks: bool
@@ -259,6 +259,7 @@ class ModeratedDoublyRobust(OwnSums):
     pivot: float | None = None
     plain: Array = field(default_factory=lambda: np.zeros(3))  # of d, d^2 and e
     moderated: Array = field(default_factory=lambda: np.zeros((0, 0)))  # of g e, g e d, g^2 e^2
+    largest: float = 0.0  # weight
     without: Array = field(default_factory=lambda: np.zeros((0, 0)))  # (G, T) of d + g e
     others: Array = field(default_factory=lambda: np.zeros(0))  # (G,) rows of all other parts
 
@@ -279,6 +280,7 @@ class ModeratedDoublyRobust(OwnSums):
         self.plain += (direct.sum(), direct @ direct, error.sum())
         self.moderated += moderated_sums(weight, error, direct, self.thresholds, self.shrinks)
         self.rows += len(weight)
+        self.largest = max(self.largest, float(weight.max()))
 
     def add_without(self, rows: EvaluatedDecisions, part: int) -> None:
         """See :class:`Sums`."""
@@ -299,13 +301,14 @@ class ModeratedDoublyRobust(OwnSums):
             return None
         mean = (self.plain[0] + self.moderated[0]) / n
         squares = self.plain[1] + 2.0 * self.moderated[1] + self.moderated[2] - n * mean**2
-        df = np.inf
+        whole = self.thresholds >= (np.inf if self.shrinks else self.largest)
         if self.parts:
             means = self.without / np.maximum(self.others, 1.0)[:, None]
-            squares = np.maximum(squares, n**2 * compute_jackknife_variance(means))
-            df = self.parts - 1.0
-        bias = (self.plain[2] - self.moderated[0]) / n
-        best = int(np.argmin(np.square(bias) + np.maximum(squares, 0.0) / n**2))
+            larger = np.maximum(squares, n**2 * compute_jackknife_variance(means))
+            squares = np.where(whole, squares, larger)
+        squares = np.maximum(squares, 0.0) + np.square(self.plain[2] - self.moderated[0])
+        best = int(np.argmin(squares))
+        df = np.inf if whole[best] or not self.parts else self.parts - 1.0
         return EstimatorSums(
             float((self.pivot or 0.0) + mean[best]), float(squares[best]), float(n), df
         )
