@@ -132,6 +132,7 @@ class ArmRewards:
 
     n_arms: int
     moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    newest: Array = field(default_factory=lambda: np.zeros((5, 0)))  # those of the last rows
     values: Array = field(default_factory=lambda: np.zeros(0))  # up to three different ones
     ends: tuple[float, float] = (np.inf, -np.inf)
 
@@ -143,8 +144,8 @@ class ArmRewards:
         rewards = rounds.rewards
         if not len(rewards):
             return
-        more = compute_moments(rewards, rounds.arms, self.n_arms)
-        self.moments = merge_moments(self.moments, more)
+        self.newest = compute_moments(rewards, rounds.arms, self.n_arms)
+        self.moments = merge_moments(self.moments, self.newest)
         low, high = self.ends
         self.ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
         if len(self.values) < 3:
@@ -189,7 +190,8 @@ class RewardSpread:
         if not some.any():
             return
         arms, count = rows.rounds.arms[some], self.log.n_arms
-        more = compute_moments(rows.rewards[some], arms, count)
+        whole = some.all()
+        more = self.log.newest if whole else compute_moments(rows.rewards[some], arms, count)
         self.moments = merge_moments(self.moments, more)
         self.weights = self.weights + np.bincount(arms, np.square(weight[some]), count)
 
