@@ -14,11 +14,16 @@ from posterity.grouped import GroupedRegression
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+# Parts of the rows, for linear models, and for others, of which there is a copy for each part.
+_PARTS = 20
+_COPIES = 10
+
 
 class RewardModel(Protocol):
     """The interface of a model of each arm's expected reward."""
 
     learns: bool  # whether rows change what is expected
+    parts: int  # of the rows, without each of which it says what it would expect; 0 where none
 
     def predict(self, X: Array) -> Array:
         """(n, K) expected rewards in contexts X (n, m)."""
@@ -46,9 +51,9 @@ class SharedRewards:
     learns = True
 
     def __init__(self, n_arms: int, parts: int = 0) -> None:
-        self._n_arms = n_arms
+        self._n_arms, self.parts = n_arms, parts
         self._model: Any = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
-        self._parts = PartSums(n_arms, parts)
+        self._sums = PartSums(n_arms, parts)
         self._has_rewards = False
 
     def predict(self, X: Array) -> Array:
@@ -67,10 +72,10 @@ class SharedRewards:
     def predict_without(self, X: Array) -> Iterator[Array]:
         """See :class:`RewardModel`; the prior is that of all rows."""
         if not self._has_rewards:
-            yield from (np.zeros((len(X), self._n_arms)) for _ in range(self._parts.count))
-        elif self._parts.count:
+            yield from (np.zeros((len(X), self._n_arms)) for _ in range(self.parts))
+        elif self.parts:
             prior = self._model._posterior.reading().prior
-            yield from self._parts.predict(_add_constant_column(X), prior.root, prior.mean)
+            yield from self._sums.predict(_add_constant_column(X), prior.root, prior.mean)
 
     def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
         """See :class:`RewardModel`."""
@@ -78,7 +83,7 @@ class SharedRewards:
             self._model.partial_fit(_add_constant_column(X), rewards, groups=arms)
             self._has_rewards = True
             if parts is not None:
-                self._parts.add(_add_constant_column(X), arms, rewards, parts)
+                self._sums.add(_add_constant_column(X), arms, rewards, parts)
 
 
 class PartSums:
@@ -135,6 +140,7 @@ class SeparateRewards:
     def __init__(self, model: Any, n_arms: int, parts: int = 0) -> None:
         self._models = [clone(model) for _ in range(n_arms)]
         self._has_rewards = np.zeros(n_arms, dtype=bool)
+        self.parts = parts
         self._without = [SeparateRewards(model, n_arms) for _ in range(parts)]
 
     def predict(self, X: Array) -> Array:
@@ -174,6 +180,7 @@ class RewardsWithin:
 
     def __init__(self, model: RewardModel, ends: tuple[float, float] | None) -> None:
         self._model, self._is_given = model, ends is not None
+        self.parts = model.parts
         self._ends = ends or (np.inf, -np.inf)
 
     def predict(self, X: Array) -> Array:
@@ -200,6 +207,7 @@ class GivenRewards:
     """A function X (n, m) -> (n, K), which learns nothing."""
 
     learns = False
+    parts = 0
 
     def __init__(self, function: Callable[[Array], Any], n_arms: int) -> None:
         self._function, self._n_arms = function, n_arms
@@ -228,12 +236,13 @@ def reward_model(
     model: Any,
     n_arms: int,
     reward_range: tuple[float, float] | None = None,
-    parts: int = 0,
+    *,
+    with_parts: bool = False,
 ) -> RewardModel:
     """None for linear models that share a prior, an estimator, or a function X -> (n, K).
 
     What is learned predicts within ``reward_range``, or else within the rewards learned so far.
-    With ``parts`` it is learned as many times more, each time without one part of the rows.
+    ``with_parts`` it can also say what it would expect without each part of the rows: a jackknife.
 
     Examples
     --------
@@ -244,7 +253,7 @@ def reward_model(
     [[0.0, 1.0]]
     """
     if model is None:
-        return RewardsWithin(SharedRewards(n_arms, parts), reward_range)
+        return RewardsWithin(SharedRewards(n_arms, _PARTS if with_parts else 0), reward_range)
     if callable(model):
         return GivenRewards(model, n_arms)
     if not hasattr(model, "predict_mean_distribution"):
@@ -252,7 +261,7 @@ def reward_model(
             f"reward_model is {model!r}: give an estimator of posterity, a function of "
             "contexts X, or None"
         )
-    return RewardsWithin(SeparateRewards(model, n_arms, parts), reward_range)
+    return RewardsWithin(SeparateRewards(model, n_arms, _COPIES if with_parts else 0), reward_range)
 
 
 def _add_constant_column(X: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from scipy import stats
 
 from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
 from posterity.off_policy.expectations import (
-    PARTS,
     BeforeLearning,
     ByFolds,
     Expectations,
@@ -23,6 +23,7 @@ from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
     BIASED,
     METHODS,
+    MODERATED,
     WITHOUT_MODEL,
     WITHOUT_PROPENSITIES,
     EstimatorSums,
@@ -164,13 +165,15 @@ def evaluate(
         )
         for name, policy in policies.items()
     }
+    # The direct method asks only in the end what is expected without a part of the log.
+    compared = 1 if MODERATED.isdisjoint(settings.methods) else None
     rows = 0
     for piece, every in expectations:
         if reward_range is not None:
             check_rewards_within(piece.rewards, reward_range, piece.first)
         rows += len(piece)
         rewards.add(piece)
-        for number, expected in enumerate(every):
+        for number, expected in enumerate(islice(every, compared)):
             for tally in tallies.values():
                 if number == 0:
                     tally.add(piece, expected)
@@ -199,8 +202,8 @@ def _choose_expectations(
     if WITHOUT_MODEL.issuperset(settings.methods):
         return Nothing(log)
     if folds is None:
-        parts = 0 if BIASED.isdisjoint(settings.methods) else PARTS
-        return BeforeLearning(log, model, n_arms, ends, parts)
+        with_parts = not BIASED.isdisjoint(settings.methods)
+        return BeforeLearning(log, model, n_arms, ends, with_parts=with_parts)
     return ByFolds(log, model, n_arms, folds, ends)
 
 
@@ -278,6 +281,7 @@ class _PolicySums:
             return Estimate(policy, method, **nothing, note=reason)
         few, less = self._compute_missing_squares(method)
         estimate = replace(estimate, squares=estimate.squares + few + less)
+        lacks = few > 0.0 or ((method != "dm" or self.parts > 0) and self.spread.is_untold)
         effective = support.effective_rows
         if method in WITHOUT_PROPENSITIES:
             learned = method == "dm" and self.parts
@@ -302,7 +306,7 @@ class _PolicySums:
             float(interval[0]),
             float(interval[1]),
             *ends,
-            note="; ".join(self._describe(method, estimate, support, (effective, few, less))),
+            note="; ".join(self._describe(method, estimate, support, effective, lacks)),
         )
 
     def _compute_missing_squares(self, method: str) -> tuple[float, float]:
@@ -317,20 +321,18 @@ class _PolicySums:
         method: str,
         estimate: EstimatorSums,
         support: Support,
-        shown: tuple[float, float, float],
+        effective: float,
+        lacks: bool,
     ) -> Iterator[str]:
-        """What is to be known about an estimate; ``shown`` are rows in effect and what lacks."""
-        effective, few, less = shown
+        """What is to be known about an estimate, of rows in effect that may lack rewards."""
         low, high = self.settings.reward_range or self.rewards.ends
         slack = 1e-9 * (high - low)
         if not low - slack <= estimate.value <= high + slack:
             yield f"the value is outside of the rewards, {low:g} to {high:g}"
         if effective < FEWEST_EFFECTIVE_ROWS:
             yield f"rests on {effective:.1f} effective rows"
-        elif few > 0.0:
+        elif lacks:
             yield "an arm has too few rewards that differ to tell their spread"
-        elif less > 0.0:
-            yield "an arm has too few large rewards to tell its spread, which is made all arms'"
         elif method in BIASED and not self.parts:
             yield "the interval leaves out the reward model's errors"
         elif method == "replay" and not self.support.is_uniform:

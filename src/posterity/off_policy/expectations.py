@@ -15,9 +15,6 @@ from posterity.rewards import RewardModel, reward_model
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-# Parts of a log without each of which an estimate is made again, to tell its variance.
-PARTS = 20
-
 
 class Expectations(Protocol):
     """The interface of what yields a log's rows, and rewards that were expected of them.
@@ -44,11 +41,12 @@ class BeforeLearning:
         model: Any,
         n_arms: int,
         reward_range: tuple[float, float] | None = None,
-        parts: int = PARTS,
+        *,
+        with_parts: bool = False,
     ) -> None:
         self._log = log
-        self._model = reward_model(model, n_arms, reward_range, parts)
-        self.parts = parts if self._model.learns else 0
+        self._model = reward_model(model, n_arms, reward_range, with_parts=with_parts)
+        self.parts = self._model.parts
 
     def __iter__(self) -> Iterator[tuple[Rounds, Iterable[Array]]]:
         for piece in iterate_pieces(self._log, seen=0 if self._model.learns else MOST_ROWS):
@@ -121,7 +119,7 @@ def predict_before_learning(
     log: Iterable[Rounds], model: Any, n_arms: int
 ) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
-    for piece, expected in BeforeLearning(log, model, n_arms, parts=0):
+    for piece, expected in BeforeLearning(log, model, n_arms):
         yield piece, next(iter(expected))
 
 
@@ -140,7 +138,6 @@ def mix_numbers(rounds: Rounds) -> NDArray[np.uint64]:
 
 
 __all__ = [
-    "PARTS",
     "BeforeLearning",
     "ByFolds",
     "Expectations",

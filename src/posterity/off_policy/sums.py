@@ -326,7 +326,8 @@ METHODS = (*RATIOS, "switch_dr", "dr_shrinkage")
 WITHOUT_MODEL = {"replay", "ips", "snips"}
 WITHOUT_PROPENSITIES = {"replay", "dm"}
 # Those that trust a reward model.
-BIASED = {"dm", "switch_dr", "dr_shrinkage"}
+MODERATED = {"switch_dr", "dr_shrinkage"}
+BIASED = {"dm", *MODERATED}
 
 
 def choose_estimator(
@@ -352,6 +353,7 @@ def choose_estimator(
 __all__ = [
     "BIASED",
     "METHODS",
+    "MODERATED",
     "WITHOUT_MODEL",
     "WITHOUT_PROPENSITIES",
     "EstimatorSums",

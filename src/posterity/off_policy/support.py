@@ -18,8 +18,10 @@ TOLERATED_SHARE = 0.01
 # Errors of one size that the spread of an arm rests on, before it is believed: of two arms one of
 # which shows none, the other may still have three (with probability .95).
 _FEWEST_ERRORS = 3.0
-# Errors in effect from which on an arm tells its own spread, though a few large ones may lack.
+# Errors in effect from which on an arm tells its own spread, and before which it may be larger
+# than all arms show.
 _TOLD_ERRORS = 20.0
+_FEWEST_TOLD = 10.0
 # Squares beside those of the mean that are rounding.
 _ROUNDING = 1e-24
 
@@ -199,6 +201,13 @@ class RewardSpread:
     def mean_squares(self) -> Array:
         """(K,) mean squared weight of each arm's rows."""
         return np.asarray(self.weights / np.maximum(self.moments[0], 1.0))
+
+    @property
+    def is_untold(self) -> bool:
+        """True if an arm shows few errors, in effect, and all arms together show no larger ones."""
+        n, _, squares = self.moments[:3]
+        most = (n > 0.0) & (len(self.log.values) > 2) & (squares > n * self.log.variance)
+        return bool((count_effective_errors(self.moments)[most] < _FEWEST_TOLD).any())
 
     def compute_missing_squares(self, weights: Array) -> tuple[float, float]:
         """Return what the squared errors of an estimate lack, with these squared weights (K,).
