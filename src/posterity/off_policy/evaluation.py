@@ -44,6 +44,7 @@ Array = NDArray[np.float64]
 
 # Effective rows before which no asymptotic sequence is given, and below which a note is.
 FEWEST_EFFECTIVE_ROWS = 30.0
+_NO_MATCH = "no decision of the log is one that the policy would make"
 _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
 
@@ -97,18 +98,21 @@ def evaluate(
         "dr" (Dudik, Langford and Li 2011), "switch_dr" (Wang, Agarwal and Dudik 2017) and
         "dr_shrinkage" (Su, Dimakopoulou, Krishnamurthy and Dudik 2020).
     reward_model : estimator or function, optional
-        Any estimator of this package, a copy for each arm; or a function of contexts that gives
-        expected rewards (n, K). Default: linear models under a prior that arms share.
+        Any estimator of this package, a copy for each arm, and ten more of each for intervals that
+        contain its errors; or a function of contexts that gives expected rewards (n, K), of whose
+        errors nothing is known. Default: linear models under the prior of a bandit's arms.
     folds : int, optional
         By default the reward model predicts each piece of the log before it learns it, so that one
-        pass is honest. A number has it learn from all folds but a row's own, in two passes.
+        pass is honest. A number has it learn from all folds but a row's own, in two passes; the
+        intervals of "dm", "switch_dr" and "dr_shrinkage" then leave its errors out.
     level : float
         Of the intervals.
     anytime : bool
         Whether to give intervals that hold at all times as well.
     reward_range : (low, high), optional
         What rewards can be: then the anytime interval of "ips" holds whatever the weights, from
-        the first row on. All others are asymptotic.
+        the first row on (all others are asymptotic), and no interval leaves the range, nor does
+        what a reward model has learned.
     switch, shrinkage : float, optional
         Threshold of weights for "switch_dr", and of squared weights for "dr_shrinkage"; by default
         that of the least squared error, as estimated.
@@ -121,7 +125,8 @@ def evaluate(
     Raises
     ------
     ValueError
-        For settings that can't be, and a policy whose probabilities are none.
+        For settings that can't be, rewards outside of ``reward_range``, and a policy whose
+        probabilities are none.
 
     Examples
     --------
@@ -276,7 +281,7 @@ class _PolicySums:
         reason = self._reason(method, support)
         estimate = None if reason else self.sums[method].estimate()
         if estimate is None:
-            reason = reason or "no decision of the log is one that the policy would make"
+            reason = reason or _NO_MATCH
             nothing = dict.fromkeys(_NUMBERS, np.nan)
             return Estimate(policy, method, **nothing, note=reason)
         few, less = self._compute_missing_squares(method)
@@ -326,9 +331,9 @@ class _PolicySums:
     ) -> Iterator[str]:
         """What is to be known about an estimate, of rows in effect that may lack rewards."""
         low, high = self.settings.reward_range or self.rewards.ends
-        slack = 1e-9 * (high - low)
+        slack = 1e-9 * max(abs(low), abs(high))
         if not low - slack <= estimate.value <= high + slack:
-            yield f"the value is outside of the rewards, {low:g} to {high:g}"
+            yield f"the value is outside of the rewards, {low:.9g} to {high:.9g}"
         if effective < FEWEST_EFFECTIVE_ROWS:
             yield f"rests on {effective:.1f} effective rows"
         elif lacks:
@@ -365,6 +370,8 @@ class _PolicySums:
         if lacking > TOLERATED_SHARE:
             share = f"{100.0 * lacking:.0f}% of the policy's decisions"
             return f"the log has no support for {share}"
+        if method not in WITHOUT_PROPENSITIES and not support.effective_rows > 0.0:
+            return _NO_MATCH
         return ""
 
     @staticmethod

@@ -15,8 +15,8 @@ Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
 TOLERATED_SHARE = 0.01
-# Errors of one size that the spread of an arm rests on, before it is believed: of two arms one of
-# which shows none, the other may still have three (with probability .95).
+# Errors of one size that the spread of an arm rests on, before it is believed: where none came,
+# three may have been due (with probability .05).
 _FEWEST_ERRORS = 3.0
 # Errors in effect from which on an arm tells its own spread, and before which it may be larger
 # than all arms show.
