@@ -1,4 +1,4 @@
-"""Intervals from a log: how often they hold, how wide they are, and what they say of few rewards."""
+"""Intervals from a log: how often they hold, how wide they are, and where rewards are few."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEIGHTED = ("ips", "snips", "dr")
 
 
 def make_log(rng: np.random.Generator, n: int, p: float, draw: Callable[..., Array]) -> Log:
-    """Arm 1 has probability ``p``; ``draw`` gives rewards of random numbers, arms and their number."""
+    """Arm 1 has probability ``p``; ``draw`` gives rewards of a generator, arms and their number."""
     arms = (rng.random(n) < p).astype(int)
     every = np.tile([1.0 - p, p], (n, 1))
     return Log.of(
