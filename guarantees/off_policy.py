@@ -1,4 +1,4 @@
-"""Intervals of a policy's value from a log, for one look, by kinds of rewards and of propensities."""
+"""Intervals of a policy's value from a log, for one look, by kinds of rewards and propensities."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def best_of_ten(rng: np.random.Generator) -> tuple[int, int]:
     """The same of the best of ten arms, from the log of a bandit that learns, and its own floor."""
     means = np.append(np.zeros(9), 0.5)
     bandit, parts = Bandit(arms=list(range(10)), policy=ThompsonSampling(), rng=rng), []
-    X = rng.normal(size=(1000, 1))
-    for some in np.split(X, 50):
+    X = rng.normal(size=(2000, 1))
+    for some in np.split(X, 100):
         made = bandit.decide(some)
         rewards = means[made.arms.astype(int)] + rng.normal(size=len(some))
         parts.append((made.arms, rewards, made.propensities))
@@ -96,10 +96,10 @@ def checks() -> list[Check]:
     made.append(
         Check(
             f"{TOPIC} {', '.join(WEIGHTED)}",
-            "the best of ten arms of a bandit that learns, floor 2%, 1,000 rows",
+            "the best of ten arms of a bandit that learns, floor 2%",
             0.95,
             best_of_ten,
-            replicates=80,
+            replicates=60,
             lowest=0.88,
         )
     )

@@ -45,7 +45,7 @@ class Experiment:
         At least two; the first one is the control.
     model : estimator, optional
         What rewards are predicted by: any estimator of this package, a copy for each arm. A wrong
-        one costs width, not truth. Default: linear models under a prior that arms share.
+        one costs width, not truth. Default: linear models under the prior of a bandit's arms.
     allocation : mapping of arm to share, or "given", optional
         Shares in which arms were chosen; default alike. "given": each row brings the probabilities
         of all arms, as those of a bandit.
