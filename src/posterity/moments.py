@@ -46,7 +46,7 @@ def count_effective_errors(moments: Array) -> Array:
     Examples
     --------
     >>> values = np.append(np.zeros(997), np.ones(3))
-    >>> count_effective_errors(compute_moments(values, np.zeros(1000, dtype=np.intp), 1)).round(2)
+    >>> count_effective_errors(compute_moments(values, np.zeros(1000, dtype=np.intp), 1)).round(1)
     array([3.])
     """
     squares, fourth = moments[2], moments[4]
