@@ -370,7 +370,8 @@ class _PolicySums:
         if lacking > TOLERATED_SHARE:
             share = f"{100.0 * lacking:.0f}% of the policy's decisions"
             return f"the log has no support for {share}"
-        if method not in WITHOUT_PROPENSITIES and not support.effective_rows > 0.0:
+        has_bounds = method == "ips" and self.bounds is not None  # which hold without any match
+        if not (method in WITHOUT_PROPENSITIES or has_bounds or support.effective_rows > 0.0):
             return _NO_MATCH
         return ""
 
