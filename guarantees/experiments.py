@@ -46,6 +46,16 @@ REWARDS = {
     "0.2% pay 500": lambda rng, n: 500.0 * (rng.random(n) < 0.002),
     "1% pay 100": lambda rng, n: 100.0 * (rng.random(n) < 0.01),
     "log-normal, sd 0.3": lambda rng, n: np.exp(0.3 * rng.normal(size=n) - 0.045),
+    "log-normal, sd 1": lambda rng, n: np.exp(rng.normal(size=n) - 0.5),
+    "log-normal, sd 2": lambda rng, n: np.exp(2.0 * rng.normal(size=n) - 2.0),
+    "5% pay log-normal, sd 0.5": lambda rng, n: (
+        20.0 * (rng.random(n) < 0.05) * np.exp(0.5 * rng.normal(size=n) - 0.125)
+    ),
+    "1% pay log-normal, sd 1.5": lambda rng, n: (
+        100.0 * (rng.random(n) < 0.01) * np.exp(1.5 * rng.normal(size=n) - 1.125)
+    ),
+    "1% refund 100": lambda rng, n: 2.0 - 100.0 * (rng.random(n) < 0.01),
+    "normal": lambda rng, n: 1.0 + 0.1 * rng.normal(size=n),
     "log-normal, sd 2.5": lambda rng, n: np.exp(2.5 * rng.normal(size=n) - 3.125),
 }
 UNEQUAL = [
@@ -54,6 +64,10 @@ UNEQUAL = [
     ("50% pay 2", "0.2% pay 500", 500),
     ("50% pay 2", "1% pay 100", 100),
     ("log-normal, sd 0.3", "log-normal, sd 2.5", 200),
+    ("log-normal, sd 0.3", "log-normal, sd 2", 200),
+    ("log-normal, sd 1", "log-normal, sd 2", 100),
+    ("5% pay log-normal, sd 0.5", "1% pay log-normal, sd 1.5", 300),
+    ("1% refund 100", "normal", 300),
 ]
 
 

@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, ndtri
 
 Array = NDArray[np.float64]
 
-# Rows at which sequences are narrowest, relative to what could be, where none are planned.
-_USUAL_ROWS = 1000
+# Rows around which sequences are narrow where none are planned, and the weight of each.
+_SIZES = np.array([1e3, 1e4, 1e5, 1e6])
+_WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
+# Share of the errors that may be made until the planned rows; the others, at any time.
+_SHARE_OF_PLAN = 0.7
 # The largest bet of `LowerBound`.
 _LARGEST_BET = 0.5
+_NEWTON_STEPS = 8
 
 
 def sequence_radius(
@@ -20,20 +25,21 @@ def sequence_radius(
 ) -> Array:
     r"""Return a bound on the sum of errors, valid at all times together with probability ``level``.
 
-    With :math:`V` the sum of squared errors of :math:`n` rows, :math:`t = n / n_0` and
-    :math:`\alpha` one minus the level, it strays no farther than :math:`s \sqrt{V / t}`, where
-    :math:`s` solves, with :math:`g = 1 + \tau^2 t`,
+    With :math:`V` the sum of squared errors of :math:`n` rows and :math:`\alpha` one minus the
+    level, the sum strays no farther than :math:`s \sqrt V`. Where no rows are planned :math:`s`
+    solves
 
-    .. math:: \frac{\tau^2 s^2 + 2 \delta s - \delta^2 t}{2 g} - \frac12 \log g - h
-        = \log \frac1\alpha :
+    .. math:: \sum_k w_k (1 + \tau_k^2 n)^{-1/2}
+        \exp\Bigl(\frac{\tau_k^2 n}{1 + \tau_k^2 n} \, \frac{s^2}{2}\Bigr) = \frac1\alpha :
 
-    a mixture of :math:`e^{\theta S - \theta^2 t / 2}` over normal :math:`\theta`, asymptotic for
-    rows that are not normal (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024). Where no rows
-    are planned, :math:`\delta = h = 0` (Robbins 1970): nearly as narrow at any time as around
-    :math:`n_0 = 1000`. Around planned rows it is narrower, and wider far from them, with
-    :math:`\theta` around :math:`\pm \delta`, the effect that is found by then and hardly
-    before: :math:`\delta^2 = 2 \log (2 / \alpha)`, :math:`\tau = 1`, and :math:`h = \log 2` for
-    the two sides.
+    a mixture of :math:`e^{\theta S - \theta^2 n / 2}` over normal :math:`\theta` (Robbins 1970) of
+    four sizes, which are what an experiment of a thousand to a million rows can find; asymptotic
+    for rows that are not normal (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024).
+
+    Where :math:`N` rows are planned seven tenths of :math:`\alpha` are kept for the time until
+    then: :math:`s = z \sqrt{N / n}`, which a random walk crosses by :math:`N` with probability
+    :math:`4 \Phi(-z)` at most (O'Brien and Fleming 1979, at all times). The others go to a sequence
+    that never ends, with :math:`\theta` around plus and minus the effect that it finds by then.
 
     Parameters
     ----------
@@ -49,22 +55,43 @@ def sequence_radius(
     Examples
     --------
     >>> float((sequence_radius(1000.0, 1000, 0.95) / np.sqrt(1000.0)).round(2))
-    3.04
+    3.3
     >>> float((sequence_radius(1000.0, 1000, 0.95, planned_rows=1000) / np.sqrt(1000.0)).round(2))
-    2.84
+    2.38
     """
-    surprise = -np.log(1.0 - level)
+    alpha, n = 1.0 - level, np.maximum(np.asarray(rows, dtype=np.float64), 1.0)
     if planned_rows is None:
-        planned_rows, shift, sides = _USUAL_ROWS, 0.0, 0.0
-        spread = 2.0 * surprise + np.log(2.0 * surprise) + 1.0  # which is tau squared
+        reach = _compute_reach(n, alpha)
     else:
-        sides = np.log(2.0)
-        shift, spread = np.sqrt(2.0 * (surprise + sides)), 1.0
-    time = np.maximum(np.asarray(rows, dtype=np.float64), 1.0) / planned_rows
-    grown = 1.0 + spread * time
-    needed = np.square(shift) * time + 2.0 * grown * (surprise + 0.5 * np.log(grown) + sides)
-    reach = (np.sqrt(np.square(shift) + spread * needed) - shift) / spread
-    return np.asarray(np.sqrt(np.asarray(variance, dtype=np.float64) / time) * reach)
+        time = n / planned_rows
+        reach = _compute_planned_reach(time, (1.0 - _SHARE_OF_PLAN) * alpha)
+        until = -ndtri(_SHARE_OF_PLAN * alpha / 4.0) / np.sqrt(time)
+        reach = np.where(time <= 1.0, np.minimum(reach, until), reach)
+    return np.asarray(np.sqrt(np.asarray(variance, dtype=np.float64)) * reach)
+
+
+def _compute_reach(n: Array, alpha: float) -> Array:
+    """Standard errors that sequences of four sizes together stray at n rows."""
+    surprise = -np.log(alpha)
+    # Each is narrowest at its size.
+    time = n[..., None] / _SIZES * (2.0 * surprise + np.log(2.0 * surprise) + 1.0)
+    constant, slope = np.log(_WEIGHTS) - 0.5 * np.log1p(time), time / (1.0 + time)
+    half = np.min((surprise - constant) / slope, axis=-1)  # of s^2: any of them alone gets there
+    for _ in range(_NEWTON_STEPS):  # from above, on a convex function
+        terms = constant + slope * half[..., None]
+        total = logsumexp(terms, axis=-1)
+        weights = np.exp(terms - total[..., None])
+        half = half - (total - surprise) / np.sum(weights * slope, axis=-1)
+    return np.asarray(np.sqrt(2.0 * half))
+
+
+def _compute_planned_reach(time: Array, alpha: float) -> Array:
+    """Standard errors strayed by a sequence with effects around those that are found at time 1."""
+    surprise, sides = -np.log(alpha), np.log(2.0)
+    shift = np.sqrt(2.0 * (surprise + sides))
+    needed = np.square(shift) * time
+    needed = needed + 2.0 * (1.0 + time) * (surprise + 0.5 * np.log1p(time) + sides)
+    return np.asarray((np.sqrt(np.square(shift) + needed) - shift) / np.sqrt(time))
 
 
 @dataclass

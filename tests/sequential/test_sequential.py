@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from posterity.sequential import LowerBound, sequence_radius
 
@@ -54,23 +55,37 @@ def test_lower_bound_holds_at_all_times_whatever_the_weights() -> None:
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
-def test_radius_is_that_of_robbins_mixture(level: float) -> None:
-    alpha, n, usual = 1.0 - level, 700.0, 1000.0
+@pytest.mark.parametrize("n", [1.0, 50.0, 1e3, 3e4, 1e6, 1e9])
+def test_radius_is_where_the_mixture_of_four_sizes_reaches_its_level(
+    level: float, n: float
+) -> None:
+    """Each is Robbins' mixture, in closed form: a normal prior of the drift, tau^2 = c / size."""
+    alpha = 1.0 - level
+    reached = sequence_radius(n, n, level)
     c = -2.0 * np.log(alpha) + np.log(-2.0 * np.log(alpha)) + 1.0
-    variance = 5.0 * n
-    eta = variance * usual / (n * c)
-    predictive = np.sqrt((variance + eta) * np.log((variance + eta) / (eta * alpha**2)))
-    assert sequence_radius(variance, n, level) == pytest.approx(predictive)
+    total = 0.0
+    for size, weight in ((1e3, 0.4), (1e4, 0.3), (1e5, 0.2), (1e6, 0.1)):
+        eta = size / c
+        total += weight * np.sqrt(eta / (n + eta)) * np.exp(reached**2 / (2.0 * (n + eta)))
+    assert total == pytest.approx(1.0 / alpha, rel=1e-9)
+
+
+def test_needed_standard_errors_are_about_alike_from_a_thousand_to_a_million_rows() -> None:
+    n = np.geomspace(1e3, 1e6, 50)
+    needed = sequence_radius(n, n, 0.95) / np.sqrt(n)
+    assert needed.min() > 3.2
+    assert needed.max() < 3.5
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
-@pytest.mark.parametrize("time", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("time", [0.02, 1.5, 5.0])
 def test_radius_of_planned_rows_is_where_the_mixture_reaches_its_level(
     level: float, time: float
 ) -> None:
-    """The mixture, by quadrature, is 1 / alpha there; the other side adds nothing that counts."""
+    """Three tenths of the errors are its own; the other side adds nothing that counts."""
     planned = 300.0
-    alpha, shift = 1.0 - level, np.sqrt(2.0 * np.log(2.0 / (1.0 - level)))
+    alpha = 0.3 * (1.0 - level)
+    shift = np.sqrt(2.0 * np.log(2.0 / alpha))
     reached = sequence_radius(time, time * planned, level, planned)
     effects, weights = np.polynomial.hermite_e.hermegauss(80)
     either = [
@@ -79,6 +94,16 @@ def test_radius_of_planned_rows_is_where_the_mixture_reaches_its_level(
     ]
     assert 1.0 / alpha <= sum(either) / 2.0 * (1.0 + 1e-9)
     assert sum(either) / 2.0 <= 1.05 / alpha
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.999])
+def test_near_the_planned_rows_the_radius_is_constant(level: float) -> None:
+    """A walk crosses either of two lines with probability 4 Phi(-z) at most (reflection)."""
+    n = np.array([800.0, 900.0, 1000.0])
+    radius = sequence_radius(n, n, level, 1000.0)
+    assert radius == pytest.approx(radius[0])
+    crossed = 4.0 * stats.norm.sf(radius[0] / np.sqrt(1000.0))
+    assert crossed == pytest.approx(0.7 * (1.0 - level))
 
 
 def test_sequence_is_narrowest_at_the_planned_rows() -> None:

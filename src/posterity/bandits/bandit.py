@@ -168,7 +168,8 @@ class Bandit(BaseEstimator):
     def decide(self, X: Any, *, allowed: Any = None, k: int | None = None) -> Any:
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
-        Arms of which nothing is known yet come first, all alike.
+        Arms of which nothing is known yet come first, all alike: all before the first reward, and
+        after it if arms share nothing, those without rewards.
 
         Parameters
         ----------
@@ -252,7 +253,7 @@ class Bandit(BaseEstimator):
         """(n, K) probabilities that each arm has the largest expected reward in each context.
 
         By quadrature where arms have models of their own, from draws where they share one; arms of
-        which nothing is known are all alike, and come before all others.
+        which nothing is known, as in :meth:`decide`, are all alike, and come before all others.
         """
         beliefs, rng = self._beliefs(X, allowed)
         return ThompsonSampling(floor=0.0).propensities(beliefs, rng)

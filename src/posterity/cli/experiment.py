@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -108,6 +109,11 @@ def _describe(test: Experiment) -> list[str]:
     lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
     if decided is None:
         lines.append(f"Nothing is decided: {test.undecided_reason_}.")
+        if math.isfinite(test.expected_rows_):
+            lines.append(
+                f"If arms are as they seem now, about {test.expected_rows_:,.0f} rows show which "
+                "is better."
+            )
     else:
         lines.append(f"Decided: {decided.arm} {decided.reason}.")
     p = test.sample_ratio_p_value_
@@ -150,6 +156,7 @@ def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
         if decided is None
         else {"arm": decided.arm, "reason": decided.reason, "rows": decided.rows},
         "undecided_reason": test.undecided_reason_,
+        "expected_rows": finite(test.expected_rows_),
         "sample_ratio_p_value": test.sample_ratio_p_value_,
         "arms": [
             {"arm": arm} | {name: finite(value) for name, value in row.items()}

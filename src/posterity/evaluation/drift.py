@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 if TYPE_CHECKING:
     from posterity.evaluation.result import Stretches
 
 FloatArray = NDArray[np.float64]
 
-# Both what chance explains, allowing for errors of neighbours that go together, and what matters.
-STANDARD_ERRORS = 5.0
-RATIO = 1.25
+# A smaller rise does not matter, however sure it is.
+RATIO = 1.05
 FEWEST_ROWS = 20
+# Share of the stream that must come before a period, to tell what is usual.
+SHARE_BEFORE = 0.1
+# The spread is that of neighbouring groups, or of parts of the stream if that is larger: so many.
+PARTS = 16
+# In units of what the best of all places of a window of independent normal values reaches.
+STRICTNESS = 1.5
 
 
 @dataclass(frozen=True)
@@ -45,39 +51,93 @@ class DriftPeriod:
 
 
 def drift_periods(along: Stretches) -> list[DriftPeriod]:
-    """Stretches whose mean absolute error exceeds that of the rows before by 5 standard errors.
+    """Find rows whose errors were larger than those before, beyond chance.
 
-    And by a quarter at least. Neighbours are joined. A description of the stream, not a test with a
-    known rate of false alarms: errors of neighbouring rows may go together.
+    Of all ranges of rows, that which stands out most is taken, then the next. A range stands out if
+    its mean log error exceeds that of the rows before by 1.5 sqrt(2 log(e n / m)) standard errors,
+    with m of n rows in it: shorter ranges have more places (Dumbgen and Spokoiny 2001, Ann. Stat.
+    29, 124-152). The standard error allows for errors of neighbours that go together, as
+    differences of neighbouring parts of the stream tell it (Allan's variance), and no single row
+    makes a period.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _find_periods(along)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return _find_periods(*_group_neighbours(along))
 
 
-def _find_periods(along: Stretches) -> list[DriftPeriod]:
-    ends, rows, mae, squares = _group_neighbours(along)
-    variance = np.maximum(squares - mae**2, 0.0)
-    seen = total = spread = 0.0
-    found: list[DriftPeriod] = []
-    for k in range(len(ends)):
-        usual = total / seen if seen else np.nan
-        noise = np.sqrt((spread / seen) * (1.0 / rows[k] + 1.0 / seen)) if seen else np.nan
-        worse = mae[k] > max(RATIO * usual, usual + STANDARD_ERRORS * noise)
-        if seen >= FEWEST_ROWS and worse:
-            start = int(ends[k] - rows[k])
-            found = _join_neighbours(
-                found, DriftPeriod(start, int(ends[k]), float(mae[k]), float(usual))
-            )
-            continue
-        seen += rows[k]
-        total += rows[k] * mae[k]
-        # The spread of single errors, within the stretch and of its mean.
-        spread += rows[k] * (variance[k] + (0.0 if np.isnan(usual) else (mae[k] - usual) ** 2))
+def _find_periods(rows: FloatArray, absolute: FloatArray, size: FloatArray) -> list[DriftPeriod]:
+    if not np.any(size > 0.0):
+        return []
+    values = np.log(np.maximum(size, 1e-9 * size.max()))
+    spread = _estimate_spread(values, rows)
+    worse = np.zeros(len(rows), dtype=bool)
+    while (window := _find_worst(values, absolute, rows, spread, worse)) is not None:
+        worse[slice(*window)] = True
+    ends = np.cumsum(rows)
+    found = []
+    for start, end in np.flatnonzero(np.diff(worse, prepend=False, append=False)).reshape(-1, 2):
+        inside, before = slice(start, end), np.flatnonzero(~worse[:start])
+        mae = absolute[inside].sum() / rows[inside].sum()
+        usual = absolute[before].sum() / rows[before].sum()
+        first = int(ends[start] - rows[start])
+        found.append(DriftPeriod(first, int(ends[end - 1]), float(mae), float(usual)))
     return found
 
 
-def _group_neighbours(along: Stretches) -> tuple[FloatArray, ...]:
-    """Neighbours joined to 20 rows and more: last row, rows, mean absolute and squared error."""
+def _find_worst(
+    values: FloatArray,
+    absolute: FloatArray,
+    rows: FloatArray,
+    spread: float,
+    worse: NDArray[np.bool_],
+) -> tuple[int, int] | None:
+    """Return the first group of the window that stands out most, and the one after its last."""
+
+    def add_up(each: FloatArray) -> FloatArray:
+        return np.concatenate([[0.0], np.cumsum(np.where(worse, 0.0, each))])
+
+    n, total, error = add_up(rows), add_up(rows * values), add_up(absolute)
+    known = np.concatenate([[0], np.cumsum(worse)])
+    start, end = (n[:, None], n)  # windows (start, end) of groups
+    before, inside = start, end - start
+    rise = (total - total[:, None]) / inside - total[:, None] / before
+    chance = spread * np.sqrt(1.0 / inside + 1.0 / before)
+    score = rise / chance - STRICTNESS * np.sqrt(2.0 * np.log(np.e * rows.sum() / inside))
+    ratio = (error - error[:, None]) / inside / (error[:, None] / before)
+    enough = before >= max(FEWEST_ROWS, SHARE_BEFORE * rows.sum())
+    fits = (inside > 0.0) & enough & (known[:, None] == known) & (rise > 0.0) & (ratio > RATIO)
+    score = np.where(fits, score, -np.inf)
+    best = int(np.argmax(score))
+    if not score.flat[best] > 0.0:
+        return None
+    return best // len(n), best % len(n)
+
+
+def _estimate_spread(values: FloatArray, rows: FloatArray) -> float:
+    """Return the standard deviation of a row's value, as means over many rows have it."""
+    n, total = np.insert(np.cumsum(rows), 0, 0.0), np.insert(np.cumsum(rows * values), 0, 0.0)
+    found = 0.0
+    largest = max(len(rows) // PARTS, 1)
+    for size in (2 ** np.arange(largest.bit_length())).tolist():
+        if len(rows) < 2 * size + 1:
+            break
+        first, second = n[size:-size] - n[: -2 * size], n[2 * size :] - n[size:-size]
+        means = (total[size:-size] - total[: -2 * size]) / first
+        change = (total[2 * size :] - total[size:-size]) / second - means
+        squares = np.sort(np.square(change) / (1.0 / first + 1.0 / second))
+        # Without the largest eighth: those that a step or a burst makes.
+        kept = len(squares) - max(len(squares) // 8, 1)
+        share = kept / len(squares)
+        q = ndtri(0.5 + 0.5 * share)
+        lost = 2.0 * q * np.exp(-0.5 * q * q) / np.sqrt(2.0 * np.pi)
+        found = max(found, float(squares[:kept].mean() * share / (share - lost)))
+    return float(np.sqrt(found))
+
+
+def _group_neighbours(along: Stretches) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Rows, sum of absolute errors and size of errors of neighbours joined to 20 rows and more.
+
+    The size is between the mean and the root mean square of the errors but the largest.
+    """
     starts, gathered = [0], 0
     for k, n_rows in enumerate(along.n_rows.tolist()):
         if gathered >= FEWEST_ROWS:
@@ -85,18 +145,13 @@ def _group_neighbours(along: Stretches) -> tuple[FloatArray, ...]:
             gathered = 0
         gathered += n_rows
     rows = np.add.reduceat(along.n_rows, starts).astype(np.float64)
-    absolute = np.add.reduceat(along.n_rows * along.mae, starts) / rows
-    squares = np.add.reduceat(along.n_rows * along.rmse**2, starts) / rows
-    return np.cumsum(rows), rows, absolute, squares
-
-
-def _join_neighbours(found: list[DriftPeriod], new: DriftPeriod) -> list[DriftPeriod]:
-    if not found or found[-1].row_end != new.row_start:
-        return [*found, new]
-    last = found[-1]
-    rows, more = last.row_end - last.row_start, new.row_end - new.row_start
-    mae = float((rows * last.mae + more * new.mae) / (rows + more))
-    return [*found[:-1], DriftPeriod(last.row_start, new.row_end, mae, last.usual)]
+    absolute = np.add.reduceat(along.n_rows * along.mae, starts)
+    squares = np.add.reduceat(along.n_rows * along.rmse**2, starts)
+    largest = np.maximum.reduceat(along.max_error, starts)
+    others = np.maximum(rows - 1.0, 1.0)
+    mean = np.maximum(absolute - largest, 0.0) / others
+    square = np.maximum(squares - largest**2, 0.0) / others
+    return rows, absolute, np.nan_to_num(np.sqrt(mean) * square**0.25)
 
 
 __all__ = ["DriftPeriod"]

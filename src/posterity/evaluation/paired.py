@@ -19,7 +19,6 @@ from posterity.averaging.members import (
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import limit_batches
 from posterity.evaluation._ledger import StretchLedger
-from posterity.evaluation._long_run import MOST_LAGS, LongRunLedger
 from posterity.evaluation._names import name_models
 from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.paired_result import PairedComparison
@@ -66,7 +65,6 @@ def compare_predictions(
     delay: int = 0,
     period: int | None = None,
     slices: Sliced | None = None,
-    lags: int | None = None,
     batch_rows: int = 16384,
     sample_weight: Any = None,
     offset: Any = None,
@@ -78,8 +76,10 @@ def compare_predictions(
     Each model predicts every row, then learns it, as in :func:`progressive_validation`. Losses of
     two models in the same row are paired: what is hard for both does not blur the difference.
     The standard error of the mean difference allows for rows that go together (Diebold and Mariano
-    1995, J. Bus. Econ. Stat. 13, 253-263; variance by Newey and West 1987). The models given are
-    not changed: copies learn, from nothing. Memory does not grow with the stream.
+    1995, J. Bus. Econ. Stat. 13, 253-263; variance by Lazarus and others 2018): over a few rows, as
+    errors of forecasts made long before do, or over a large part of the stream, as features do that
+    vary slowly. The models given are not changed: copies learn, from nothing. Memory does not grow
+    with the stream.
 
     Parameters
     ----------
@@ -92,9 +92,6 @@ def compare_predictions(
         predictive density.
     levels, delay, period, slices
         As in :func:`progressive_validation`.
-    lags : int, optional
-        How many rows apart losses may still go together, at most 64. Default: grows slowly with
-        the rows, 4 (n / 100)^(2/9), and is at least `delay`.
 
     Returns
     -------
@@ -104,8 +101,8 @@ def compare_predictions(
     Raises
     ------
     ValueError
-        If there are fewer than two models, or no row that all of them scored; an unknown loss; too
-        many lags; or as in :func:`progressive_validation`.
+        If there are fewer than two models, or no row that all of them scored; an unknown loss;
+        or as in :func:`progressive_validation`.
     TypeError
         If a model has no ``predict_then_learn``.
 
@@ -140,14 +137,9 @@ def compare_predictions(
     names, given = name_models(models)
     if len(names) < 2:
         raise ValueError(f"give two models or more to compare, got {len(names)}")
-    if max(delay, lags or 0) > MOST_LAGS:
-        raise ValueError(
-            f"lags is {lags} and delay is {delay}: "
-            f"in a paired comparison lags and delay must be at most {MOST_LAGS}"
-        )
     learners = [_Learner(name, model) for name, model in zip(names, given, strict=True)]
     tallies = [RunningScores(levels, delay=delay, period=period, slices=slices) for _ in names]
-    pairs = _Pairs(len(names), loss, MOST_LAGS if lags is None else lags)
+    pairs = _Pairs(len(names), loss)
     batch_rows, added = check_count("batch_rows", batch_rows, 1), RateOffsets(offset, exposure)
     batches = limit_batches(X, y, sample_weight, batch_rows, added)
     predictions = [
@@ -161,7 +153,8 @@ def compare_predictions(
         if progress is not None:
             progress(tallies[0].n_rows)
     results = dict(zip(names, [tally.result() for tally in tallies], strict=True))
-    if pairs.long_run.n_rows == 0:
+    row_end, sums = pairs.along.stretches()
+    if not sums[:, 0].any():
         raise ValueError(
             f"none of the {tallies[0].n_rows} rows has a loss by all models: give proper priors or "
             'more rows, or loss="absolute"'
@@ -170,32 +163,33 @@ def compare_predictions(
         names=names,
         loss=loss,
         results=results,
-        row_end=pairs.along.stretches()[0],
-        n_scored=pairs.along.stretches()[1][:, 0].astype(np.int64),
-        losses=_compute_mean_losses(pairs.along.stretches()[1]),
+        row_end=row_end,
+        n_scored=sums[:, 0].astype(np.int64),
+        losses=_compute_mean_losses(sums[:, : 1 + len(names)]),
         models={learner.name: learner.model for learner in learners},
-        _long_run=pairs.long_run,
-        _lags=lags,
-        _delay=delay,
+        _sums=sums[:, 1 + len(names) :].T,
     )
 
 
 class _Pairs:
     """Losses of all models in the rows that all of them scored."""
 
-    def __init__(self, n_models: int, loss: str, lags: int) -> None:
+    def __init__(self, n_models: int, loss: str) -> None:
         self._column, self._sign, self._has = LOSSES[loss]
-        self.long_run = LongRunLedger(n_models, lags)
-        self.along = StretchLedger(1 + n_models)
+        self.along = StretchLedger(1 + 2 * n_models)
 
     def add(self, together: Sequence[ScoredBatch]) -> None:
-        """Add a batch, scored by each model."""
+        """Add a batch, scored by each model.
+
+        Losses are kept relative to those of the other models in the same row, too: differences lose
+        no digits to what all share.
+        """
         scored = np.ones(len(together[0].y), dtype=bool)
         for one in together:
             scored &= one.columns[self._has].astype(bool)
         losses = np.stack([self._sign * one.columns[self._column] for one in together])
-        self.long_run.add(losses[:, scored])
-        self.along.add([scored, *np.where(scored, losses, 0.0)])
+        losses = np.where(scored, losses, 0.0)
+        self.along.add([scored, *losses, *(losses - losses.mean(axis=0))])
 
 
 def _compute_mean_losses(sums: FloatArray) -> FloatArray:

@@ -147,8 +147,9 @@ class ValidationResult:
     def drift_periods(self) -> list[DriftPeriod]:
         """Rows in which predictions were worse than in those before, if there were such.
 
-        Stretches whose mean absolute error is above that of the rows before by 5 standard errors
-        and by a quarter at least; neighbours are joined. A description, not a test.
+        Rows whose errors are larger than those before, beyond chance and by a twentieth at least.
+        Where nothing drifts about 1 in 20 streams have such rows, at most, if errors have heavy
+        tails or go together over some ten rows (:doc:`/guarantees`).
         """
         return drift_periods(self.along)
 

@@ -19,9 +19,14 @@ _FEWEST = 20.0
 # Errors as large as the largest of any arm that the spread of an arm rests on, before it is
 # believed: of rare rewards the rows that have one. Those that are missing are added.
 _FEWEST_ERRORS = 8.0
-# Rewards in effect, of each arm, before which nothing is estimated: the largest reward of an arm
-# that shows one in a thousand rows may be any, whatever the others show.
+# Rewards in effect, of each of two arms, before which their difference is not estimated: the
+# largest reward of an arm that shows one in a thousand rows may be any, whatever the others show.
+# Fewer tell enough where both arms have shown rewards that are about as large.
 FEWEST_EFFECTIVE_REWARDS = 20.0
+_FEWEST_ALIKE = 5.0
+_ALIKE = 2.0
+# Of the rows so far, by which a verdict is looked for.
+_GROWTH = 2.0 ** np.arange(0.0, 14.0, 0.125)
 
 
 @dataclass
@@ -44,8 +49,8 @@ class Contrasts:
     errors: Array = field(default_factory=lambda: np.zeros(0))
     # (5, K) number, mean, and sums of the second to fourth power of each arm's rewards about it
     moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
-    # The largest error of all, and whether it is known how large one may be.
-    largest: float = 0.0
+    # (K,) the largest error of each arm, and whether it is known how large one may be.
+    largest: Array = field(default_factory=lambda: np.zeros(0))
     is_bounded: bool = False
     # (K, K + 1) sums, over each arm's rows, of h^2 / p^2: what its squared error counts
     counted: Array = field(default_factory=lambda: np.zeros((0, 0)))
@@ -54,6 +59,7 @@ class Contrasts:
         self.sums = np.zeros((5, self.n_arms + 1, self.n_arms + 1))
         self.errors = np.zeros(self.n_arms)
         self.moments = np.zeros((5, self.n_arms))
+        self.largest = np.zeros(self.n_arms)
         self.counted = np.zeros((self.n_arms, self.n_arms + 1))
 
     def add(self, arms: NDArray[np.intp], rewards: Array, expected: Array, shares: Array) -> None:
@@ -82,7 +88,9 @@ class Contrasts:
         chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
         self.errors = self.errors + np.square(errors) @ chosen
         self.moments = merge_moments(self.moments, compute_moments(rewards, arms, self.n_arms))
-        self.largest = max(self.largest, float(np.abs(errors).max(initial=0.0)))
+        self.largest = np.maximum(
+            self.largest, np.max(np.abs(errors[:, None]) * chosen, axis=0, initial=0.0)
+        )
         own = np.square(weight[n, arms] / shares[n, arms][:, None])
         self.counted = self.counted + chosen.T @ own
 
@@ -110,7 +118,7 @@ class Contrasts:
         An arm without any of its rare rewards has no spread that could be estimated: an interval
         from it would have no width.
         """
-        missing = np.maximum(_FEWEST_ERRORS * self.largest**2 - self.errors, 0.0)
+        missing = np.maximum(_FEWEST_ERRORS * self.largest.max() ** 2 - self.errors, 0.0)
         each = self.counted / np.maximum(self.moments[0], 1.0)[:, None]
         more = np.zeros((self.n_arms + 1, self.n_arms + 1))
         more[:-1] = missing[:, None] * each
@@ -125,9 +133,19 @@ class Contrasts:
         return count_effective_errors(self.moments)
 
     @property
+    def needed_rewards(self) -> Array:
+        """(K, K) rewards in effect that each of two arms has to show."""
+        are_alike = self.largest[:, None] <= _ALIKE * self.largest
+        return np.where(are_alike & are_alike.T, _FEWEST_ALIKE, FEWEST_EFFECTIVE_REWARDS)
+
+    @property
     def has_told_spread(self) -> NDArray[np.bool_]:
-        """(K,) True where an arm has shown how large its rewards may be, or that is known."""
-        return np.asarray(self.is_bounded | (self.effective_rewards >= FEWEST_EFFECTIVE_REWARDS))
+        """(K + 1, K + 1) True where two arms have shown how large their rewards may be."""
+        least = np.minimum(self.effective_rewards[:, None], self.effective_rewards)
+        told = np.ones((self.n_arms + 1, self.n_arms + 1), dtype=bool)
+        told[:-1, :-1] = least >= self.needed_rewards
+        told[:-1, -1] = told[-1, :-1] = self.effective_rewards >= _FEWEST_ALIKE
+        return np.asarray(told | self.is_bounded)
 
     @property
     def variances(self) -> Array:
@@ -143,9 +161,21 @@ class Contrasts:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             radius = sequence_radius(self.squares, self.rows, level, planned_rows) / self.sums[0]
-        told = np.append(self.has_told_spread, True)
-        known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest > 0.0) & told & told[:, None]
+        known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest.max() > 0.0) & self.has_told_spread
         return np.where(known, radius, np.inf)
+
+    def expect_rows(self, level: float, planned_rows: float | None = None) -> Array:
+        """(K, K) rows by which intervals leave out 0, if sums go on as they did; or infinity."""
+        growth = _GROWTH[:, None, None]
+        radius = sequence_radius(self.squares * growth, self.rows * growth, level, planned_rows)
+        mass = self.sums[0] * growth
+        with np.errstate(invalid="ignore"):
+            reached = (radius < np.abs(self.differences) * mass)[:, :-1, :-1]
+        first = np.where(reached.any(axis=0), _GROWTH[reached.argmax(axis=0)], np.inf)
+        if not self.is_bounded:
+            least = np.minimum(self.effective_rewards[:, None], self.effective_rewards)
+            first = np.maximum(first, self.needed_rewards / np.maximum(least, 1e-300))
+        return self.rows * first
 
     def draws(self) -> Array:
         """(draws, K) of the means, normal with their covariance; none while it isn't known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.experiments.contrasts import FEWEST_EFFECTIVE_REWARDS, Contrasts
+from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
 from posterity.io.rounds import (
@@ -54,12 +55,13 @@ class Experiment:
     level : float
         Of all intervals together.
     planned_rows : int, optional
-        How many rows are planned, given before the first: intervals are narrower around it,
-        and wider where there are ten times as many or a tenth. Default: about alike at any time.
+        How many rows are planned, given before the first. Intervals are narrowest then, and
+        verdicts likeliest; they hold after it as well. Default: about alike at any time.
     reward_range : (low, high), optional
         Least and largest possible reward. Without it an arm has no interval before it has shown 20
-        rewards, in effect, that differ from what is expected: one large purchase in a thousand
-        rows may be missing still. Rewards that are all 0 or 1 need none.
+        rewards, in effect, that differ from what is expected (5, if those of both arms are about as
+        large): one large purchase in a thousand rows may be missing still. Rewards that are all 0
+        or 1 need none.
     sample_ratio_level : float
         No verdict while ``sample_ratio_p_value_`` is below: arms did not come as they should have,
         and what differs may be the visitors. 0 gives verdicts all the same.
@@ -131,6 +133,8 @@ class Experiment:
         self._counts = np.zeros(count)
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
+        # What is known when the planned rows have come, which later looks keep.
+        self._planned_end = np.full((count, count), -np.inf), np.full((count, count), np.inf)
         self._ratio = SampleRatio(count)
 
     def __repr__(self) -> str:
@@ -230,7 +234,8 @@ class Experiment:
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
-        for piece in iterate_pieces(batches, self.n_observations_):
+        planned = None if self.planned_rows is None else math.ceil(self.planned_rows)
+        for piece in iterate_pieces(batches, self.n_observations_, planned):
             shares = self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
@@ -242,6 +247,8 @@ class Experiment:
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
+            if self.n_observations_ == planned:
+                self._planned_end = self._bounds()
         verdict = self.stop.verdict(self._summarize_arms())
         if self._decision is None and verdict is not None and not self._is_broken:
             place, reason = verdict
@@ -254,7 +261,7 @@ class Experiment:
             return self._are_binary
         check_rewards_within(piece.rewards, self.reward_range, piece.first)
         low, high = self.reward_range
-        self._contrasts.largest = max(self._contrasts.largest, high - low)
+        self._contrasts.largest = np.maximum(self._contrasts.largest, high - low)
         return True
 
     def _shares_of(self, piece: Rounds) -> Array:
@@ -294,13 +301,14 @@ class Experiment:
                 f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
                 "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
             )
-        open_ = np.flatnonzero(~self._contrasts.has_told_spread)
+        open_ = np.argwhere(~self._contrasts.has_told_spread[:-1, :-1])
         if open_.size:
-            number = self._contrasts.effective_rewards[open_[0]]
+            arm = min(open_[0], key=self._contrasts.effective_rewards.__getitem__)
             return (
-                f"arm {self.arms[open_[0]]!r} has shown {number:.0f} rewards, in effect, that tell "
-                f"its spread, and {FEWEST_EFFECTIVE_REWARDS:.0f} are needed; give reward_range= if "
-                "rewards have one"
+                f"arm {self.arms[arm]!r} has shown {self._contrasts.effective_rewards[arm]:.0f} "
+                f"rewards, in effect, that tell its spread, and "
+                f"{self._contrasts.needed_rewards[tuple(open_[0])]:.0f} are needed; give "
+                "reward_range= if rewards have one"
             )
         return self.stop.waits
 
@@ -340,6 +348,20 @@ class Experiment:
         return self._by_arm(self._summarize_arms().loss)
 
     @property
+    def expected_rows_(self) -> float:
+        """Rows in all by which an arm is better than all others, if arms are as they seem now.
+
+        About: effects that seem large early are smaller, as a rule. Infinite while rows are few,
+        and where it takes more than some ten thousand times as many.
+        """
+        if self.decision_ is not None:
+            return float(self.decision_.rows)
+        means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
+        return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
+
+    @property
     def sample_ratio_p_value_(self) -> float:
         """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
@@ -368,13 +390,18 @@ class Experiment:
         frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
         return frame
 
+    @property
+    def _level_of_pairs(self) -> float:
+        count = len(self.arms)
+        return 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
+
     def _bounds(self) -> tuple[Array, Array]:
         """(K, K) ends of all differences; their errors share what the level leaves."""
-        count = len(self.arms)
-        level = 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
-        radius = self._contrasts.compute_half_widths(level, self.planned_rows)[:-1, :-1]
+        radius = self._contrasts.compute_half_widths(self._level_of_pairs, self.planned_rows)
+        radius = radius[:-1, :-1]
         differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
-        return differences - radius, differences + radius
+        low, high = self._planned_end
+        return np.maximum(low, differences - radius), np.minimum(high, differences + radius)
 
     def _summarize_arms(self) -> ArmSummaries:
         means = self._contrasts.differences[:-1, -1]

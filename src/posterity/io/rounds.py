@@ -259,17 +259,21 @@ def open_rounds(
     return RoundTable(table, columns, propensities, stream)
 
 
-def iterate_pieces(batches: Iterable[Rounds], seen: int = 0) -> Iterator[Rounds]:
+def iterate_pieces(
+    batches: Iterable[Rounds], seen: int = 0, border: int | None = None
+) -> Iterator[Rounds]:
     """The same rows in pieces that double: but for the first, none is longer than all before.
 
     ``seen`` is how many came before these. Whatever learns a piece after it was predicted
     of it has learned half of all rows at least, and soon learns as many at once as fit a
-    processor's cache.
+    processor's cache. A piece ends where ``border`` rows have come, if that is given.
     """
     for rounds in batches:
         start = 0
         while start < len(rounds):
             size = min(max(seen, FIRST_ROWS), MOST_ROWS)
+            if border is not None and seen < border:
+                size = min(size, border - seen)
             piece = rounds.of(slice(start, start + size))
             yield piece
             start, seen = start + len(piece), seen + len(piece)

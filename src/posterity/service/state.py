@@ -239,6 +239,7 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
     rows = np.diff([*starts, len(error)])
     absolute = np.add.reduceat(np.abs(error), starts) / rows
     squared = np.sqrt(np.add.reduceat(error**2, starts) / rows)
+    largest = np.maximum.reduceat(np.abs(error), starts)
     unknown = np.full(len(parts), np.nan)
     along = Stretches(
         row_end=np.cumsum(rows),
@@ -250,7 +251,7 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
         crps=unknown,
         coverage={},
         width={},
-        max_error=unknown,
+        max_error=largest,
     )
     return [
         {"start": times[one.row_start], "end": times[one.row_end - 1], "ratio": one.ratio}
