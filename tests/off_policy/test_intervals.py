@@ -273,6 +273,20 @@ def test_tails_that_may_be_heavier_than_all_arms_show_are_told() -> None:
         assert evaluate(heavy, {"new": 1}, [method])["new", method].note == told
 
 
+@given(seed=st.integers(0, 10**6), cut=st.integers(1, 299))
+@settings(deadline=None, max_examples=20)
+def test_intervals_of_skewed_rewards_do_not_hang_on_batches(seed: int, cut: int) -> None:
+    whole = make_log(np.random.default_rng(seed), 300, 0.2, log_normal)
+    rows = whole.collected()
+    parts = [rows.of(slice(cut)), rows.of(slice(cut, 300))]
+    log = Log(lambda: parts, whole.arms, whole.feature_names, True)
+    for method in ("ips", "snips"):
+        one, other = (evaluate(each, {"new": 1}, [method])["new", method] for each in (whole, log))
+        assert one.note == other.note
+        for name in ("value", "low", "high"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9, abs=1e-9)
+
+
 def test_the_scale_of_another_arm_does_not_widen_an_interval() -> None:
     rng = np.random.default_rng(5)
     log = make_log(
