@@ -182,6 +182,15 @@ def test_a_sample_of_rows_in_parts_is_that_of_all(cut: int, seed: int) -> None:
     assert sorted(whole.columns[0]) == sorted(parts.columns[0]) == list(range(8))
 
 
+def test_rewards_far_from_zero_cost_no_width() -> None:
+    """The first rows, of which a model knows nothing, once made it a thousand times as wide."""
+    rng = np.random.default_rng(6)
+    log = make_log(rng, 2000, 0.1, lambda rng, arms, n: 1e4 + rng.normal(size=n))
+    for one in evaluate(log, {"new": 1}, ["snips", "dr", *MODELLED]).estimates:
+        assert one.low <= 1e4 <= one.high
+        assert one.high - one.low < 0.5
+
+
 # ---- the range of rewards ------------------------------------------------------------------------
 
 

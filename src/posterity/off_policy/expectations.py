@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +33,11 @@ class Expectations(Protocol):
 
 
 class BeforeLearning:
-    """Expected by a model that has learned the rows before."""
+    """Expected by a model that has learned the rows before.
+
+    Of the first rows the mean of those before is expected: what is far from 0 costs nothing. Of the
+    very first it is its own reward, which leaves a bias of a row in all.
+    """
 
     def __init__(
         self,
@@ -44,15 +48,22 @@ class BeforeLearning:
         *,
         with_parts: bool = False,
     ) -> None:
-        self._log = log
+        self._log, self._n_arms = log, n_arms
         self._model = reward_model(model, n_arms, reward_range, with_parts=with_parts)
         self.parts = self._model.parts
 
     def __iter__(self) -> Iterator[tuple[Rounds, Iterable[Array]]]:
-        for piece in iterate_pieces(self._log, seen=0 if self._model.learns else MOST_ROWS):
-            yield piece, self.predict(piece.X)
+        learns = self._model.learns
+        for piece in iterate_pieces(self._log, seen=0 if learns else MOST_ROWS):
+            is_first = learns and piece.first == 0
+            yield piece, self._predict_first(piece) if is_first else self.predict(piece.X)
             parts = assign_folds(piece, self.parts) if self.parts else None
             self._model.learn(piece.X, piece.arms, piece.rewards, parts)
+
+    def _predict_first(self, piece: Rounds) -> Iterator[Array]:
+        before = np.append(piece.rewards[:1], piece.rewards[:-1].cumsum())
+        before[1:] /= np.arange(1, len(piece))
+        return repeat(np.repeat(before[:, None], self._n_arms, axis=1), 1 + self.parts)
 
     def predict(self, X: Array) -> Iterator[Array]:
         """See :class:`Expectations`."""
