@@ -19,6 +19,7 @@ FLOORS = {
     "transaction": 0,
     "other_names": 0,
     "sequential": 0,
+    "moments": 0,
     "datasets": 0,
     "distributions": 0,
     "factor": 1,

@@ -14,8 +14,8 @@ from scipy.special import gammaln
 
 from posterity import BayesianLogisticRegression
 from posterity.experiments import AnytimeValid, ExpectedLoss, Experiment, Rows
-from posterity.experiments.contrasts import _compute_moments, _merge_moments
 from posterity.experiments.ratio import SampleRatio
+from posterity.moments import compute_moments, merge_moments
 from posterity.sequential import sequence_radius
 
 Array = NDArray[np.float64]
@@ -421,7 +421,7 @@ def test_rewards_outside_of_their_range_are_refused() -> None:
 def test_moments_of_parts_are_those_of_the_whole(seed: int, cut: int, offset: float) -> None:
     rng = np.random.default_rng(seed)
     values = np.exp(rng.normal(size=50)) + offset
-    chosen = 1.0 * (rng.integers(0, 3, 50)[:, None] == np.arange(3))
-    parts = [_compute_moments(values[some], chosen[some]) for some in (slice(cut), slice(cut, 50))]
-    whole = _compute_moments(values, chosen)
-    np.testing.assert_allclose(_merge_moments(*parts), whole, rtol=1e-6, atol=1e-6)
+    arms = rng.integers(0, 3, 50)
+    first, last = (compute_moments(values[s], arms[s], 3) for s in (slice(cut), slice(cut, 50)))
+    whole = compute_moments(values, arms, 3)
+    np.testing.assert_allclose(merge_moments(first, last), whole, rtol=1e-6, atol=1e-6)

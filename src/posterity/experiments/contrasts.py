@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.sequential import sequence_radius
 
 Array = NDArray[np.float64]
@@ -86,7 +87,7 @@ class Contrasts:
         self.rows += len(arms)
         chosen = (arms[:, None] == np.arange(self.n_arms)).astype(np.float64)
         self.errors = self.errors + np.square(errors) @ chosen
-        self.moments = _merge_moments(self.moments, _compute_moments(rewards, chosen))
+        self.moments = merge_moments(self.moments, compute_moments(rewards, arms, self.n_arms))
         self.largest = np.maximum(
             self.largest, np.max(np.abs(errors[:, None]) * chosen, axis=0, initial=0.0)
         )
@@ -129,9 +130,7 @@ class Contrasts:
 
         Where few buy, and all pay alike, the number of buyers.
         """
-        squares, fourth = self.moments[2], self.moments[4]
-        ratios = np.square(squares) / np.where(fourth > 0.0, fourth, 1.0)
-        return np.asarray(np.where(fourth > 0.0, ratios, 0.0))
+        return count_effective_errors(self.moments)
 
     @property
     def needed_rewards(self) -> Array:
@@ -176,7 +175,7 @@ class Contrasts:
         if not self.is_bounded:
             least = np.minimum(self.effective_rewards[:, None], self.effective_rewards)
             first = np.maximum(first, self.needed_rewards / np.maximum(least, 1e-300))
-        return self.rows * first
+        return np.where(self.rows > 0, max(self.rows, 1) * first, np.inf)
 
     def draws(self) -> Array:
         """(draws, K) of the means, normal with their covariance; none while it isn't known."""
@@ -191,30 +190,6 @@ class Contrasts:
         normal = np.random.default_rng(0).normal(size=(_DRAWS // 2, self.n_arms))
         spread = np.concatenate([normal, -normal]) @ root.T
         return np.asarray(self.differences[:-1, -1] + spread)
-
-
-def _compute_moments(values: Array, chosen: Array) -> Array:
-    """(5, K) number, mean, and sums of powers 2 to 4 about it, of the values (n,) of each arm."""
-    count = chosen.sum(axis=0)
-    mean = values @ chosen / np.maximum(count, 1.0)
-    off = (values[:, None] - mean) * chosen
-    square = np.square(off)
-    powers = [square.sum(axis=0), (square * off).sum(axis=0), np.square(square).sum(axis=0)]
-    return np.array([count, mean, *powers])
-
-
-def _merge_moments(one: Array, other: Array) -> Array:
-    """The moments of both together (Pebay 2008, eq. 2.1 and 2.7)."""
-    n, m = one[0], other[0]
-    total = np.maximum(n + m, 1.0)
-    step = other[1] - one[1]
-    second = one[2] + other[2] + step**2 * n * m / total
-    third = one[3] + other[3] + step**3 * n * m * (n - m) / total**2
-    third += 3.0 * step * (n * other[2] - m * one[2]) / total
-    fourth = one[4] + other[4] + step**4 * n * m * (n**2 - n * m + m**2) / total**3
-    fourth += 6.0 * step**2 * (n**2 * other[2] + m**2 * one[2]) / total**2
-    fourth += 4.0 * step * (n * other[3] - m * one[3]) / total
-    return np.array([n + m, one[1] + step * m / total, second, third, fourth])
 
 
 __all__ = ["FEWEST_EFFECTIVE_REWARDS", "Contrasts"]

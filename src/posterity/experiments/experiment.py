@@ -46,7 +46,7 @@ class Experiment:
         At least two; the first one is the control.
     model : estimator, optional
         What rewards are predicted by: any estimator of this package, a copy for each arm. A wrong
-        one costs width, not truth. Default: linear models under a prior that arms share.
+        one costs width, not truth. Default: linear models under the prior of a bandit's arms.
     allocation : mapping of arm to share, or "given", optional
         Shares in which arms were chosen; default alike. "given": each row brings the probabilities
         of all arms, as those of a bandit.
@@ -131,7 +131,7 @@ class Experiment:
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
         self._counts = np.zeros(count)
-        self._rewards: RewardModel = reward_model(model, count)
+        self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
         # What is known when the planned rows have come, which later looks keep.
         self._planned_end = np.full((count, count), -np.inf), np.full((count, count), np.inf)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,30 @@ from scipy import stats
 
 from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
 from posterity.off_policy.expectations import (
-    iterate_without_model,
-    predict_before_learning,
-    predict_by_folds,
+    BeforeLearning,
+    ByFolds,
+    Expectations,
+    Nothing,
 )
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
     BIASED,
     METHODS,
+    MODERATED,
     WITHOUT_MODEL,
     WITHOUT_PROPENSITIES,
     EstimatorSums,
     Sums,
     choose_estimator,
 )
-from posterity.off_policy.support import TOLERATED_SHARE, RewardSpread, Support, SupportSums
+from posterity.off_policy.support import (
+    TOLERATED_SHARE,
+    ArmRewards,
+    RewardSpread,
+    Support,
+    SupportSums,
+)
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
 
@@ -35,6 +44,7 @@ Array = NDArray[np.float64]
 
 # Effective rows before which no asymptotic sequence is given, and below which a note is.
 FEWEST_EFFECTIVE_ROWS = 30.0
+_NO_MATCH = "no decision of the log is one that the policy would make"
 _NUMBERS = ("value", "std_error", "low", "high", "anytime_low", "anytime_high")
 
 
@@ -88,18 +98,21 @@ def evaluate(
         "dr" (Dudik, Langford and Li 2011), "switch_dr" (Wang, Agarwal and Dudik 2017) and
         "dr_shrinkage" (Su, Dimakopoulou, Krishnamurthy and Dudik 2020).
     reward_model : estimator or function, optional
-        Any estimator of this package, a copy for each arm; or a function of contexts that gives
-        expected rewards (n, K). Default: linear models under a prior that arms share.
+        Any estimator of this package, a copy for each arm, and ten more of each for intervals that
+        contain its errors; or a function of contexts that gives expected rewards (n, K), of whose
+        errors nothing is known. Default: linear models under the prior of a bandit's arms.
     folds : int, optional
         By default the reward model predicts each piece of the log before it learns it, so that one
-        pass is honest. A number has it learn from all folds but a row's own, in two passes.
+        pass is honest. A number has it learn from all folds but a row's own, in two passes; the
+        intervals of "dm", "switch_dr" and "dr_shrinkage" then leave its errors out.
     level : float
         Of the intervals.
     anytime : bool
         Whether to give intervals that hold at all times as well.
     reward_range : (low, high), optional
         What rewards can be: then the anytime interval of "ips" holds whatever the weights, from
-        the first row on. All others are asymptotic.
+        the first row on (all others are asymptotic), and no interval leaves the range, nor does
+        what a reward model has learned.
     switch, shrinkage : float, optional
         Threshold of weights for "switch_dr", and of squared weights for "dr_shrinkage"; by default
         that of the least squared error, as estimated.
@@ -112,7 +125,8 @@ def evaluate(
     Raises
     ------
     ValueError
-        For settings that can't be, and a policy whose probabilities are none.
+        For settings that can't be, rewards outside of ``reward_range``, and a policy whose
+        probabilities are none.
 
     Examples
     --------
@@ -144,15 +158,34 @@ def evaluate(
         policies = {policies if isinstance(policies, str) else "policy": policies}
     if not policies:
         raise ValueError("there are no policies: give at least one")
+    expectations = _choose_expectations(log, settings, reward_model, folds)
+    rewards = ArmRewards(len(log.arms))
     tallies = {
-        name: _PolicySums(target_of(policy, log.arms, log.feature_names), settings, log)
+        name: _PolicySums(
+            target_of(policy, log.arms, log.feature_names),
+            settings,
+            log,
+            rewards,
+            expectations.parts,
+        )
         for name, policy in policies.items()
     }
+    # The direct method asks only in the end what is expected without a part of the log.
+    compared = 1 if MODERATED.isdisjoint(settings.methods) else None
     rows = 0
-    for piece, expected in _predict_rewards(log, settings.methods, reward_model, folds):
+    for piece, every in expectations:
+        if reward_range is not None:
+            check_rewards_within(piece.rewards, reward_range, piece.first)
         rows += len(piece)
-        for tally in tallies.values():
-            tally.add(piece, expected)
+        rewards.add(piece)
+        for number, expected in enumerate(islice(every, compared)):
+            for tally in tallies.values():
+                if number == 0:
+                    tally.add(piece, expected)
+                else:
+                    tally.add_without(expected, number - 1)
+    for tally in tallies.values():
+        tally.finish(expectations.predict)
     estimates = [
         tally.estimate(name, method)
         for name, tally in tallies.items()
@@ -167,16 +200,16 @@ def _read_names(methods: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(name.lower() for name in ([methods] if isinstance(methods, str) else methods))
 
 
-def _predict_rewards(
-    log: Log, methods: Sequence[str], model: Any, folds: int | None
-) -> Iterator[tuple[Rounds, Array | None]]:
-    if WITHOUT_MODEL.issuperset(methods):
-        return iterate_without_model(log)
+def _choose_expectations(
+    log: Log, settings: _EvaluationSettings, model: Any, folds: int | None
+) -> Expectations:
+    n_arms, ends = len(log.arms), settings.reward_range
+    if WITHOUT_MODEL.issuperset(settings.methods):
+        return Nothing(log)
     if folds is None:
-        return predict_before_learning(log, model, len(log.arms))
-    if folds < 2:
-        raise ValueError(f"folds is {folds}: it must be at least 2, or None for one pass")
-    return predict_by_folds(log, model, len(log.arms), folds)
+        with_parts = not BIASED.isdisjoint(settings.methods)
+        return BeforeLearning(log, model, n_arms, ends, with_parts=with_parts)
+    return ByFolds(log, model, n_arms, folds, ends)
 
 
 @dataclass
@@ -186,38 +219,55 @@ class _PolicySums:
     target: Target
     settings: _EvaluationSettings
     log: Log
+    rewards: ArmRewards
+    parts: int  # of the log, of which it is known what the reward model says without them
     sums: dict[str, Sums] = field(init=False)
     support: SupportSums = field(init=False)
     spread: RewardSpread = field(init=False)
+    judged: EvaluatedDecisions | None = None  # the last rows
     bounds: tuple[LowerBound, LowerBound] | None = None
 
     def __post_init__(self) -> None:
         settings = self.settings
         made = {
-            method: choose_estimator(method, settings.switch, settings.shrinkage)
+            method: choose_estimator(
+                method, settings.switch, settings.shrinkage, len(self.log.arms), self.parts
+            )
             for method in settings.methods
         }
         useful = settings.methods if self.log.has_propensities else WITHOUT_PROPENSITIES
         self.sums = {method: sums for method, sums in made.items() if method in useful}
         self.support = SupportSums(len(self.log.arms))
-        self.spread = RewardSpread(len(self.log.arms))
+        self.spread = RewardSpread(self.rewards)
         if settings.anytime and settings.reward_range is not None and "ips" in self.sums:
             alpha = (1.0 - settings.level) / 2.0
             self.bounds = LowerBound(alpha), LowerBound(alpha)
 
     def add(self, piece: Rounds, expected: Array | None) -> None:
         """Rows, and what was expected of them."""
-        judged = self.target.judge(piece, expected)
+        self.judged = judged = self.target.judge(piece, expected)
         self.support.add(piece, judged)
         self.spread.add(judged)
         for sums in self.sums.values():
             sums.add(judged)
         if self.bounds is not None:
-            self._bound(judged, piece.first)
+            self._bound(judged)
 
-    def _bound(self, judged: EvaluatedDecisions, first: int) -> None:
+    def add_without(self, expected: Array | None, part: int) -> None:
+        """What is expected of the last rows by a model without one part of the log."""
+        assert self.judged is not None
+        assert expected is not None
+        judged = self.judged.expecting(expected)
+        for sums in self.sums.values():
+            sums.add_without(judged, part)
+
+    def finish(self, predict: Callable[[Array], Iterator[Array]]) -> None:
+        """All rows are here; ``predict`` gives what is expected now."""
+        for sums in self.sums.values():
+            sums.finish(predict)
+
+    def _bound(self, judged: EvaluatedDecisions) -> None:
         low, high = self.settings.reward_range  # type: ignore[misc]
-        check_rewards_within(judged.rewards, (low, high), first)
         for bound, reward in zip(
             self.bounds,  # type: ignore[arg-type]
             (judged.rewards - low, high - judged.rewards),
@@ -230,38 +280,70 @@ class _PolicySums:
         support = self.support.estimate()
         reason = self._reason(method, support)
         estimate = None if reason else self.sums[method].estimate()
-        missing = 0.0 if method == "dm" else self.spread.compute_missing_squares()
-        if estimate is not None:
-            estimate = replace(estimate, squares=estimate.squares + missing)
         if estimate is None:
-            reason = reason or "no decision of the log is one that the policy would make"
+            reason = reason or _NO_MATCH
             nothing = dict.fromkeys(_NUMBERS, np.nan)
             return Estimate(policy, method, **nothing, note=reason)
-        effective = support.rows if method in WITHOUT_PROPENSITIES else support.effective_rows
+        few, less = self._compute_missing_squares(method)
+        estimate = replace(estimate, squares=estimate.squares + few + less)
+        lacks = few > 0.0 or ((method != "dm" or self.parts > 0) and self.spread.is_untold)
+        effective = support.effective_rows
+        if method in WITHOUT_PROPENSITIES:
+            learned = method == "dm" and self.parts
+            effective = self.support.direct_rows if learned else float(support.rows)
         radius = np.inf  # of a single row, which can't tell how much others would differ
         if effective >= 2.0:
-            quantile = stats.t.ppf(0.5 + self.settings.level / 2.0, effective - 1.0)
+            df = min(effective - 1.0, estimate.df)
+            quantile = stats.t.ppf(0.5 + self.settings.level / 2.0, df)
             radius = float(quantile) * estimate.std_error
         ends = (
             self._compute_anytime_interval(method, estimate, effective)
             if self.settings.anytime
             else (np.nan, np.nan)
         )
-        note = ""
-        if effective < FEWEST_EFFECTIVE_ROWS:
-            note = f"rests on {effective:.1f} effective rows"
-        elif missing > 0.0:
-            note = "an arm has too few rewards that differ to tell their spread"
-        elif method in BIASED:
-            note = "the interval leaves out the reward model's errors"
-        elif method == "replay" and not self.support.is_uniform:
-            note = "replay is right for uniform choices only, and the log's were not"
-        elif support.mean_weight > 1.0 + TOLERATED_SHARE and self._too_heavy(support):
-            note = f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
-        interval = (estimate.value - radius, estimate.value + radius)
+        low, high = self.settings.reward_range or (-np.inf, np.inf)
+        interval = np.clip((estimate.value - radius, estimate.value + radius), low, high)
         return Estimate(
-            policy, method, estimate.value, estimate.std_error, *interval, *ends, note=note
+            policy,
+            method,
+            estimate.value,
+            estimate.std_error,
+            float(interval[0]),
+            float(interval[1]),
+            *ends,
+            note="; ".join(self._describe(method, estimate, support, effective, lacks)),
         )
+
+    def _compute_missing_squares(self, method: str) -> tuple[float, float]:
+        if method != "dm":
+            return self.spread.compute_missing_squares(self.spread.mean_squares)
+        if self.parts:
+            return self.spread.compute_missing_squares(np.square(self.support.direct_weights))
+        return 0.0, 0.0
+
+    def _describe(
+        self,
+        method: str,
+        estimate: EstimatorSums,
+        support: Support,
+        effective: float,
+        lacks: bool,
+    ) -> Iterator[str]:
+        """What is to be known about an estimate, of rows in effect that may lack rewards."""
+        low, high = self.settings.reward_range or self.rewards.ends
+        slack = 1e-9 * max(abs(low), abs(high))
+        if not low - slack <= estimate.value <= high + slack:
+            yield f"the value is outside of the rewards, {low:.9g} to {high:.9g}"
+        if effective < FEWEST_EFFECTIVE_ROWS:
+            yield f"rests on {effective:.1f} effective rows"
+        elif lacks:
+            yield "an arm has too few rewards that differ to tell their spread"
+        elif method in BIASED and not self.parts:
+            yield "the interval leaves out the reward model's errors"
+        elif method == "replay" and not self.support.is_uniform:
+            yield "replay is right for uniform choices only, and the log's were not"
+        elif support.mean_weight > 1.0 + TOLERATED_SHARE and self._too_heavy(support):
+            yield f"weights average {support.mean_weight:.2f}, not 1: are the propensities right?"
 
     def _compute_anytime_interval(
         self, method: str, estimate: EstimatorSums, effective: float
@@ -288,6 +370,9 @@ class _PolicySums:
         if lacking > TOLERATED_SHARE:
             share = f"{100.0 * lacking:.0f}% of the policy's decisions"
             return f"the log has no support for {share}"
+        has_bounds = method == "ips" and self.bounds is not None  # which hold without any match
+        if not (method in WITHOUT_PROPENSITIES or has_bounds or support.effective_rows > 0.0):
+            return _NO_MATCH
         return ""
 
     @staticmethod

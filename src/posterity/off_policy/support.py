@@ -8,14 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.rounds import Rounds
+from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.off_policy.targets import EvaluatedDecisions
 
 Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
 TOLERATED_SHARE = 0.01
-# Errors as large as the largest that the spread of an arm rests on, before it is believed.
-FEWEST_ERRORS = 3.0
+# Errors of one size that the spread of an arm rests on, before it is believed: where none came,
+# three may have been due (with probability .05).
+_FEWEST_ERRORS = 3.0
+# Errors in effect from which on an arm tells its own spread, and before which it may be larger
+# than all arms show.
+_TOLD_ERRORS = 20.0
+_FEWEST_TOLD = 10.0
+# Squares beside those of the mean that are rounding.
+_ROUNDING = 1e-24
 
 
 @dataclass(frozen=True)
@@ -57,18 +65,19 @@ class SupportSums:
     weights: Array = field(default_factory=lambda: np.zeros(2))  # sums of w and w^2
     mass: Array = field(default_factory=lambda: np.zeros(0))
     unsupported: Array = field(default_factory=lambda: np.zeros(0))
-    seen: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    counts: Array = field(default_factory=lambda: np.zeros(0))  # (K,) rows of each arm
 
     def __post_init__(self) -> None:
         self.mass, self.unsupported = np.zeros(self.n_arms + 1), np.zeros(self.n_arms + 1)
-        self.seen = np.zeros(self.n_arms + 1, dtype=bool)
+        self.counts = np.zeros(self.n_arms)
 
     def add(self, rounds: Rounds, rows: EvaluatedDecisions) -> None:
         """Add more rows."""
         self.rows += len(rounds)
-        self.mass += rows.mass
+        counts = np.bincount(rounds.arms, minlength=self.n_arms)
+        self.counts += counts
+        self.mass += np.append(counts, 0) if rows.is_logged else rows.mass
         self.unsupported += rows.unsupported
-        self.seen[:-1] |= np.bincount(rounds.arms, minlength=self.n_arms) > 0
         self.all_known = self.all_known and rounds.propensities is not None
         if rows.weight is None:
             self.known = False
@@ -89,10 +98,21 @@ class SupportSums:
         low, high = self.ends
         return not high > low * (1.0 + 1e-9)
 
+    @property
+    def direct_weights(self) -> Array:
+        """(K,) how much each row of an arm counts in the mean of a model, as weights do in IPS."""
+        return np.asarray(self.mass[:-1] / np.maximum(self.counts, 1.0))
+
+    @property
+    def direct_rows(self) -> float:
+        """Effective rows of the mean of a model, whose rows have these weights."""
+        squares = float(self.counts @ np.square(self.direct_weights))
+        return self.rows**2 / squares if squares > 0.0 else 0.0
+
     def estimate(self) -> Support:
         """Return the support that the sums show."""
         n = max(self.rows, 1)
-        unseen = max(float(self.mass[~self.seen].sum()), 0.0) / n
+        unseen = max(float(self.mass[:-1][self.counts == 0].sum() + self.mass[-1]), 0.0) / n
         # An arm that never came had no chance, where all chances are not known.
         without = unseen
         if self.all_known:
@@ -109,56 +129,107 @@ class SupportSums:
 
 
 @dataclass
-class RewardSpread:
-    """Sums of rewards, to find arms with too few of them to estimate their variance.
-
-    An arm of which none of its rare rewards came has no spread that could be estimated: an interval
-    from its rows would have no width.
-    """
+class ArmRewards:
+    """Moments of each arm's rewards in the log, and what rewards there are."""
 
     n_arms: int
-    pivot: float | None = None
-    total: float = 0.0
+    moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    newest: Array = field(default_factory=lambda: np.zeros((5, 0)))  # those of the last rows
+    values: Array = field(default_factory=lambda: np.zeros(0))  # up to three different ones
     ends: tuple[float, float] = (np.inf, -np.inf)
-    # (3, K) rows of each arm that the policy would choose, sums of rewards and of their squares
-    sums: Array = field(default_factory=lambda: np.zeros((3, 0)))
-    weights: Array = field(default_factory=lambda: np.zeros(0))  # (K,) sums of w^2
-    rows: int = 0
 
     def __post_init__(self) -> None:
-        self.sums, self.weights = np.zeros((3, self.n_arms)), np.zeros(self.n_arms)
+        self.moments = np.zeros((5, self.n_arms))
+
+    def add(self, rounds: Rounds) -> None:
+        """Add more rows."""
+        rewards = rounds.rewards
+        if not len(rewards):
+            return
+        self.newest = compute_moments(rewards, rounds.arms, self.n_arms)
+        self.moments = merge_moments(self.moments, self.newest)
+        low, high = self.ends
+        self.ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
+        if len(self.values) < 3:
+            others = rewards[~np.isin(rewards, self.values)]
+            self.values = np.unique(np.concatenate([self.values, others]))[:3]
+
+    @property
+    def variance(self) -> float:
+        """Mean squared error about each arm's mean; 0 where it is rounding."""
+        n, mean, squares = self.moments[:3]
+        total = float(squares.sum())
+        return total / n.sum() if total > _ROUNDING * float(n @ np.square(mean)) else 0.0
+
+    @property
+    def size(self) -> float:
+        """Squared size of errors, of which each counts by its square; infinite where all are 0."""
+        if not self.variance > 0.0:
+            return np.inf
+        return float(self.moments[4].sum() / self.moments[2].sum())
+
+
+@dataclass
+class RewardSpread:
+    """Rewards of each arm where a policy would choose it, to find arms that do not tell theirs.
+
+    An arm of which none of its rare rewards came has no spread that could be estimated: an interval
+    from its rows would have no width. If rewards have heavy tails, half of all arms have less
+    spread in a few rows than they have in many.
+    """
+
+    log: ArmRewards
+    moments: Array = field(default_factory=lambda: np.zeros((5, 0)))
+    weights: Array = field(default_factory=lambda: np.zeros(0))  # (K,) sums of w^2
+
+    def __post_init__(self) -> None:
+        self.moments, self.weights = np.zeros((5, self.log.n_arms)), np.zeros(self.log.n_arms)
 
     def add(self, rows: EvaluatedDecisions) -> None:
         """Add more rows."""
-        rewards = rows.rewards
-        if not len(rewards):
-            return
-        if self.pivot is None:
-            self.pivot = float(rewards.mean())
-        low, high = self.ends
-        self.ends = min(low, float(rewards.min())), max(high, float(rewards.max()))
         weight = rows.match if rows.weight is None else rows.weight
-        off = rewards - self.pivot
-        self.total += float(off.sum())
-        self.rows += len(off)
         some = weight > 0.0
-        arms, off = rows.rounds.arms[some], off[some]
-        count = [np.bincount(arms, each, self.n_arms) for each in (None, off, np.square(off))]
-        self.sums = self.sums + np.stack(count)
-        self.weights = self.weights + np.bincount(arms, np.square(weight[some]), self.n_arms)
+        if not some.any():
+            return
+        arms, count = rows.rounds.arms[some], self.log.n_arms
+        whole = some.all()
+        more = self.log.newest if whole else compute_moments(rows.rewards[some], arms, count)
+        self.moments = merge_moments(self.moments, more)
+        self.weights = self.weights + np.bincount(arms, np.square(weight[some]), count)
 
-    def compute_missing_squares(self) -> float:
-        """Return what squared errors lack; infinite where all rewards are alike."""
-        if self.pivot is None:
-            return 0.0
-        mean = self.pivot + self.total / self.rows
-        largest = max(self.ends[1] - mean, mean - self.ends[0])
-        if not largest > 0.0:
-            return np.inf
-        n, first, second = self.sums
-        seen = second - np.square(first) / np.maximum(n, 1.0)
-        missing = np.maximum(FEWEST_ERRORS * largest**2 - seen, 0.0)
-        return float(missing @ (self.weights / np.maximum(n, 1.0)))
+    @property
+    def mean_squares(self) -> Array:
+        """(K,) mean squared weight of each arm's rows."""
+        return np.asarray(self.weights / np.maximum(self.moments[0], 1.0))
+
+    @property
+    def is_untold(self) -> bool:
+        """True if an arm shows few errors, in effect, and all arms together show no larger ones."""
+        n, _, squares = self.moments[:3]
+        most = (n > 0.0) & (len(self.log.values) > 2) & (squares > n * self.log.variance)
+        return bool((count_effective_errors(self.moments)[most] < _FEWEST_TOLD).any())
+
+    def compute_missing_squares(self, weights: Array) -> tuple[float, float]:
+        """Return what the squared errors of an estimate lack, with these squared weights (K,).
+
+        The first is of errors that all have one size: as many are added as are missing to three.
+        It is infinite where all rewards are alike. The second is of sizes that differ: as much as
+        an arm has less spread than all arms together, by how few errors it shows, in effect.
+        """
+        n, mean, squares, _, fourth = self.moments
+        squares = np.where(squares > _ROUNDING * n * np.square(mean), squares, 0.0)
+        used = (weights > 0.0) & (n > 0.0)
+        size = np.where(
+            squares > 0.0, fourth / np.where(squares > 0.0, squares, 1.0), self.log.size
+        )
+        few = np.maximum(_FEWEST_ERRORS * size - squares, 0.0)
+        alike = (squares == 0.0) | (len(self.log.values) < 3)
+        share = np.maximum(1.0 - count_effective_errors(self.moments) / _TOLD_ERRORS, 0.0)
+        less = share * np.maximum(n * self.log.variance - squares, 0.0)
+        one = np.where(used & alike, few, 0.0)
+        other = np.where(used & ~alike, less, 0.0)
+        kept = np.where(used, weights, 0.0)
+        return float(np.sum(kept * one)), float(np.sum(kept * other))
 
 
-__all__ = ["TOLERATED_SHARE", "RewardSpread", "Support", "SupportSums"]
+__all__ = ["TOLERATED_SHARE", "ArmRewards", "RewardSpread", "Support", "SupportSums"]

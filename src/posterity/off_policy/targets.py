@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
 from posterity.kernel.values import read_floats
+from posterity.off_policy.expectations import mix_numbers
 
 Array = NDArray[np.float64]
 
@@ -32,8 +33,8 @@ class EvaluatedDecisions:
     mass, unsupported : (K + 1,)
         Sums of the policy's probabilities of each arm, and last of arms that the log lacks; and
         the same of rows where the log could not have chosen the arm.
-    is_logged : bool
-        Whether this is the policy that made the log.
+    chances : (n, K), optional
+        Its probabilities of all arms; none where it is the policy that made the log.
     """
 
     rounds: Rounds
@@ -42,7 +43,12 @@ class EvaluatedDecisions:
     expected: Array
     mass: Array
     unsupported: Array
-    is_logged: bool = False
+    chances: Array | None = None
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether this is the policy that made the log."""
+        return self.chances is None
 
     @property
     def rewards(self) -> Array:
@@ -56,6 +62,23 @@ class EvaluatedDecisions:
             return self.match
         propensity = self.rounds.propensity
         return None if propensity is None else self.match / propensity
+
+    @cached_property
+    def numbers(self) -> NDArray[np.uint64]:
+        """(n,) numbers of the rows, mixed."""
+        return mix_numbers(self.rounds)
+
+    def compute_parts(self, count: int) -> NDArray[np.intp]:
+        """(n,) the part of the log that each row is in, of so many."""
+        return np.asarray(self.numbers % np.uint64(count), dtype=np.intp)
+
+    def expecting(self, expected: Array) -> EvaluatedDecisions:
+        """The same decisions, of which these rewards (n, K) are expected."""
+        own = _take_chosen(expected, self.rounds)
+        direct = own if self.chances is None else np.einsum("nk,nk->n", self.chances, expected)
+        changed = replace(self, own=own, expected=direct)
+        changed.__dict__.update(weight=self.weight, numbers=self.numbers)
+        return changed
 
 
 def evaluate_decisions(
@@ -86,7 +109,7 @@ def evaluate_decisions(
         )
     rest = len(rounds) - mass.sum()
     return EvaluatedDecisions(
-        rounds, match, own, direct, np.append(mass, rest), np.append(unsupported, 0.0)
+        rounds, match, own, direct, np.append(mass, rest), np.append(unsupported, 0.0), chances
     )
 
 
@@ -111,9 +134,7 @@ class Logged:
         """See :class:`Target`."""
         own = np.zeros(len(rounds)) if expected is None else _take_chosen(expected, rounds)
         nothing = np.zeros(1)
-        return EvaluatedDecisions(
-            rounds, np.ones(len(rounds)), own, own, nothing, nothing, is_logged=True
-        )
+        return EvaluatedDecisions(rounds, np.ones(len(rounds)), own, own, nothing, nothing)
 
 
 @dataclass(frozen=True)
