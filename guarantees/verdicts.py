@@ -99,8 +99,8 @@ def checks() -> list[Check]:
             f"{n:,} rows, {noise}",
             0.95,
             partial(is_silent, n=n, noise=noise),
-            replicates=100,
-            lowest=0.93,
+            replicates=200,
+            lowest=0.92,
         )
         for noise in NOISES
         for n in (1000, 5000)
@@ -115,9 +115,9 @@ def checks() -> list[Check]:
             lowest=lowest,
         )
         for n, noise, change, slope, noisier, lowest in [
-            (1000, "independent errors", "a slope by one noise sd", 1.0, 1.0, 0.75),
+            (1000, "independent errors", "a slope by one noise sd", 1.0, 1.0, 0.7),
             (1000, "independent errors", "a slope by two noise sds", 2.0, 1.0, 0.95),
-            (1000, "errors that correlate by .7", "a slope by one noise sd", 1.0, 1.0, 0.5),
+            (1000, "errors that correlate by .7", "a slope by one noise sd", 1.0, 1.0, 0.45),
             (1000, "independent errors", "noise by a half", 0.0, 1.5, 0.95),
             (5000, "independent errors", "noise by a tenth", 0.0, 1.1, 0.8),
         ]

@@ -22,7 +22,7 @@ SHARE_BEFORE = 0.1
 # The spread is that of neighbouring groups, or of parts of the stream if that is larger: so many.
 PARTS = 16
 # In units of what the best of all places of a window of independent normal values reaches.
-STRICTNESS = 1.5
+STRICTNESS = 1.55
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def drift_periods(along: Stretches) -> list[DriftPeriod]:
     """Find rows whose errors were larger than those before, beyond chance.
 
     Of all ranges of rows, that which stands out most is taken, then the next. A range stands out if
-    its mean log error exceeds that of the rows before by 1.5 sqrt(2 log(e n / m)) standard errors,
+    its mean log error exceeds that of the rows before by 1.55 sqrt(2 log(e n / m)) standard errors,
     with m of n rows in it: shorter ranges have more places (Dumbgen and Spokoiny 2001, Ann. Stat.
     29, 124-152). The standard error allows for errors of neighbours that go together, as
     differences of neighbouring parts of the stream tell it (Allan's variance), and no single row

@@ -1,0 +1,93 @@
+"""Forms that look at the same place in earlier seasons, and the power of the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from posterity.forecasting import Forecaster, Form
+from posterity.forecasting.forms import choose_forms
+from posterity.forecasting.trials import TrialScores
+from posterity.forecasting.weighing import POWERS, choose_power
+
+
+def test_the_window_is_that_of_means_of_the_same_weekday() -> None:
+    rng = np.random.default_rng(0)
+    z, form = rng.normal(size=200), Form(7, seasonal_half_lives=(2.0,))
+    weights = 0.5 ** (np.arange(6) / 2.0)
+    weights /= weights.sum()
+    same, last_week = form.window.T @ z[::-1][: form.length]
+    weekdays = z[-7 * np.arange(1, 7)]
+    weeks = z[-42:].reshape(6, 7).mean(axis=1)[::-1]
+    assert form.length == 42
+    assert same == pytest.approx(weights @ weekdays - weekdays[0])
+    assert last_week == pytest.approx(weeks[0] - weights @ weeks)
+
+
+def test_a_constant_or_a_season_that_returns_changes_nothing_but_the_forecast() -> None:
+    """Both columns are differences: they are 0 of a season that returns."""
+    form = Form(7, seasonal_half_lives=(2.0, 8.0))
+    week = np.tile(np.arange(7.0), 30)[: form.length]
+    np.testing.assert_allclose(form.window.T @ week, 0.0, atol=1e-12)
+
+
+def test_forms_of_long_seasons_are_left_out_of_short_series() -> None:
+    assert any(form.seasonal_half_lives for form in choose_forms(700, (7,)))
+    assert not any(form.seasonal_half_lives for form in choose_forms(60, (7,)))
+    assert str(Form(7, seasonal_half_lives=(2, 8))) == "difference 7, means of seasons 2, 8"
+
+
+def test_what_such_forms_need() -> None:
+    with pytest.raises(ValueError, match="means over seasons need a season: give difference"):
+        Form(seasonal_half_lives=(2.0,))
+    with pytest.raises(ValueError, match="half-lives must be positive"):
+        Form(7, seasonal_half_lives=(0.0,))
+
+
+def test_a_week_with_noise_is_forecast_nearly_as_well_as_by_its_means() -> None:
+    rng = np.random.default_rng(1)
+    week = np.array([80.0, 90.0, 95.0, 100.0, 125.0, 150.0, 60.0])
+    days = np.arange(728)
+    error = {"ours": 0.0, "truth": 0.0, "eight": 0.0}
+    held = 0.0
+    for _ in range(8):
+        y = week[days % 7] + 20.0 * rng.normal(size=728)
+        forecast = Forecaster(seasonality=7).fit(y[:700]).forecast(28)
+        error["ours"] += np.abs(np.ravel(forecast.median()) - y[700:]).mean()
+        error["truth"] += np.abs(week[days[700:] % 7] - y[700:]).mean()
+        last = y[644:700].reshape(8, 7).mean(axis=0)
+        error["eight"] += np.abs(np.tile(last, 4) - y[700:]).mean()
+        low, high = forecast.interval(0.8)
+        held += np.mean((np.ravel(low) <= y[700:]) & (y[700:] <= np.ravel(high))) / 8
+    assert error["ours"] < error["eight"]
+    assert error["ours"] < 1.05 * error["truth"]
+    assert 0.7 < held < 0.9
+
+
+def scores_of(sds: tuple[float, ...], *, series: int, windows: int, seed: int) -> TrialScores:
+    """Forms whose errors have these sds, each with noise of its own."""
+    rng = np.random.default_rng(seed)
+    shape = (len(sds), series, windows, 12)
+    outcomes = rng.normal(size=shape[1:])
+    mean = np.array(sds)[:, None, None, None] * rng.normal(size=shape)
+    crps = np.abs(mean - outcomes)
+    return TrialScores(mean, np.ones(shape), crps, outcomes, np.zeros(len(sds), dtype=bool))
+
+
+def test_the_power_is_large_only_where_some_forms_are_better() -> None:
+    usable = np.ones((6, 20), dtype=bool)
+    alike = [
+        choose_power(scores_of((1.0,) * 6, series=20, windows=3, seed=seed), usable)
+        for seed in range(10)
+    ]
+    unlike = [
+        choose_power(scores_of((0.1, *(2.0,) * 5), series=20, windows=3, seed=seed), usable)
+        for seed in range(10)
+    ]
+    assert np.median(alike) == POWERS[0]
+    assert min(unlike) > POWERS[0]
+
+
+def test_a_single_window_says_nothing_of_the_power() -> None:
+    tried = scores_of((0.1, 2.0), series=5, windows=1, seed=0)
+    assert choose_power(tried, np.ones((2, 5), dtype=bool)) == POWERS[0]
