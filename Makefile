@@ -60,7 +60,7 @@ test-integration: $(STAMPS)/integration $(STAMPS)/installed  ## run those with S
 	$(PYTEST) --dist loadfile -m "not slow" $(INTEGRATION) $(ARGS)
 	$(PYTEST) --dist worksteal -m "processes and not slow" tests/cli tests/files tests/kernel tests/service $(ARGS)
 
-test-all: test-sanitized $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
+test-all: test-sanitized test-clang $(STAMPS)/integration $(STAMPS)/installed  ## run every test, on new random examples
 	HYPOTHESIS_PROFILE=explore $(PYTEST) --dist loadfile $(ARGS)
 
 # The package built in other ways, each in a folder of its own, and the tests of what is compiled.
