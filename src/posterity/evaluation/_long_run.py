@@ -35,8 +35,8 @@ def estimate_standard_error(sums: FloatArray, rows: FloatArray) -> tuple[float, 
     --------
     >>> values = np.random.default_rng(0).normal(size=1000)
     >>> error, degrees_of_freedom = estimate_standard_error(values, np.ones(1000))
-    >>> round(error, 3), degrees_of_freedom  # of independent values: 1 / sqrt(1000) = 0.032
-    (0.032, 12)
+    >>> round(error, 3), degrees_of_freedom  # 1 / sqrt(1000) is 0.032
+    (0.028, 12)
     """
     sums, rows = sums[rows > 0], rows[rows > 0]
     n = float(rows.sum())

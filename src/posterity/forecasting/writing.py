@@ -100,9 +100,9 @@ def find_zone(values: Any) -> str:
     found = found or getattr(kind, "time_zone", None)  # Polars
     found = found or getattr(getattr(values, "type", None), "tz", None)  # Arrow
     if found is None and getattr(kind, "kind", "O") == "O" and not hasattr(values, "type"):
-        zones = {getattr(one, "tzinfo", None) for one in values}
-        found = zones.pop() if len(zones) == 1 else (UTC if zones - {None} else None)
-    return str(getattr(found, "key", found) or "")
+        zones = {_name_zone(getattr(one, "tzinfo", None)) for one in values}
+        return zones.pop() if len(zones) == 1 else ("UTC" if zones - {""} else "")
+    return _name_zone(found)
 
 
 def get_zone(name: str) -> tzinfo:
@@ -142,6 +142,11 @@ def read_text(values: NDArray[Any]) -> NDArray[Any]:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _name_zone(zone: Any) -> str:
+    """The name of a zone, "" of None; one of pytz is another object in summer."""
+    return str(getattr(zone, "key", None) or getattr(zone, "zone", None) or zone or "")
 
 
 def _shape(match: re.Match[str]) -> tuple[Any, ...]:
