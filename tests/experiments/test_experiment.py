@@ -38,6 +38,7 @@ def watched(seed: int, effect: float, looks: int = 100, rows: int = 20) -> Exper
     return test
 
 
+@pytest.mark.slow
 def test_arms_that_are_alike_are_rarely_told_apart_however_often_one_looks() -> None:
     """At most 5% of 60 experiments, but for three standard errors."""
     predictive = sum(watched(seed, 0.0).decision_ is not None for seed in range(60))
@@ -109,6 +110,7 @@ def test_order_of_arms_permutes_everything() -> None:
         assert one.interval_[arm] == pytest.approx(other.interval_[arm], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_of_a_bandit() -> None:
     """Propensities change with every row; the intervals hold the truth, whoever chose."""
     held = 0

@@ -273,6 +273,7 @@ def test_progressive_validation() -> None:
     assert result.crps < result.mae
 
 
+@pytest.mark.slow
 def test_a_first_batch_of_fewer_rows_than_features_does_not_run_away() -> None:
     """Moments let the prior and the dispersion grow without end: log rates of sd 10,000."""
     rng = np.random.default_rng([2, 60, 80])

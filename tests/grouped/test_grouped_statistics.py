@@ -157,6 +157,7 @@ def test_chicks(data_folder: Path, report: Report) -> None:
     assert ours > max(together, apart) + 0.1
 
 
+@pytest.mark.slow
 def test_the_mean_of_few_groups_is_uncertain() -> None:
     rng = np.random.default_rng(3)
     ratios = []

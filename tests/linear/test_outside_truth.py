@@ -140,6 +140,7 @@ def test_the_residual_is_never_negative() -> None:
         )
 
 
+@pytest.mark.slow
 def test_intervals_of_five_rows_cover_what_they_promise() -> None:
     rng = np.random.default_rng(6)
     covered = 0
