@@ -148,8 +148,9 @@ class ValidationResult:
         """Rows in which predictions were worse than in those before, if there were such.
 
         Rows whose errors are larger than those before, beyond chance and by a twentieth at least.
-        Where nothing drifts none of 100 streams of independent errors have such rows, and about 1
-        in 20 if errors have heavy tails or go together over some ten rows (:doc:`/guarantees`).
+        Where nothing drifts none of 200 streams of independent errors have such rows, and 1 in 20,
+        at most 1 in 10, if errors have heavy tails or go together over some ten rows
+        (:doc:`/guarantees`).
         """
         return drift_periods(self.along)
 
