@@ -52,7 +52,7 @@ class PairedDifference:
         Two-sided, of no difference, by Student's t.
     n_rows : int
     degrees_of_freedom : int
-        Of the standard error: 4 to 12, fewer below 50 rows.
+        Of the standard error: 4 to 12, fewer below 32 rows.
     """
 
     mean: float

@@ -150,7 +150,7 @@ class ValidationResult:
         Rows whose errors are larger than those before, beyond chance and by a twentieth at least.
         Where nothing drifts none of 200 streams of independent errors have such rows, and 1 in 20,
         at most 1 in 10, if errors have heavy tails or go together over some ten rows
-        (:doc:`/guarantees`).
+        (:doc:`/guarantees`). What begins in the first tenth of a stream is taken for usual.
         """
         return drift_periods(self.along)
 

@@ -139,11 +139,15 @@ class Contrasts:
         return np.where(are_alike & are_alike.T, _FEWEST_ALIKE, FEWEST_EFFECTIVE_REWARDS)
 
     @property
+    def shown_rewards(self) -> Array:
+        """(K, K) rewards in effect that each of two arms has shown."""
+        return np.minimum(self.effective_rewards[:, None], self.effective_rewards)
+
+    @property
     def has_told_spread(self) -> NDArray[np.bool_]:
         """(K + 1, K + 1) True where two arms have shown how large their rewards may be."""
-        least = np.minimum(self.effective_rewards[:, None], self.effective_rewards)
         told = np.ones((self.n_arms + 1, self.n_arms + 1), dtype=bool)
-        told[:-1, :-1] = least >= self.needed_rewards
+        told[:-1, :-1] = self.shown_rewards >= self.needed_rewards
         told[:-1, -1] = told[-1, :-1] = self.effective_rewards >= _FEWEST_ALIKE
         return np.asarray(told | self.is_bounded)
 
@@ -173,8 +177,7 @@ class Contrasts:
             reached = (radius < np.abs(self.differences) * mass)[:, :-1, :-1]
         first = np.where(reached.any(axis=0), _GROWTH[reached.argmax(axis=0)], np.inf)
         if not self.is_bounded:
-            least = np.minimum(self.effective_rewards[:, None], self.effective_rewards)
-            first = np.maximum(first, self.needed_rewards / np.maximum(least, 1e-300))
+            first = np.maximum(first, self.needed_rewards / np.maximum(self.shown_rewards, 1e-300))
         return np.where(self.rows > 0, max(self.rows, 1) * first, np.inf)
 
     def draws(self) -> Array:
