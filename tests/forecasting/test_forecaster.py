@@ -21,7 +21,7 @@ from posterity.forecasting import (
     GapWarning,
     VectorAutoregression,
 )
-from posterity.forecasting.forms import choose_forms
+from posterity.forecasting.choosing import choose_forms
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 from posterity.forgetting import (
@@ -450,7 +450,9 @@ def test_what_is_refused(monthly: Array) -> None:
     refused(lambda: Forecaster(forms=[]).fit(monthly), "forms is empty")
     refused(lambda: Forecaster(n_draws=1).fit(monthly), "must be at least 2")
     refused(lambda: Forecaster().fit(monthly, X=np.zeros(3)), "X has 3 rows and y has 144")
-    refused(lambda: Form(0), "must be positive")
+    refused(lambda: Form(-1), "must be positive, and difference not negative")
+    refused(lambda: Form(0, waves=((7, 0),)), "waves are pairs of a period and a number")
+    refused(lambda: Form(0, seasonal_half_lives=(3.0,)), "means over seasons need a season")
     refused(lambda: Form(discount=0.0), "above 0 and at most 1")
     with pytest.raises(TypeError, match="sequence of Form"):
         Forecaster(forms=["arima"]).fit(monthly)  # type: ignore[list-item]

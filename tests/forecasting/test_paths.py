@@ -15,7 +15,7 @@ LAGS = Form(1, (1, 2), drift=False)
 
 def one(form: Form, coefficients: list[float], noise: float, last: list[float], h: int) -> Paths:
     draws = Draws(np.array([[coefficients]]), np.array([[noise]]))
-    return paths(form, draws, np.array([last]), np.zeros((1, h, 0)), h)
+    return paths(form, draws, np.array([last]), np.ones((1, h, int(form.drift))), h)
 
 
 @pytest.mark.parametrize("phi", [0.3, 0.9, -0.5])
@@ -112,7 +112,7 @@ def test_where_all_draws_explode_they_are_drawn_to_the_naive_forecast() -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_steps_after_a_gap_are_those_of_a_longer_horizon(log: bool) -> None:
-    draws = Draws(np.array([[[0.5, -0.2]], [[0.3, 0.1]]]), np.array([[0.1], [0.2]]))
+    draws = Draws(np.array([[[0.5]], [[0.3]]]), np.array([[0.1], [0.2]]))
     last, behind, h = np.array([[1.0, 1.2, 1.1]] * 2), np.array([2, 7]), 3
     form = Form(1, (1, 2), drift=False, log=log)
     longer = paths(form, draws, last, np.zeros((2, 10, 0)), 10)

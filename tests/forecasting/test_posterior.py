@@ -14,6 +14,11 @@ from posterity.forecasting.posterior import NOISE_ROWS, Posterior, Prior
 from posterity.forecasting.rows import Levels, learn, make_bank
 
 
+def make_form(count: int) -> Form:
+    """A form of so many lags, and nothing else."""
+    return Form(1, tuple(range(2, count + 2)), drift=False)
+
+
 def triangles_of(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     factor = Factor(X.shape[1])
     factor.append(X, y[:, None])
@@ -30,7 +35,7 @@ def test_coefficients_are_those_of_the_regression_with_an_averaged_prior() -> No
         fit_intercept=False,
         noise_prior=(0.5 * NOISE_ROWS, 0.5 * NOISE_ROWS * naive),
     ).fit(X, y)
-    posterior = Posterior.of(triangles_of(X, y), np.array([60.0]))
+    posterior = Posterior.of(triangles_of(X, y), np.array([60.0]), None, make_form(4))
     np.testing.assert_allclose(posterior.coefficients()[0], model.coef_, atol=2e-3)
 
 
@@ -38,13 +43,14 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 3))
     y = X @ [1.0, 0.0, -0.5] + rng.normal(size=80)
-    posterior = Posterior.of(triangles_of(X, y), np.array([80.0]))
+    count, form = np.array([80.0]), make_form(3)
+    posterior = Posterior.of(triangles_of(X, y), count, None, form)
     draws = posterior.draws(4096)
     np.testing.assert_allclose(
         draws.coefficients[0].mean(axis=0), posterior.coefficients()[0], atol=0.005
     )
     # Of a prior that is nearly flat, the textbook's.
-    flat = Posterior.of(triangles_of(X, y), np.array([80.0]), Prior(np.zeros(3), 1e4 * np.eye(3)))
+    flat = Posterior.of(triangles_of(X, y), count, Prior(np.zeros(3), 1e4 * np.eye(3)), form)
     wide = flat.draws(4096)
     residual = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     shape = 0.5 * (80.0 + NOISE_ROWS)
@@ -70,8 +76,10 @@ def test_a_shared_prior_finds_what_series_have_in_common() -> None:
     np.testing.assert_allclose(prior.mean, mean, atol=0.05)
     # The search ends before the smallest variances are found: rather too wide than too sure.
     np.testing.assert_allclose(np.sqrt(np.diag(prior.root @ prior.root.T)), sd, rtol=0.45)
-    together = Posterior.of(np.array(triangles), np.full(400, 15.0), prior).coefficients()
-    alone = Posterior.of(np.array(triangles), np.full(400, 15.0)).coefficients()
+    together, alone = (
+        Posterior.of(np.array(triangles), np.full(400, 15.0), one, make_form(2)).coefficients()
+        for one in (prior, None)
+    )
     assert np.square(together - truths).mean() < 0.5 * np.square(alone - truths).mean()
 
 

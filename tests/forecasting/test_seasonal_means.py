@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posterity.forecasting import Forecaster, Form
-from posterity.forecasting.forms import choose_forms
+from posterity.forecasting.choosing import choose_forms
 from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import POWERS, choose_power
 
@@ -71,7 +71,9 @@ def scores_of(sds: tuple[float, ...], *, series: int, windows: int, seed: int) -
     outcomes = rng.normal(size=shape[1:])
     mean = np.array(sds)[:, None, None, None] * rng.normal(size=shape)
     crps = np.abs(mean - outcomes)
-    return TrialScores(mean, np.ones(shape), crps, outcomes, np.zeros(len(sds), dtype=bool))
+    none = np.full(shape, np.nan)
+    log = np.zeros(len(sds), dtype=bool)
+    return TrialScores(mean, np.ones(shape), crps, none, outcomes, log)
 
 
 def test_the_power_is_large_only_where_some_forms_are_better() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.forms import FEWEST_SERIES
+from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 

@@ -18,6 +18,8 @@ Index = NDArray[np.int64]
 Kind = Literal["numbers", "seconds", "months", "business days"]
 
 DAY = 86_400
+# Days of a mean year, and working days in a week.
+YEAR, WORKING_DAYS = 365.2425, 5
 # Shortest month in days, that of February.
 MONTH = 28
 ONE_DAY = np.timedelta64(1, "D")
@@ -164,6 +166,15 @@ class Calendar:
         if self.step < DAY and DAY % self.step == 0:
             return (DAY // self.step, 7 * DAY // self.step)
         return ()
+
+    @property
+    def year(self) -> float | None:
+        """Steps in a mean year; None where it is not longer than other periods."""
+        if self.kind == "business days":
+            return YEAR * WORKING_DAYS / 7 / self.step
+        if self.kind == "seconds" and self.step <= 7 * DAY:
+            return YEAR * DAY / self.step
+        return None
 
 
 def as_numbers(times: NDArray[Any], kind: Kind) -> Index:

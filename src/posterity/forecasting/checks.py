@@ -21,17 +21,16 @@ STEPS_A_ROW, FEW_STEPS, MOST_STEPS = 100, 10_000, 10**12
 
 
 def check_parameters(
-    seasonality: int | Sequence[int] | None, forms: Sequence[Form] | None, n_draws: int
+    seasonality: float | Sequence[float] | None, forms: Sequence[Form] | None, n_draws: int
 ) -> None:
     """Raise ``ValueError`` or ``TypeError`` for parameters of a forecaster that are none."""
     if not (isinstance(n_draws, int | np.integer) and n_draws >= 2):
         raise ValueError(f"n_draws is {n_draws!r}: it must be at least 2")
     periods: Iterable[Any] = () if seasonality is None else np.atleast_1d(np.asarray(seasonality))
     for period in periods:
-        if period != int(period) or period < 2:
+        if not 2 <= period < np.inf:
             raise ValueError(
-                f"seasonality is {seasonality!r}: periods must be whole numbers of steps, at "
-                "least 2"
+                f"seasonality is {seasonality!r}: periods are numbers of steps, at least 2"
             )
     if forms is not None and not all(isinstance(form, Form) for form in forms):
         raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")

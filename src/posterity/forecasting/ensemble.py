@@ -83,7 +83,7 @@ class Learner:
             self.bank.triangles[:, :, : p + 1],
             self.bank.count.copy(),
             known.last(self.form.length),
-            known.ahead(future, self.form.difference),
+            known.ahead(future, self.form),
             known.add_columns(future),
             known.behind,
         )
@@ -91,9 +91,12 @@ class Learner:
     def prior(self, start: ForecastOrigin, trial: int = NO_TRIAL) -> Prior | None:
         """Return the prior that series share, learned when it is first needed."""
         if self.form.shared and trial not in self.priors:
-            triangles, _ = start.in_units(self.form.window.shape[1])
+            free = self.form.n_free
+            triangles, _ = start.in_units(self.form)
             which = np.tile(self.typical, len(triangles) // len(self.typical))
-            self.priors[trial] = shared.learn_prior(triangles[which], start.count[which])
+            self.priors[trial] = shared.learn_prior(
+                triangles[which, free:, free:], start.count[which] - free
+            )
         return self.priors.get(trial)
 
     def paths(
@@ -107,30 +110,26 @@ class Learner:
     ) -> Iterator[Paths]:
         """Paths of series that stand somewhere, some at a time."""
         form, h = self.form, start.offsets.shape[1]
-        triangles, scale = start.in_units(form.window.shape[1])
+        triangles, scale = start.in_units(form)
         prior = self.prior(start, trial)
         costs = size * (form.length + 3 * (h + start.behind)) / BLOCK
         for which in _split_by_cost(costs):
-            posterior = Posterior.of(
-                triangles[which], start.count[which], prior, n_lags=form.window.shape[1]
-            )
+            posterior = Posterior.of(triangles[which], start.count[which], prior, form)
             unit = scale[which, None]
             draws, last = posterior.draws(size), start.last[which] / unit
             behind = start.behind[which]
             steps = h + int(behind.max())
             found = paths(form, draws, last, start.ahead[which, :steps], steps)
             found = found.skip(behind, h).in_units(unit)
-            yield found.shift(start.offsets[which]) if start.ahead.shape[2] else found
+            yield found.shift(start.offsets[which]) if start.offsets.any() else found
 
     def coefficients(self, levels: Levels, which: NDArray[np.intp]) -> Array:
         """(s, p) posterior means of the coefficients of some series, in the units of the levels."""
-        origin, lags = self.find_origin(levels, levels.columns[:, :0]), self.form.window.shape[1]
-        triangles, scale = origin.in_units(lags)
-        posterior = Posterior.of(
-            triangles[which], origin.count[which], self.prior(origin), n_lags=lags
-        )
-        means = posterior.coefficients()
-        means[:, lags:] *= scale[which, None]
+        origin, form = self.find_origin(levels, levels.columns[:, :0]), self.form
+        triangles, scale = origin.in_units(form)
+        posterior = Posterior.of(triangles[which], origin.count[which], self.prior(origin), form)
+        means = posterior.coefficients() * scale[which, None]
+        means[:, form.n_free : form.n_free + form.n_lags] /= scale[which, None]
         return means
 
     @property
@@ -144,9 +143,9 @@ class ForecastOrigin:
     """The statistics and last values that forecasts of a form start from.
 
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L) up to one that was
-    observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, m), the exogenous columns of the
-    steps since then as the form takes them, b the longest of these times; ``offsets`` (S, h) are
-    added to the steps.
+    observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, q), the known columns of the form
+    in the steps since then, b the longest of these times; ``offsets`` (S, h) are added to the
+    steps.
     """
 
     triangles: Array
@@ -173,13 +172,14 @@ class ForecastOrigin:
         """(S,) of which series there are rows enough."""
         return np.asarray(self.count >= FEWEST_ROWS)
 
-    def in_units(self, lags: int) -> tuple[Array, Array]:
+    def in_units(self, form: Form) -> tuple[Array, Array]:
         """Triangles in the series' own units, and these (S,): the naive forecast's errors."""
-        squares = np.square(self.triangles[:, :, -1]).sum(axis=1)
-        scale = np.sqrt(squares / np.maximum(self.count, 1.0))
+        free = form.n_free
+        squares = np.square(self.triangles[:, free:, -1]).sum(axis=1)
+        scale = np.sqrt(squares / np.maximum(self.count - free, 1.0))
         scale = np.where(scale > 0.0, scale, 1.0)
         triangles = self.triangles.copy()
-        triangles[:, :, :lags] /= scale[:, None, None]
+        triangles[:, :, free : free + form.n_lags] /= scale[:, None, None]
         triangles[:, :, -1] /= scale[:, None]
         return triangles, scale
 
@@ -208,7 +208,7 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     of a form look at what columns do not explain: a sale has no echo. A form still learns by how
     much these effects are off.
     """
-    periods = sorted({form.difference for form in forms} - {1})
+    periods = sorted({form.difference for form in forms} - {0, 1})
     plain = {
         log: Levels.of(panel, log=log, first=first, periods=periods)
         for log in {form.log for form in forms}
@@ -231,7 +231,7 @@ def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
     series = np.arange(len(levels.observed))
     learner = Learner(form, make_bank(form, levels), np.ones(len(series), dtype=bool))
     learner.learn_until(levels, column)
-    first, m = form.window.shape[1], levels.columns.shape[2]
+    first, m = form.n_free + form.n_lags, levels.columns.shape[2]
     return learner.coefficients(levels, series)[:, first : first + m]
 
 

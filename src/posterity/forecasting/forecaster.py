@@ -27,11 +27,12 @@ from posterity.forecasting.checks import (
     find_unchanged,
     find_unlearned,
 )
+from posterity.forecasting.choosing import add_memories, choose_forms
 from posterity.forecasting.clock import follow_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.forms import Form, add_memories, choose_forms
+from posterity.forecasting.forms import Form
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.plans import Plan
@@ -50,6 +51,8 @@ from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
 
+# Fewest years in which a year's season is looked for.
+SEASONS = 2
 # Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
 
@@ -64,10 +67,11 @@ class Forecaster(AtomicModel, BaseEstimator):
 
     Parameters
     ----------
-    seasonality : int or sequence of int, optional
+    seasonality : float or sequence of float, optional
         Seasonal periods, in steps. By default they follow from the distance between times (an hour:
-        24 and 168; a day: 7; a week: 52; a month: 12; a quarter: 4), and without times from the
-        autocorrelations. ``()`` says that there are none.
+        24 and 168; a day: 7; a week: 52; a month: 12; a quarter: 4; and where there are two years,
+        that of a year, as 365.2425 days), and without times from the autocorrelations. ``()`` says
+        that there are none.
     forms : sequence of Form, optional
         What to average instead of what is chosen by the length and the periods.
     forgetting : optional
@@ -93,7 +97,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     ----------
     ids_ : tuple
         Names of the series, sorted.
-    periods_ : tuple of int
+    periods_ : tuple of float
         Seasonal periods in use.
     forms_ : tuple of Form
         Forms that are averaged.
@@ -140,7 +144,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     def __init__(
         self,
         *,
-        seasonality: int | Sequence[int] | None = None,
+        seasonality: float | Sequence[float] | None = None,
         forms: Sequence[Form] | None = None,
         forgetting: Any = None,
         lower_bound: float | str | None = "auto",
@@ -443,7 +447,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         return int(self._fitted_panel.observed.sum())
 
     @property
-    def periods_(self) -> tuple[int, ...]:
+    def periods_(self) -> tuple[float, ...]:
         """Seasonal periods in use."""
         return self._find_periods(self._used.select_typical())
 
@@ -503,11 +507,15 @@ class Forecaster(AtomicModel, BaseEstimator):
         panel = self._use(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
         return panel, [loan.move(whole.ids, panel.ids) for loan in loans]
 
-    def _find_periods(self, panel: Panel) -> tuple[int, ...]:
+    def _find_periods(self, panel: Panel) -> tuple[float, ...]:
         if self.seasonality is not None:
-            return tuple(int(period) for period in np.atleast_1d(self.seasonality))
-        by_times = panel.calendar.periods
-        return seasons.find_periods(panel) if by_times is None else by_times
+            given = (float(period) for period in np.atleast_1d(self.seasonality))
+            return tuple(int(period) if period.is_integer() else period for period in given)
+        by_times, year = panel.calendar.periods, panel.calendar.year
+        if by_times is None:
+            return seasons.find_periods(panel)
+        some_years = year is not None and np.median(panel.observed) >= SEASONS * year
+        return (*by_times, year) if some_years else by_times
 
     def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
         return add_memories(self._choose_forms(panel), self.forgetting)

@@ -50,6 +50,19 @@ class Paths:
         """The distribution of each step by itself."""
         return Component(self.mean, self.sd, self.log)
 
+    @property
+    def totals(self) -> Component:
+        """The distribution of the sums of the first 1, 2, ..., h steps, in values.
+
+        Of logarithms nearly: each error moves a value by its slope, at the mean of these steps.
+        """
+        counts = np.arange(1.0, self.mean.shape[2] + 1.0)
+        squares = np.cumsum(np.square(np.cumsum(self.responses, axis=2)), axis=2)
+        if self.early is not None:
+            squares += np.square(np.cumsum(self.early, axis=2)).sum(axis=3)
+        sd, mean = self.noise[:, :, None] * np.sqrt(squares), np.cumsum(self.steps.means(), axis=2)
+        return Component(mean, sd * np.abs(mean) / counts if self.log else sd, log=False)
+
     def in_units(self, unit: Array) -> Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
         return replace(self, mean=self.mean * unit[:, None], noise=self.noise * unit)
@@ -118,18 +131,13 @@ class Paths:
 def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     """Paths of series whose last levels are ``last`` (S, L).
 
-    ``ahead`` (S, h, m) are the exogenous columns of the next steps, less those before, as the form
-    takes the levels.
+    ``ahead`` (S, h, q) are the columns of the next steps that are known: free ones, and the others.
     Draws that explode are left out (see :func:`usual`).
     """
     draws, responses = _replace_explosions(form, draws, h)
-    p, m = form.window.shape[1], ahead.shape[2]
-    weights = draws.coefficients
-    added = np.zeros((*draws.noise.shape, h))
-    if m:
-        added += weights[:, :, p : p + m] @ np.swapaxes(ahead, 1, 2)
-    if form.drift:
-        added += weights[:, :, -1:]
+    free, weights = form.n_free, draws.coefficients
+    known = np.concatenate([weights[:, :, :free], weights[:, :, free + form.n_lags :]], axis=2)
+    added = known @ np.swapaxes(ahead, 1, 2)
     recursion = _build_recursion(form, weights)
     added += recursion @ _get_known_levels(last, form.reach, h)
     levels = _continue_levels(recursion, form.reach, added)
@@ -152,7 +160,8 @@ def is_plausible(responses: Array) -> NDArray[np.bool_]:
 def _build_recursion(form: Form, coefficients: Array) -> Array:
     """(S, K, m) coefficients of the levels at the lags that the form looks at."""
     lags = form.reach
-    recursion = coefficients[:, :, : form.window.shape[1]] @ form.window[lags - 1].T
+    own = coefficients[:, :, form.n_free : form.n_free + form.n_lags]
+    recursion = own @ form.window[lags - 1].T
     recursion[:, :, lags == form.difference] += 1.0
     return np.asarray(recursion)
 

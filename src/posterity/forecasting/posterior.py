@@ -5,8 +5,10 @@ Each series has the triangle [R, q; 0, s] of its rows. Its coefficients have the
     w ~ Normal(m, sigma^2 / ratio P P'),
 
 with m = 0 and P the inverse root mean squares of the features (the scale-free prior of
-:class:`posterity.evidence.Integrated`), or m and P learned over all series. In the singular
-directions of R P everything is a sum, the ratio is integrated on a grid, and the noise by formula.
+:class:`posterity.evidence.Integrated`), or m and P learned over all series. Coefficients of a level
+have a flat prior: they come first in the triangle, of which the rest is that of what they leave
+unexplained. In the singular directions of R P everything is a sum, the ratio is integrated on a
+grid, and the noise by formula.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
 from posterity.evidence.hyperprior import make_log_ratio_grid
+from posterity.forecasting.forms import Form
 
 Array = NDArray[np.float64]
 
@@ -58,7 +61,8 @@ class Posterior:
 
     ``rotation`` (S, p, p) turns directions into coefficients; ``values``, ``projections`` (S, p)
     are singular values and targets along them; ``ratios``, ``weights`` and ``residuals`` (S, G);
-    ``rows`` (S,) twice the shape of the noise's posterior.
+    ``rows`` (S,) twice the shape of the noise's posterior. ``level`` (S, f, f + p + 1) are the rows
+    of the triangle that belong to free coefficients.
     """
 
     mean: Array
@@ -69,23 +73,24 @@ class Posterior:
     weights: Array
     residuals: Array
     rows: Array
+    level: Array
 
     @classmethod
-    def of(
-        cls, triangles: Array, count: Array, prior: Prior | None = None, *, n_lags: int = 0
-    ) -> Posterior:
-        """Return the posterior from triangles (S, p + 1, p + 1) of ``count`` (S,) rows.
+    def of(cls, triangles: Array, count: Array, prior: Prior | None, form: Form) -> Posterior:
+        """Return the posterior from triangles (S, p + 1, p + 1) of ``count`` (S,) rows of a form.
 
-        The first ``n_lags`` coefficients are those of lags. Lags that hardly moved, as of a series
-        that was constant until its last row, tell nothing of theirs, which are near 0 then.
+        Lags that hardly moved, as of a series that was constant until its last row, tell nothing of
+        their coefficients, which are near 0 then.
         """
+        free, level = form.n_free, triangles[:, : form.n_free]
+        triangles, count = triangles[:, free:, free:], count - free
         p = triangles.shape[1] - 1
         root, target = triangles[:, :p, :p], triangles[:, :p, p]
         naive = np.square(triangles[:, :, p]).sum(axis=1) / np.maximum(count, 1.0)
         if prior is None:
             size = np.sqrt(np.square(root).sum(axis=1) / np.maximum(count, 1.0)[:, None])
             scale = 1.0 / np.where(size > 0.0, size, 1.0)
-            lags = slice(0, n_lags)
+            lags = slice(0, form.n_lags)
             scale[:, lags] = size[:, lags] / np.square(np.maximum(size[:, lags], SMALLEST_MOVE))
             turned, mean = root * scale[:, None, :], np.zeros(p)
         else:
@@ -97,18 +102,19 @@ class Posterior:
         ratios, log_prior = _make_grid(len(root), p, signal)
         log_shares, residuals = _sum_over_directions(ratios, squares, np.square(projections))
         residuals += (np.square(triangles[:, p, p]) + NOISE_ROWS * naive)[:, None]
-        rows = count + NOISE_ROWS
+        rows = np.maximum(count, 0.0) + NOISE_ROWS
         log_weights = 0.5 * log_shares + log_prior
         log_weights -= 0.5 * rows[:, None] * np.log(np.maximum(residuals, 1e-300))
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         rotation = np.swapaxes(right, 1, 2)
         rotation = scale[:, :, None] * rotation if prior is None else prior.root @ rotation
-        return cls(mean, rotation, values, projections, ratios, weights, residuals, rows)
+        return cls(mean, rotation, values, projections, ratios, weights, residuals, rows, level)
 
     def draws(self, size: int) -> Draws:
         """``size`` draws of each series, of a fixed set of points of low discrepancy."""
-        points = make_sobol_points(size, self.values.shape[1] + 2)
+        p, free = self.values.shape[1], self.level.shape[1]
+        points = make_sobol_points(size, p + 2 + free)
         below = np.cumsum(self.weights, axis=1)
         node = (points[None, :, 0, None] > below[:, None, :]).sum(axis=2)
         node = np.minimum(node, self.weights.shape[1] - 1)
@@ -120,15 +126,33 @@ class Posterior:
         noise = np.sqrt(rates / precisions)
         information = ratios[:, :, None] + np.square(self.values)[:, None, :]
         along = (self.values * self.projections)[:, None, :] / information
-        along += noise[:, :, None] * ndtri(points[:, 2:]) / np.sqrt(information)
-        return Draws(self.mean + along @ np.swapaxes(self.rotation, 1, 2), noise)
+        along += noise[:, :, None] * ndtri(points[:, 2 : 2 + p]) / np.sqrt(information)
+        coefficients = self.mean + along @ np.swapaxes(self.rotation, 1, 2)
+        errors = noise[:, :, None] * ndtri(points[:, 2 + p :])
+        return Draws(self._add_level(coefficients, errors), noise)
 
     def coefficients(self) -> Array:
         """(S, p) posterior means."""
         squares = np.square(self.values)[:, None, :]
         known = self.weights[:, None, :] @ (1.0 / (self.ratios[:, :, None] + squares))
         along = known[:, 0] * self.values * self.projections
-        return np.asarray(self.mean + (self.rotation @ along[:, :, None])[:, :, 0])
+        means = self.mean + (self.rotation @ along[:, :, None])[:, :, 0]
+        return self._add_level(means[:, None], np.zeros((1, 1, self.level.shape[1])))[:, 0]
+
+    def _add_level(self, others: Array, errors: Array) -> Array:
+        """(S, K, p) coefficients, the free ones of the level first, given the ``others``.
+
+        Their rows of the triangle are solved from the last to the first, with ``errors`` of theirs.
+        """
+        found = others
+        for place in reversed(range(self.level.shape[1])):
+            row = self.level[:, place, None]
+            left = row[:, :, -1] - (found @ np.swapaxes(row[:, :, place + 1 : -1], 1, 2))[:, :, 0]
+            left += errors[:, :, place]
+            known = row[:, :, place] != 0.0
+            value = np.divide(left, row[:, :, place], out=np.zeros_like(left), where=known)
+            found = np.concatenate([value[:, :, None], found], axis=2)
+        return found
 
 
 @lru_cache(maxsize=64)

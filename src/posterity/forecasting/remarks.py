@@ -12,7 +12,7 @@ from posterity.forecasting.borrowing import Loan
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import FEWEST_VALUES, find_constant
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.forms import FEWEST_SERIES
+from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.panel import Panel
 
 # Most series that a warning names.
@@ -105,13 +105,13 @@ def warn_of_outliers(used: Panel, panel: Panel) -> None:
         )
 
 
-def warn_of_short(panel: Panel, periods: tuple[int, ...]) -> None:
+def warn_of_short(panel: Panel, periods: tuple[float, ...]) -> None:
     """Warn of series that are shorter than two of their shortest season."""
     season = min(periods, default=0)
     short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
     if short.any():
         warnings.warn(
-            f"{_list_names(panel, short)} shorter than two seasons of {season}: forecasts come "
+            f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts come "
             "from forms with fewer lags",
             ForecastWarning,
             stacklevel=4,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
-from posterity.forecasting.forms import Form
+from posterity.forecasting.forms import Form, count_sines
 from posterity.forecasting.gaps import bridge_gaps, carry_forward, find_nearest_lags
 from posterity.forecasting.panel import Panel
 
@@ -23,6 +23,8 @@ BLOCK = 4_000_000
 MOST_TOGETHER, TOGETHER = 16, 200_000
 # Most steps since the last observed value whose noise is counted.
 MOST_BEHIND = 500
+# Steps in which a level on a line changes by its slope.
+LONG = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,8 @@ class Levels:
     """Values z (S, T) of a panel on the scale of a form, and the same with gaps bridged.
 
     ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
-    the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
+    the first. The number of the first column in the calendar is ``begins`` (S,). Both are less what
+    exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
     """
 
     observed: Array
@@ -38,6 +41,7 @@ class Levels:
     columns: Array
     effects: Array
     back: NDArray[np.intp]
+    begins: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -52,19 +56,20 @@ class Levels:
         values, none = panel.values, np.zeros((len(panel), panel.columns.shape[2]))
         known = panel.length if first is None else first
         back = find_nearest_lags(values[:, :known], periods)
+        begins = panel.ends - (panel.length - 1)
         if not log:
-            return cls(values, bridge_gaps(values, back), panel.columns, none, back)
+            return cls(values, bridge_gaps(values, back), panel.columns, none, back, begins)
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
         bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
-        return cls(values, bridged, panel.columns, none, back)
+        return cls(values, bridged, panel.columns, none, back, begins)
 
     def less_columns(self, effects: Array) -> Levels:
         """The same less what columns have by these effects (S, m), of levels that still have it."""
         observed = self.observed - np.einsum("stm,sm->st", np.nan_to_num(self.columns), effects)
         bridged = np.where(np.isnan(self.bridged), np.nan, bridge_gaps(observed, self.back))
-        return Levels(observed, bridged, self.columns, effects, self.back)
+        return replace(self, observed=observed, bridged=bridged, effects=effects)
 
     def add_columns(self, future: Array) -> Array:
         """(S, h) what the exogenous columns (S, h, m) of steps have by their effects."""
@@ -86,29 +91,26 @@ class Levels:
 
     def until(self, column: int) -> Levels:
         """The same before a column."""
-        return Levels(
-            self.observed[:, :column],
-            self.bridged[:, :column],
-            self.columns[:, :column],
-            self.effects,
-            self.back,
+        return replace(
+            self,
+            observed=self.observed[:, :column],
+            bridged=self.bridged[:, :column],
+            columns=self.columns[:, :column],
         )
 
-    def ahead(self, future: Array, difference: int) -> Array:
-        """(S, h + b, m) exogenous columns of the next steps less those ``difference`` steps before.
+    def ahead(self, future: Array, form: Form) -> Array:
+        """(S, h + b, q) known columns of a form in the next steps, of exogenous ones (S, h, m).
 
         They begin after the last observed level, at most b = max(``behind``) steps before.
         """
         behind = self.behind
         steps = future.shape[1] + int(behind.max(initial=0))
-        if not future.shape[2]:
-            return np.zeros((len(future), steps, 0))
         whole = np.concatenate([self.columns, future], axis=1)
         places = self.columns.shape[1] - behind[:, None] + np.arange(steps)
         places = np.minimum(places, whole.shape[1] - 1)
-        before = np.take_along_axis(whole, np.maximum(places - difference, 0)[:, :, None], axis=1)
-        before = np.where((places >= difference)[:, :, None], before, 0.0)
-        return np.nan_to_num(np.take_along_axis(whole, places[:, :, None], axis=1) - before)
+        series = np.broadcast_to(np.arange(len(places))[:, None], places.shape)
+        known = _build_known(form, whole, self.begins, series, places)
+        return np.nan_to_num(np.concatenate(known, axis=2))
 
 
 def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) -> None:
@@ -116,11 +118,13 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
     first = max(first, form.length)
     if stop <= first:
         return
-    width = 2 * form.window.shape[1] + levels.columns.shape[2] + 3
-    share = max(1, BLOCK // ((stop - first) * width))
-    for start in range(0, bank.size, share):
+    width = len(form.reach) + n_columns(form, levels) + 3
+    columns = max(1, min(BLOCK // width, stop - first))
+    share = max(1, BLOCK // (columns * width))
+    for begin, start in itertools.product(range(first, stop, columns), range(0, bank.size, share)):
         which = slice(start, min(start + share, bank.size))
-        rows, numbers, _ = _build_rows(levels, form, first, stop, which)
+        end = min(begin + columns, stop)
+        rows, numbers, _ = _build_rows(levels, form, begin, end, which)
         _learn(bank, rows, numbers, np.arange(which.start, which.stop), form.discount)
 
 
@@ -168,8 +172,9 @@ def compute_residuals(
 
 
 def n_columns(form: Form, levels: Levels) -> int:
-    """p, the coefficients of a form: of lags, exogenous columns, and the drift."""
-    return form.window.shape[1] + levels.columns.shape[2] + int(form.drift)
+    """p, the coefficients of a form: of its level, lags, exogenous columns, waves and drift."""
+    drift = int(form.drift and form.difference > 0)
+    return form.n_free + form.n_lags + levels.columns.shape[2] + form.n_waves + drift
 
 
 def make_bank(form: Form, levels: Levels) -> GroupBank:
@@ -194,22 +199,53 @@ def _learn(
 def _build_rows(
     levels: Levels, form: Form, first: int, stop: int, which: slice | NDArray[np.intp]
 ) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
-    """Rows [features, exogenous, 1, target] (n, p + 1), and of which series and column each is."""
+    """Rows [free, lags, others, target] (n, p + 1), and of which series and column each is.
+
+    See :func:`_build_known`.
+    """
     length, back = form.length, form.difference
     bridged = levels.bridged[which]
-    target = levels.observed[which, first:stop] - bridged[:, first - back : stop - back]
+    target = levels.observed[which, first:stop]
+    if back:
+        target = target - bridged[:, first - back : stop - back]
     kept = np.isfinite(target) & np.isfinite(bridged[:, first - length : stop - length])
     series, at = np.nonzero(kept)
     # Of the last values only those that some column looks at.
     lags = np.flatnonzero(form.window.any(axis=1)) + 1
     past = bridged[series[:, None], first + at[:, None] - lags]
-    parts = [past @ form.window[lags - 1]]
-    if levels.columns.shape[2]:
-        columns = levels.columns[which]
-        parts.append((columns[:, first:stop] - columns[:, first - back : stop - back])[series, at])
-    if form.drift:
-        parts.append(np.ones((len(at), 1)))
-    parts.append(target[series, at][:, None])
-    rows = np.concatenate(parts, axis=1)
+    free, others = _build_known(
+        form, levels.columns[which], levels.begins[which], series, first + at
+    )
+    looked_at = past @ form.window[lags - 1]
+    rows = np.concatenate([free, looked_at, others, target[series, at][:, None]], axis=1)
     usable = np.isfinite(rows).all(axis=1)
     return rows[usable], series[usable].astype(np.int32), at[usable]
+
+
+def _build_known(
+    form: Form,
+    exogenous: Array,
+    begins: NDArray[np.int64],
+    series: NDArray[np.intp],
+    places: NDArray[np.intp],
+) -> tuple[Array, Array]:
+    """Columns (..., q) that are known ahead, of ``series`` (...) at ``places`` in the panel.
+
+    Those whose coefficients are free, of the level and its slope; and the others: exogenous columns
+    less those a difference before, waves, and the drift.
+    """
+    d, shape = form.difference, (*places.shape, 1)
+    free = [np.ones(shape), places[..., None] / LONG][: form.n_free]
+    others = []
+    if exogenous.shape[2]:
+        now = exogenous[series, places]
+        before = np.where((places >= d)[..., None], exogenous[series, np.maximum(places - d, 0)], 0)
+        others.append(now - before if d else now)
+    numbers = begins[series] + places
+    for period, count in form.waves:
+        angle = 2.0 * np.pi / period * np.mod(numbers, period)[..., None] * np.arange(1, count + 1)
+        others += [np.cos(angle), np.sin(angle[..., : count_sines(period, count)])]
+    if d and form.drift:
+        others.append(np.ones(shape))
+    none = np.zeros((*places.shape, 0))
+    return np.concatenate([none, *free], axis=-1), np.concatenate([none, *others], axis=-1)

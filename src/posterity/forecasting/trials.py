@@ -27,13 +27,14 @@ class TrialScores:
     """Predictions of the last windows of a panel before these were learned, and their scores.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
-    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed; ``outcomes``
-    (S, W, h).
+    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed, and ``totals``,
+    that of sums of the first steps; ``outcomes`` (S, W, h).
     """
 
     mean: Array
     sd: Array
     crps: Array
+    totals: Array
     outcomes: Array
     log: NDArray[np.bool_]
 
@@ -53,8 +54,8 @@ class TrialScores:
     def _select(
         self, series: slice | NDArray[np.bool_], windows: slice | NDArray[np.bool_]
     ) -> TrialScores:
-        mean, sd, crps = (some[:, series, windows] for some in (self.mean, self.sd, self.crps))
-        return TrialScores(mean, sd, crps, self.outcomes[series, windows], self.log)
+        each = (some[:, series, windows] for some in (self.mean, self.sd, self.crps, self.totals))
+        return TrialScores(*each, self.outcomes[series, windows], self.log)
 
 
 def run_trials(
@@ -83,8 +84,8 @@ def run_trials(
 class Trials:
     """Trial forecasts of the next ``h`` steps, by column; in logarithms where ``log`` (F,).
 
-    ``of_columns`` has (3, F, S, h) for each column right before which they were tried: mean, sd and
-    crps of :class:`TrialScores`.
+    ``of_columns`` has (4, F, S, h) for each column right before which they were tried: mean, sd,
+    crps and totals of :class:`TrialScores`.
     """
 
     log: NDArray[np.bool_]
@@ -106,7 +107,7 @@ class Trials:
     ) -> None:
         """Have learners learn up to each of these columns, and forecast from there."""
         for column in origins:
-            shape = (3, len(self.log), len(panel), self.h)
+            shape = (4, len(self.log), len(panel), self.h)
             self.of_columns.setdefault(column, np.full(shape, np.nan))
 
         def run_one(number: int) -> None:
@@ -139,19 +140,21 @@ class Trials:
         y = get_outcomes_from(panel.values, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
         mean, sd = found.steps.matched()
         known = knows[:, None]
-        crps = compute_normal_crps(mean, sd, np.where(known, y, np.nan), log=found.log)
-        each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps])
+        y = np.where(known, y, np.nan)
+        crps = compute_normal_crps(mean, sd, y, log=found.log)
+        totals = compute_normal_crps(*found.totals.matched(), np.cumsum(y, axis=1), log=False)
+        each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps, totals])
         for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
             if column not in self.of_columns:
-                self.of_columns[column] = np.full((3, len(self.log), *one.shape[1:]), np.nan)
+                self.of_columns[column] = np.full((4, len(self.log), *one.shape[1:]), np.nan)
             self.of_columns[column][:, number] = one
 
     def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
         """Return the scores of the first ``h`` steps after each of these columns."""
-        shape = (3, len(self.log), len(panel), 0, h)
+        shape = (4, len(self.log), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
-        mean, sd, crps = np.concatenate([np.empty(shape), *some], axis=3)
-        return TrialScores(mean, sd, crps, get_outcomes_from(panel.values, origins, h), self.log)
+        each = np.concatenate([np.empty(shape), *some], axis=3)
+        return TrialScores(*each, get_outcomes_from(panel.values, origins, h), self.log)
 
 
 def get_columns_from(panel: Panel, column: int, h: int) -> Array:

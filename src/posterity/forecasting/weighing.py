@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 # Weights are CRPS to minus one of these powers; it grows with the number of windows.
 POWERS, USUAL_WINDOWS = (3.0, 6.0, 12.0, 24.0), 3
+# Share of the scores of sums over steps in that of a form.
+TOTALS = 0.25
 # Standard errors by which a larger power has to gain.
 SURE = 2.0
 # Forms in logarithms are left out if their sd at the horizon is larger than this.
@@ -164,10 +166,12 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
 
 
 def _compute_scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
-    """(F, S) log CRPS relative to the best form; NaN where there is none."""
-    score = _average(tried.crps)
-    with np.errstate(divide="ignore"):
-        score = np.log(np.maximum(score, 1e-300))
+    """(F, S) log CRPS relative to the best form, of steps and of totals; NaN where there is none."""
+    steps, totals = (
+        np.log(np.maximum(_average(some), 1e-300)) for some in (tried.crps, tried.totals)
+    )
+    totals = np.where(np.isnan(totals), steps, totals)
+    score = (1.0 - TOTALS) * steps + TOTALS * totals
     score = np.where(usable, score, np.nan)
     best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
     return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
