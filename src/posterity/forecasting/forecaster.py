@@ -514,8 +514,9 @@ class Forecaster(AtomicModel, BaseEstimator):
         by_times, year = panel.calendar.periods, panel.calendar.year
         if by_times is None:
             return seasons.find_periods(panel)
-        some_years = year is not None and np.median(panel.observed) >= SEASONS * year
-        return (*by_times, year) if some_years else by_times
+        if year is None or np.median(panel.observed) < SEASONS * year:
+            return by_times
+        return (*by_times, year)
 
     def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
         return add_memories(self._choose_forms(panel), self.forgetting)

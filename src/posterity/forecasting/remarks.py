@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from posterity.forecasting.borrowing import Loan
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import FEWEST_VALUES, find_constant
-from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.choosing import FEWEST_SERIES
+from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import Panel
 
 # Most series that a warning names.

@@ -54,8 +54,9 @@ class TrialScores:
     def _select(
         self, series: slice | NDArray[np.bool_], windows: slice | NDArray[np.bool_]
     ) -> TrialScores:
-        each = (some[:, series, windows] for some in (self.mean, self.sd, self.crps, self.totals))
-        return TrialScores(*each, self.outcomes[series, windows], self.log)
+        forecasts = (self.mean, self.sd, self.crps, self.totals)
+        mean, sd, crps, totals = (some[:, series, windows] for some in forecasts)
+        return TrialScores(mean, sd, crps, totals, self.outcomes[series, windows], self.log)
 
 
 def run_trials(
@@ -153,8 +154,9 @@ class Trials:
         """Return the scores of the first ``h`` steps after each of these columns."""
         shape = (4, len(self.log), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
-        each = np.concatenate([np.empty(shape), *some], axis=3)
-        return TrialScores(*each, get_outcomes_from(panel.values, origins, h), self.log)
+        mean, sd, crps, totals = np.concatenate([np.empty(shape), *some], axis=3)
+        outcomes = get_outcomes_from(panel.values, origins, h)
+        return TrialScores(mean, sd, crps, totals, outcomes, self.log)
 
 
 def get_columns_from(panel: Panel, column: int, h: int) -> Array:

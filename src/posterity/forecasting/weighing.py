@@ -166,7 +166,7 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
 
 
 def _compute_scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
-    """(F, S) log CRPS relative to the best form, of steps and of totals; NaN where there is none."""
+    """(F, S) log CRPS, of steps and of totals, relative to the best form; NaN where none is."""
     steps, totals = (
         np.log(np.maximum(_average(some), 1e-300)) for some in (tried.crps, tried.totals)
     )
