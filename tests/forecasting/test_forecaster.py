@@ -335,6 +335,7 @@ def test_some_series_are_those_of_all(monthly: Array) -> None:
     assert (alone.ids_, alone.n_observations_) == (("a",), 145)
 
 
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
 def test_a_value_of_one_series_leaves_the_others(monthly: Array) -> None:
     """What is its own is that of all its rows; what all share comes when a tenth more came."""
     series = panel_of(monthly)
@@ -355,6 +356,7 @@ def test_a_value_of_one_series_leaves_the_others(monthly: Array) -> None:
     same(model.partial_fit({"s0": [100.0]}), whole.partial_fit({"s0": [100.0]}))
 
 
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
 def test_values_one_by_one_are_the_whole_when_a_tenth_more_have_come(monthly: Array) -> None:
     forms = [*SIMPLE, Form(1, (1, 2), shared=True)]
     series = panel_of(monthly)
@@ -626,7 +628,9 @@ def test_a_window_knows_nothing_of_what_was_before(monthly: Array) -> None:
     form, other = Form(1, (1, 2, 3)), monthly.copy()
     other[:100] = 500.0 - 3.0 * monthly[:100]
     one, two = (
-        Forecaster(forms=[form], forgetting=Window(size=30), seasonality=()).fit(y)
+        Forecaster(
+            forms=[form], forgetting=Window(size=30), seasonality=(), outliers="learn"
+        ).fit(y)
         for y in (monthly, other)
     )
     # How wide they are is learned from windows that begin 30 rows before other origins.

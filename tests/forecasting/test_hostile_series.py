@@ -59,6 +59,7 @@ def test_answers_are_finite_and_ordered(name: str) -> None:
         assert forecast.total().quantile(0.001) >= 0.0
 
 
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
 @pytest.mark.parametrize("name", ["noisy trend", "tiny", "level shift", "missing season", "counts"])
 def test_intervals_hold_the_next_values(name: str) -> None:
     """Of a series whose future follows its past: at least eight of the last ten values."""

@@ -26,10 +26,9 @@ def follow_clock(panel: Panel) -> Panel:
     """The rows of a panel by the clock; what has no zone, or steps of days, stays as it is."""
     if not _has_clock(panel.calendar):
         return panel
-    moved = _count_moves(panel.calendar, panel.ends, np.arange(1 - panel.length, 1))
-    if not moved.any():
+    places = find_places(panel)
+    if (places == np.arange(panel.length)).all():
         return panel
-    places = np.arange(panel.length) + moved
     first, length = int(places.min()), panel.length - int(places.min())
     values = np.dstack([panel.values, panel.columns])
     total = np.zeros((len(panel), length, values.shape[2]))
@@ -39,16 +38,18 @@ def follow_clock(panel: Panel) -> Panel:
     np.add.at(total, (series, places - first), np.where(known, values, 0.0))
     np.add.at(count, (series, places - first), known)
     both = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0.0)
-    left_out = None
-    if panel.left_out is not None:
-        left_out = np.zeros((len(panel), length), dtype=bool)
-        np.logical_or.at(left_out, (series, places - first), panel.left_out)
-    return replace(
-        panel,
-        values=np.ascontiguousarray(both[:, :, 0]),
-        columns=both[:, :, 1:],
-        left_out=left_out,
-    )
+    return replace(panel, values=np.ascontiguousarray(both[:, :, 0]), columns=both[:, :, 1:])
+
+
+def find_places(panel: Panel) -> Index:
+    """(S, T) columns of rows by the clock: the last row of each series is in the last one of all.
+
+    The first may be below 0.
+    """
+    places = np.broadcast_to(np.arange(panel.length), panel.values.shape)
+    if not _has_clock(panel.calendar):
+        return places
+    return places + _count_moves(panel.calendar, panel.ends, np.arange(1 - panel.length, 1))
 
 
 def count_steps(panel: Panel, h: int) -> Index:

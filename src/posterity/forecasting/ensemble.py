@@ -84,8 +84,9 @@ class Learner:
             self.bank.count.copy(),
             known.last(self.form.length),
             known.ahead(future, self.form),
-            known.add_columns(future),
+            levels.add_columns(future, self.learned),
             known.behind,
+            levels.moves.get_errors(self.learned),
         )
 
     def prior(self, start: ForecastOrigin, trial: int = NO_TRIAL) -> Prior | None:
@@ -121,7 +122,9 @@ class Learner:
             steps = h + int(behind.max())
             found = paths(form, draws, last, start.ahead[which, :steps], steps)
             found = found.skip(behind, h).in_units(unit)
-            yield found.shift(start.offsets[which]) if start.offsets.any() else found
+            found = found.shift(start.offsets[which]) if start.offsets.any() else found
+            errors = start.errors[which, None, None]
+            yield found.add_shocks(errors.repeat(h, axis=1)) if errors.any() else found
 
     def coefficients(self, levels: Levels, which: NDArray[np.intp]) -> Array:
         """(s, p) posterior means of the coefficients of some series, in the units of the levels."""
@@ -145,7 +148,7 @@ class ForecastOrigin:
     Triangles (S, q, q) of ``count`` (S,) rows, the ``last`` levels (S, L) up to one that was
     observed, ``behind`` (S,) steps ago, and ``ahead`` (S, b + h, q), the known columns of the form
     in the steps since then, b the longest of these times; ``offsets`` (S, h) are added to the
-    steps.
+    steps, and ``errors`` (S,) are the standard errors of their level.
     """
 
     triangles: Array
@@ -154,6 +157,7 @@ class ForecastOrigin:
     ahead: Array
     offsets: Array
     behind: NDArray[np.intp]
+    errors: Array
 
     @classmethod
     def stack(cls, some: Sequence[ForecastOrigin]) -> ForecastOrigin:
@@ -165,6 +169,7 @@ class ForecastOrigin:
             np.concatenate(_pad_to_longest([one.ahead for one in some], axis=1)),
             np.concatenate([one.offsets for one in some]),
             np.concatenate([one.behind for one in some]),
+            np.concatenate([one.errors for one in some]),
         )
 
     @property

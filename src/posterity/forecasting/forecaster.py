@@ -28,7 +28,7 @@ from posterity.forecasting.checks import (
     find_unlearned,
 )
 from posterity.forecasting.choosing import add_memories, choose_forms
-from posterity.forecasting.clock import follow_clock
+from posterity.forecasting.clock import find_places, follow_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
@@ -381,7 +381,7 @@ class Forecaster(AtomicModel, BaseEstimator):
                     "partial_fit for others"
                 )
         check_far(h, first)
-        used = leave_out_outliers(whole, self.outliers)
+        used = leave_out_outliers(whole, self.outliers, self._find_periods(whole))
         forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(
             used, whole.values, first, h, forms, self.n_draws, level, ends, self.lower_bound
@@ -433,8 +433,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     @property
     def outliers_(self) -> NDArray[np.bool_]:
         """(S, n) which of ``values_`` forecasts ignore."""
-        used = leave_out_outliers(self._fitted_panel, self.outliers)
-        return np.asarray(np.isnan(used.values) & np.isfinite(self._fitted_panel.values))
+        return self._mark_left_out(self._fitted_panel) > 0
 
     @property
     def exogenous_(self) -> tuple[str, ...]:
@@ -472,7 +471,18 @@ class Forecaster(AtomicModel, BaseEstimator):
 
     def _use(self, panel: Panel) -> Panel:
         """Rows by the clock, where times have a zone, without the values that are ignored."""
-        return follow_clock(leave_out_outliers(panel, self.outliers))
+        periods = self._find_periods(self._learned)
+        return leave_out_outliers(follow_clock(panel), self.outliers, periods)
+
+    def _mark_left_out(self, panel: Panel) -> NDArray[np.int8]:
+        """(S, T) which values of a panel are left out of the one in use."""
+        left_out = self._use(panel).left_out
+        if left_out is None:
+            return np.zeros(panel.values.shape, dtype=np.int8)
+        places = find_places(panel) - panel.length
+        return np.where(
+            np.isfinite(panel.values), np.take_along_axis(left_out, places, axis=1), 0
+        ).astype(np.int8)
 
     @property
     def _fitted_panel(self) -> Panel:
@@ -549,7 +559,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._used, self.forms_
-            warn_of_outliers(leave_out_outliers(self._learned, self.outliers), self._learned)
+            warn_of_outliers(self._learned, self._mark_left_out(self._learned))
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)

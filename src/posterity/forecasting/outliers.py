@@ -1,30 +1,44 @@
-"""Values so far from all before them that forecasts leave them out: a sensor's glitches, typos.
+"""Values that no forecast of one step expected: single ones, and the first after a step.
 
-A value is one when nothing before it was like it, and it is known when it comes: rows that are
-learned one by one and at once leave out the same.
+A value is expected by what was nearest before: the last value, the mean of the last five, those of
+the same place in earlier seasons, or these with the level of now. It is an outlier if it is further
+off than eight standard errors of the best of these, in values and, of positive series, also in
+logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
+same. If the value after it is as far off, to the same side, the level has moved with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.gaps import carry_forward
-from posterity.forecasting.panel import Panel
+from posterity.forecasting.panel import OUTLIER, STEP, Panel
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Marks = NDArray[np.int8]
 
-# Fewest values before an outlier, and values for each outlier that may be left out.
-FEWEST_VALUES, VALUES_AN_OUTLIER = 20, 100
-# Root mean squares of the steps before that the step to an outlier is beyond, and ranges of the
-# values before that it is outside of.
-LARGEST_STEPS, LARGEST_RANGES = 20.0, 1.0
-# A series is checked value by value if one reaches this share of the limits.
-CANDIDATE_SHARE = 0.99
+# Fewest values before an outlier, fewest errors of what expects it, and values for each outlier
+# that may be left out.
+FEWEST_VALUES, FEWEST_ERRORS, VALUES_AN_OUTLIER = 20, 10, 25
+# Standard errors that an outlier is beyond, and the first value of a new level; by the mean
+# absolute error of a normal.
+LARGEST_ERROR, LARGEST_STEP, NORMAL = 10.0, 12.0, float(np.sqrt(0.5 * np.pi))
+# Share of that error that the next value has at least, if the level has moved.
+STAYS = 0.5
+# Values in the mean that is the level, and seasons in that of a place.
+LEVEL, SEASONS = 5, 3
+# Logarithms of values of 0 are those of this share of the smallest positive one.
+FLOOR = 0.1
+# Standard deviations from the mean so far within which an exogenous column is as usual.
+USUAL = 1.5
+# Values in a block of series.
+BLOCK = 4_000_000
 
 
 def check_outliers(outliers: Any) -> None:
@@ -36,90 +50,204 @@ def check_outliers(outliers: Any) -> None:
         )
 
 
-def leave_out_outliers(panel: Panel, outliers: str) -> Panel:
+def leave_out_outliers(panel: Panel, outliers: str, periods: Sequence[float] = ()) -> Panel:
     """The same without the values that are ignored."""
     if outliers == "learn":
         return panel
-    found = find_outliers(panel.values, panel.columns)
+    found = find_outliers(panel.values, periods, panel.columns)
     if not found.any():
         return panel
-    return replace(panel, values=np.where(found, np.nan, panel.values), left_out=found)
+    return replace(panel, values=np.where(found > 0, np.nan, panel.values), left_out=found)
 
 
-def find_outliers(values: Array, columns: Array | None = None) -> Mask:
-    """(S, T) which of the values (S, T), NaN where nothing was observed, are outliers.
+def find_outliers(
+    values: Array, periods: Sequence[float] = (), columns: Array | None = None
+) -> Marks:
+    """(S, T) which of the values (S, T) are outliers: 1, or 2 where the level moves with it.
 
-    Those whose step from the last value is more than 20 times the root mean square of the steps
-    before, and that are further outside the range of the values before than that is wide; of large
-    positive values also in logarithms. Of two in a row the second is none: the level has moved. At
-    most one in a hundred is, and none where most values are as the one before, as in demand that is
-    mostly 0. A value whose exogenous ``columns`` (S, T, m) are beyond those of the values before is
-    none either: they may say why it is so far.
+    NaN was not observed. At most one in 25 is an outlier, and none where most values are as the one
+    before, as in demand that is mostly 0. A value whose exogenous ``columns`` (S, T, m) are not as
+    usual is none either, and says nothing of the others: they may say why it is so far.
 
     Examples
     --------
     >>> y = np.sin(np.arange(60.0))
-    >>> y[30], y[40:] = 1e6, y[40:] + 1000.0
-    >>> np.flatnonzero(find_outliers(y[None])[0])
-    array([30])
+    >>> y[30], y[40:] = 50.0, y[40:] + 1000.0
+    >>> find_outliers(y[None])[0, [29, 30, 31, 40, 41]].tolist()
+    [0, 1, 0, 2, 0]
     """
-    found = np.zeros(values.shape, dtype=bool)
-    for number in np.flatnonzero(_may_have_outliers(values)):
-        observed = np.flatnonzero(np.isfinite(values[number]))
-        own = None if columns is None else columns[number, observed]
-        found[number, observed] = find_outliers_one_by_one(values[number, observed], own)
+    found = np.zeros(values.shape, dtype=np.int8)
+    whole = tuple(int(m) for m in periods if float(m).is_integer() and 1 < m < values.shape[1])
+    share = max(1, BLOCK // max(values.shape[1], 1))
+    for start in range(0, len(values), share):
+        some = slice(start, start + share)
+        for number in start + np.flatnonzero(_may_have_outliers(values[some], whole)):
+            own = None if columns is None else columns[number]
+            found[number] = _Search.of(values[number], whole, own).run()
     return found
 
 
-def find_outliers_one_by_one(values: Array, columns: Array | None = None) -> list[bool]:
-    """Flag the outliers among values (n,) of one series, with exogenous ``columns`` (n, m)."""
-    explained = np.zeros(len(values), dtype=bool) if columns is None else _find_new(columns)
-    found: list[bool] = []
-    outliers, moved, last, squares = 0, 0, 0.0, 0.0
-    low, high, least = np.inf, -np.inf, np.inf
-    for value, new in zip(values.tolist(), explained.tolist(), strict=True):
-        learned, after_outlier = len(found) - outliers, bool(found) and found[-1]
-        step, width = (value - last if learned else 0.0), LARGEST_RANGES * (high - low)
-        outlier = (
-            learned >= FEWEST_VALUES
-            and not (after_outlier or new)
-            and VALUES_AN_OUTLIER * outliers < len(found)
-            and 2 * moved > learned
-            and step * step * (learned - 1) > LARGEST_STEPS * LARGEST_STEPS * squares > 0.0
-            and not low - width <= value <= high + width
-            and not (value > high > 0.0 and value / high <= (high / least) ** LARGEST_RANGES)
-        )
-        found.append(outlier)
-        if outlier:
-            outliers += 1
-        else:
-            low, high, last = min(low, value), max(high, value), value
-            least = min(least, value) if value > 0.0 else least
-            squares += step * step
-            moved += step != 0.0
-    return found
+# ---- inner ---------------------------------------------------------------------------------------
 
 
-def _find_new(columns: Array) -> Mask:
-    """(n,) whether a row (n, m) has a value beyond those of the rows before."""
-    before = columns[:-1]
-    above = columns[1:] > np.fmax.accumulate(before, axis=0)
-    below = columns[1:] < np.fmin.accumulate(before, axis=0)
-    return np.append(np.zeros(min(len(columns), 1), dtype=bool), (above | below).any(axis=1))
+@dataclass(eq=False)
+class _Search:
+    """The search in one series, on two ``scales`` (T,): values, and logarithms.
+
+    Those say nothing where ``negative``: once a value was. ``known`` values were observed and not
+    left out, and those that are ``usable`` may be outliers; ``periods`` are seasonal.
+    """
+
+    scales: tuple[Array, Array]
+    negative: Mask
+    known: Mask
+    usable: Mask
+    periods: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Array, periods: tuple[int, ...], columns: Array | None) -> _Search:
+        known, filled = np.isfinite(values), carry_forward(values[None])[0]
+        usable = known & _find_usable(values[None], known[None])[0]
+        if columns is not None:
+            known = known & ~_find_unusual(columns)
+            filled = carry_forward(np.where(known, values, np.nan)[None])[0]
+        negative = np.logical_or.accumulate(filled < 0.0)
+        scales = filled.copy(), _take_logarithms(filled)
+        return cls(scales, negative, known, usable, periods)
+
+    def run(self) -> Marks:
+        """(T,) what each value is."""
+        found = np.zeros(len(self.known), dtype=np.int8)
+        budget, first = 0, 0
+        while (place := self._find_next(first)) is not None:
+            first = place + 1
+            if VALUES_AN_OUTLIER * budget >= place:
+                continue
+            after = np.flatnonzero(self.known[place + 1 :])
+            budget, found[place] = budget + 1, OUTLIER
+            off, far = self._leave_out(place)
+            if len(after):
+                first = place + 1 + int(after[0])
+                if far and self._follow_step(first, off):
+                    found[place] = STEP
+                first += 1
+        return found
+
+    def _find_next(self, first: int) -> int | None:
+        far = self.usable & self.known
+        for scale, silent in zip(self.scales, (False, self.negative), strict=True):
+            _, ratio = _compare(scale[None], self.known[None], self.periods)
+            far = far & ((ratio[0] > LARGEST_ERROR) | silent)
+        places = np.flatnonzero(far[first:])
+        return first + int(places[0]) if len(places) else None
+
+    def _leave_out(self, place: int) -> tuple[list[float], bool]:
+        """Put what was expected there; by how much it was off, and whether it may be a step."""
+        off, far = [], True
+        for scale, silent in zip(self.scales, (False, self.negative[place]), strict=True):
+            error, ratio = _compare(scale[None], self.known[None], self.periods)
+            off.append(float(error[0, place]))
+            far &= bool(silent or ratio[0, place] > LARGEST_STEP)
+            scale[place] -= off[-1]
+        self.known[place] = False
+        return off, far
+
+    def _follow_step(self, after: int, off: list[float]) -> bool:
+        """Whether the next value is as far off; move what came before with it, if it is."""
+        moved = []
+        for scale, before, silent in zip(
+            self.scales, off, (False, self.negative[after]), strict=True
+        ):
+            error, ratio = _compare(scale[None], self.known[None], self.periods)
+            same = error[0, after] * np.sign(before) >= STAYS * abs(before)
+            if not (silent or (same and ratio[0, after] > STAYS * LARGEST_STEP)):
+                return False
+            moved.append(float(error[0, after]))
+        for scale, step in zip(self.scales, moved, strict=True):
+            scale[:after] += step
+        return True
 
 
-def _may_have_outliers(values: Array) -> Mask:
-    """(S,) which series have a value far from those before it: the first is an outlier, if any."""
-    if values.shape[1] <= FEWEST_VALUES:
-        return np.zeros(len(values), dtype=bool)
-    observed = np.isfinite(values)
-    learned = np.cumsum(observed, axis=1)[:, :-1]
-    with np.errstate(invalid="ignore", over="ignore"):
-        squares = np.square(np.diff(carry_forward(values), axis=1))
-        squares = np.where(np.isnan(squares), 0.0, squares)
-        before = np.cumsum(squares, axis=1)[:, :-1]
-        far = squares[:, 1:] * (learned[:, 1:] - 1) > CANDIDATE_SHARE * LARGEST_STEPS**2 * before
-    return np.asarray((far & (learned[:, 1:] >= FEWEST_VALUES)).any(axis=1))
+def _take_logarithms(values: Array) -> Array:
+    """(T,) logarithms; of what is not positive those of a tenth of the least value so far that is.
+
+    Before any is, they are NaN.
+    """
+    least = np.minimum.accumulate(np.where(values > 0.0, values, np.inf))
+    floor = np.where(np.isfinite(least), FLOOR * least, np.nan)
+    return np.asarray(np.log(np.where(values > 0.0, values, floor)))
 
 
-__all__ = ["check_outliers", "find_outliers", "find_outliers_one_by_one", "leave_out_outliers"]
+def _find_usable(values: Array, known: Mask) -> Mask:
+    """(S, T) where there are values enough before, most of which are not as the one before."""
+    learned: Array = np.cumsum(known, axis=1) - known
+    steps = np.diff(carry_forward(values), axis=1, prepend=np.nan)
+    moved = np.cumsum((steps != 0.0) & known, axis=1) - ((steps != 0.0) & known)
+    return (learned >= FEWEST_VALUES) & (2 * moved > learned)
+
+
+def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
+    """(S,) which series have a value further off than any may be: the first, if any, is exact."""
+    known = np.isfinite(values)
+    far = known & _find_usable(values, known)
+    some = np.flatnonzero(far.any(axis=1))
+    if len(some):
+        _, ratio = _compare(carry_forward(values[some]), known[some], periods)
+        far[some] &= ratio > LARGEST_ERROR
+    return np.asarray(far.any(axis=1))
+
+
+def _compare(x: Array, known: Mask, periods: tuple[int, ...]) -> tuple[Array, Array]:
+    """(S, T) errors of the best that expects each value of ``x``, and these in standard errors.
+
+    The best is that with the smallest mean absolute error so far.
+    """
+    error, least = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
+    for expected in _expect(x, periods):
+        off = x - expected
+        counted = known & np.isfinite(off)
+        sizes = np.where(counted, np.abs(off), 0.0)
+        count: Array = np.cumsum(counted, axis=1) - counted
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            size = (np.cumsum(sizes, axis=1) - sizes) / count
+        better = counted & (count >= FEWEST_ERRORS) & (size < least)
+        error[better], least[better] = off[better], size[better]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.abs(error) / (NORMAL * least)
+    return error, np.where(np.isfinite(least) & (least > 0.0), ratio, 0.0)
+
+
+def _expect(x: Array, periods: tuple[int, ...]) -> Iterator[Array]:
+    """(S, T) what each value is expected to be by those before."""
+    last = _shift(x, 1)
+    yield last
+    yield sum((_shift(x, lag) for lag in range(1, LEVEL + 1)), np.zeros(x.shape)) / LEVEL
+    for m in periods:
+        seasons = sum((_shift(x, m * k) for k in range(1, SEASONS + 1)), np.zeros(x.shape))
+        yield seasons / SEASONS
+        yield last + (seasons - _shift(seasons, 1)) / SEASONS
+        level = np.cumsum(np.nan_to_num(x), axis=1)
+        recent = _shift(level - _shift(level, m), 1) / m
+        before = sum((_shift(recent, m * k) for k in range(1, SEASONS + 1)), np.zeros(x.shape))
+        yield recent + (seasons - before) / SEASONS
+
+
+def _shift(x: Array, lag: int) -> Array:
+    """(S, T) values so many steps before; NaN where there are none."""
+    if lag >= x.shape[1]:
+        return np.full(x.shape, np.nan)
+    return np.concatenate([np.full((len(x), lag), np.nan), x[:, :-lag]], axis=1)
+
+
+def _find_unusual(columns: Array) -> Mask:
+    """(T,) whether a row (T, m) has a value that is far from the mean of those before."""
+    known = np.isfinite(columns)
+    values = np.where(known, columns, 0.0)
+    count: Array = np.maximum(np.cumsum(known, axis=0) - known, 1)
+    mean = (np.cumsum(values, axis=0) - values) / count
+    squares = np.square(values)
+    variance = np.maximum((np.cumsum(squares, axis=0) - squares) / count - np.square(mean), 0.0)
+    return np.asarray((known & (np.abs(values - mean) > USUAL * np.sqrt(variance))).any(axis=1))
+
+
+__all__ = ["check_outliers", "find_outliers", "leave_out_outliers"]

@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 
 # Most steps for each row, and steps that are never too many.
 STEPS_A_ROW, MOST_STEPS = 100, 10_000
+# Values that are left out: single ones, and the first of a new level.
+OUTLIER, STEP = 1, 2
 # Copies of a grid of steps that learning takes, at least.
 GRIDS = 4
 
@@ -40,7 +42,8 @@ class Panel:
     single
         Whether users gave one series, without a name.
     left_out
-        (S, T) which values were observed, and are NaN here because forecasts ignore them.
+        (S, T) which values were observed, and are NaN here because forecasts ignore them:
+        ``OUTLIER``, or ``STEP`` where the level moves with it.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class Panel:
     columns: Array
     names: tuple[Any, ...] = ()
     single: bool = False
-    left_out: NDArray[np.bool_] | None = None
+    left_out: NDArray[np.int8] | None = None
 
     @classmethod
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:

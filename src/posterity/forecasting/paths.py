@@ -71,6 +71,13 @@ class Paths:
         """The same with ``offsets`` (S, h) added to the steps."""
         return replace(self, mean=self.mean + offsets[:, None])
 
+    def add_shocks(self, sd: Array) -> Paths:
+        """The same with b more shocks, each with standard deviations ``sd`` (S, h, b) at steps."""
+        unit = np.where(self.noise > 0.0, self.noise, 1.0)
+        shocks = sd[:, None] / unit[:, :, None, None]
+        early = shocks if self.early is None else np.concatenate([self.early, shocks], axis=3)
+        return replace(self, early=early, noise=unit if (self.noise == 0.0).any() else self.noise)
+
     def scale_spread(self, factor: float) -> Paths:
         """The same with other spreads."""
         mean = scale_spread(self.steps, factor).mean

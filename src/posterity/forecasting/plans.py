@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +81,7 @@ class Plan:
         scale = np.sqrt(np.square(effects * np.where(np.isfinite(width), width, 0.0)) + noise**2)
         fixed = never_varied(self.low, self.high)
         scale = np.where(fixed, self._find_level_changes(path.log)[:, None], scale)
-        sd = scale[:, None] * np.log(self.ratio)
-        unit = np.where(path.noise > 0.0, path.noise, 1.0)
-        shocks = sd[:, None] / unit[:, :, None, None]
-        early = shocks if path.early is None else np.concatenate([path.early, shocks], axis=3)
-        return replace(path, early=early, noise=unit if (path.noise == 0.0).any() else path.noise)
+        return path.add_shocks(scale[:, None] * np.log(self.ratio))
 
     def warn(self, stacklevel: int) -> None:
         """Warn of values that are far outside, naming the first of each column."""

@@ -171,7 +171,8 @@ def _forecast_stretches(
         tried = trials.scores(now, origins, steps)
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)
-        if whole.names:  # their effects are known better by now
+        # Effects of columns, and by how much levels have moved, are known better by now.
+        if whole.names or whole.left_out is not None:
             learners, _ = begin_learners(forms, now)
         levels = make_levels(forms, past, first)
         for learner in learners:

@@ -13,7 +13,7 @@ from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import FEWEST_VALUES, find_constant
 from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.panel import Panel
+from posterity.forecasting.panel import OUTLIER, STEP, Panel
 
 # Most series that a warning names.
 MOST_NAMED = 3
@@ -88,18 +88,31 @@ def warn_of_few(panel: Panel) -> None:
         )
 
 
-def warn_of_outliers(used: Panel, panel: Panel) -> None:
-    """Warn of values of a panel that are left out of the one in use."""
-    if used.left_out is not None and used.left_out.any():
-        series, column = np.nonzero(used.left_out)
+def warn_of_outliers(panel: Panel, left_out: NDArray[np.int8] | None) -> None:
+    """Warn of values of a panel that are ``left_out`` (S, T), and of new levels."""
+    if left_out is None:
+        return
+    for kind, said in (
+        (
+            OUTLIER,
+            "is far from what the values before it let expect: forecasts ignore it (outliers_ "
+            "marks such values); outliers='learn' learns it",
+        ),
+        (
+            STEP,
+            "begins a new level: forecasts ignore it, and take what came before for as much lower "
+            "or higher; outliers='learn' takes all as it is",
+        ),
+    ):
+        series, column = np.nonzero(left_out == kind)
+        if not len(series):
+            continue
         row = panel.ends[series[0]] + column[0] - panel.length + 1
         where = f"{panel.describe_series(panel.ids[series[0]])} at "
         where += format_time(panel.calendar.stamps(row))
         more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
         warnings.warn(
-            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} is far from all values "
-            "before it: forecasts ignore it (outliers_ marks such values); outliers='learn' learns "
-            "it",
+            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} {said}",
             ForecastWarning,
             stacklevel=4,
         )

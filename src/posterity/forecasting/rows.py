@@ -13,6 +13,7 @@ from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.forecasting.forms import Form, count_sines
 from posterity.forecasting.gaps import bridge_gaps, carry_forward, find_nearest_lags
+from posterity.forecasting.moves import Moves
 from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
@@ -32,8 +33,9 @@ class Levels:
     """Values z (S, T) of a panel on the scale of a form, and the same with gaps bridged.
 
     ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
-    the first. The number of the first column in the calendar is ``begins`` (S,). Both are less what
-    exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m).
+    the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m),
+    and by what the level has moved since, by its ``moves``. The number of the first column in the
+    calendar is ``begins`` (S,).
     """
 
     observed: Array
@@ -42,6 +44,7 @@ class Levels:
     effects: Array
     back: NDArray[np.intp]
     begins: NDArray[np.int64]
+    moves: Moves
 
     @classmethod
     def of(
@@ -58,12 +61,16 @@ class Levels:
         back = find_nearest_lags(values[:, :known], periods)
         begins = panel.ends - (panel.length - 1)
         if not log:
-            return cls(values, bridge_gaps(values, back), panel.columns, none, back, begins)
+            moves = Moves.of(values, panel.left_out, known, periods)
+            values = values - moves.moved
+            return cls(values, bridge_gaps(values, back), panel.columns, none, back, begins, moves)
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
+        moves = Moves.of(values, panel.left_out, known, periods)
+        values = values - moves.moved
         bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
-        return cls(values, bridged, panel.columns, none, back, begins)
+        return cls(values, bridged, panel.columns, none, back, begins, moves)
 
     def less_columns(self, effects: Array) -> Levels:
         """The same less what columns have by these effects (S, m), of levels that still have it."""
@@ -71,9 +78,10 @@ class Levels:
         bridged = np.where(np.isnan(self.bridged), np.nan, bridge_gaps(observed, self.back))
         return replace(self, observed=observed, bridged=bridged, effects=effects)
 
-    def add_columns(self, future: Array) -> Array:
-        """(S, h) what the exogenous columns (S, h, m) of steps have by their effects."""
-        return np.einsum("shm,sm->sh", np.nan_to_num(future), self.effects)
+    def add_columns(self, future: Array, column: int) -> Array:
+        """(S, h) what levels are less of, from a column on, with exogenous columns (S, h, m)."""
+        effects = np.einsum("shm,sm->sh", np.nan_to_num(future), self.effects)
+        return effects + self.moves.get_from(column, effects.shape[1])
 
     @property
     def behind(self) -> NDArray[np.intp]:

@@ -25,7 +25,7 @@ NORMAL = 1.4826
 LEAST_LEFT = 1e-24
 
 
-def find_typical(values: Array, left_out: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+def find_typical(values: Array, left_out: NDArray[np.int8] | None = None) -> NDArray[np.bool_]:
     """(S,) which series (S, T), NaN where nothing was observed, are like most of them.
 
     ``left_out`` (S, T) are values that were observed and are ignored. Where no series ever moved,
@@ -38,7 +38,7 @@ def find_typical(values: Array, left_out: NDArray[np.bool_] | None = None) -> ND
     >>> np.flatnonzero(~find_typical(series))
     array([4])
     """
-    outliers = np.zeros(len(values)) if left_out is None else left_out.sum(axis=1)
+    outliers = np.zeros(len(values)) if left_out is None else (left_out > 0).sum(axis=1)
     numbers = np.column_stack([describe(values), np.log1p(outliers)])
     known = np.isfinite(numbers).all(axis=1)
     if not known.any():

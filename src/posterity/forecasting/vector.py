@@ -135,7 +135,7 @@ class VectorAutoregression(BaseEstimator):
     def forecast(self, h: int) -> VectorForecast:
         """The joint distribution of the next ``h`` steps of all signals."""
         self._check_horizon(h)
-        warn_of_outliers(self._used, self._fitted_panel)
+        warn_of_outliers(self._fitted_panel, self._used.left_out)
         warn_of_constant(self._used)
         warn_of_few(self._used)
         weights, roots = self._draw(h)

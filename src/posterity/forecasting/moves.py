@@ -1,0 +1,92 @@
+"""By how much the level of a series has moved at its steps: what came before is brought to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.forecasting.panel import STEP
+
+Array = NDArray[np.float64]
+
+# Values in the level before a step without seasons, seasons that say what a place is, and values
+# after the step that say how far it went: the more of them, at most, the longer a season is.
+LEVEL, SEASONS, AFTER = 5, 3, 8
+# Variance of a median of normals over that of their mean.
+MEDIAN = 0.5 * np.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What levels (S, T) have ``moved`` by: how much higher they were than they are now.
+
+    The last step of a series was at column ``last`` (S,), and the standard error of how far it
+    went is ``error`` (S,); -1 and 0 of series without one.
+    """
+
+    moved: Array
+    last: NDArray[np.intp]
+    error: Array
+
+    @classmethod
+    def of(
+        cls,
+        values: Array,
+        left_out: NDArray[np.int8] | None,
+        known: int,
+        periods: Sequence[int] = (),
+    ) -> Moves:
+        """Measure the steps in the first ``known`` columns of values (S, T), on any scale.
+
+        Each is the median by which values after it are off from the level and the season before it.
+        """
+        n = len(values)
+        found = cls(np.zeros(values.shape), np.full(n, -1, dtype=np.intp), np.zeros(n))
+        if left_out is None:
+            return found
+        for series in np.flatnonzero((left_out[:, :known] == STEP).any(axis=1)):
+            own = values[series, :known].copy()
+            for step in np.flatnonzero(left_out[series, :known] == STEP).tolist():
+                change, error = _measure(own, step, min(periods, default=1))
+                own[:step] += change
+                found.moved[series, : step + 1] -= change
+                found.last[series], found.error[series] = step, error
+        return found
+
+    def get_from(self, column: int, h: int) -> Array:
+        """(S, h) what levels have moved by, from a column on."""
+        some = self.moved[:, column : column + h]
+        return np.pad(some, ((0, 0), (0, h - some.shape[1])))
+
+    def get_errors(self, column: int) -> Array:
+        """(S,) standard errors of the level at a column: of steps before it."""
+        return np.where(self.last < column, self.error, 0.0)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _measure(values: Array, step: int, m: int) -> tuple[float, float]:
+    """By how much the level of values (T,) has changed at a step, and the standard error of that.
+
+    0 where nothing is known yet.
+    """
+    later = step + 1 + np.flatnonzero(np.isfinite(values[step + 1 :]))[: max(m, AFTER)]
+    width = m if m > 1 and step >= m else LEVEL
+    starts = range(step - width, max(step - SEASONS * width, 0) - 1, -width)
+    cycles = np.array([values[start : start + width] for start in starts])
+    if not len(later) or not cycles.size or not np.isfinite(cycles[0]).any():
+        return 0.0, 0.0
+    known = np.isfinite(cycles)
+    levels = np.nansum(cycles, axis=1) / np.maximum(known.sum(axis=1), 1)
+    off = np.where(known, cycles - levels[:, None], 0.0)
+    place = off.sum(axis=0) / np.maximum(known.sum(axis=0), 1) * (width == m)
+    changes = values[later] - levels[0] - place[(later - step) % width]
+    before = (off - place)[known]
+    variance = np.square(before).sum() / max(before.size - width * (width == m) - 1, 1)
+    after = changes.var(ddof=1) if len(later) >= SEASONS else variance
+    error = np.sqrt(MEDIAN * after / len(later) + variance / width)
+    return float(np.median(changes)), float(error)
