@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,32 @@ def test_a_column_with_a_season_of_its_own_is_no_season_of_the_series() -> None:
     sold = y + 60.0 * payday[:, 0]
     assert Forecaster().fit(sold).periods_ == (10,)
     assert 10 not in Forecaster().fit(sold, payday).periods_
+
+
+def test_what_a_column_did_days_ago_has_effects() -> None:
+    """A sale that takes from the next day, beside least squares that know the lag."""
+    ours, theirs = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        sale = (rng.random(214) < 0.12).astype(float)
+        before = np.append(0.0, sale[:-1])
+        y = 100.0 + 60.0 * sale - 30.0 * before + 5.0 * rng.normal(size=214)
+        forecast = Forecaster(seasonality=7).fit(y[:200], sale[:200]).forecast(14, sale[200:, None])
+        design = np.column_stack([np.ones(214), sale, before])
+        right = design[200:] @ np.linalg.lstsq(design[:200], y[:200], rcond=None)[0]
+        ours.append(np.abs(forecast.median() - y[200:]).mean())
+        theirs.append(np.abs(right - y[200:]).mean())
+    assert np.mean(ours) < 1.1 * np.mean(theirs)
+
+
+def test_lags_of_columns_are_those_of_columns_shifted_by_hand() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=92)
+    before = np.concatenate([x[:1], x[:-1]])
+    y = 3.0 * x + 2.0 * before + 0.5 * rng.normal(size=92)
+    form = Form(0, (1,), drift=False)
+    lagged = replace(form, column_lags=(1,))
+    one = Forecaster(forms=[lagged]).fit(y[:80], x[:80]).forecast(12, x[80:, None])
+    both = np.column_stack([x, before])
+    other = Forecaster(forms=[form]).fit(y[:80], both[:80]).forecast(12, both[80:])
+    np.testing.assert_allclose(one.interval(0.9), other.interval(0.9), rtol=1e-6, atol=1e-6)

@@ -628,9 +628,9 @@ def test_a_window_knows_nothing_of_what_was_before(monthly: Array) -> None:
     form, other = Form(1, (1, 2, 3)), monthly.copy()
     other[:100] = 500.0 - 3.0 * monthly[:100]
     one, two = (
-        Forecaster(
-            forms=[form], forgetting=Window(size=30), seasonality=(), outliers="learn"
-        ).fit(y)
+        Forecaster(forms=[form], forgetting=Window(size=30), seasonality=(), outliers="learn").fit(
+            y
+        )
         for y in (monthly, other)
     )
     # How wide they are is learned from windows that begin 30 rows before other origins.

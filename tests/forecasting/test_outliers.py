@@ -146,3 +146,54 @@ def test_signals_that_follow_each_other() -> None:
 def test_an_unknown_choice(model: type) -> None:
     with pytest.raises(ValueError, match=r'outliers is "?.*: give "ignore" to leave out'):
         model(outliers="drop").fit(np.arange(20.0)[:, None].repeat(2, axis=1))
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0])
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_a_level_that_moves_is_followed(factor: float) -> None:
+    """Six months after a closure, the season is that of before: at the new level."""
+    errors, widths, held = [], [], []
+    for seed in range(6):
+        t = np.arange(72)
+        course = 200.0 + 50.0 * np.sin(2.0 * np.pi * t / 12)
+        course[54:] *= factor
+        y = course + 5.0 * np.random.default_rng(seed).normal(size=72)
+        model = Forecaster(seasonality=12).fit(y[:60])
+        assert np.flatnonzero(model.outliers_).tolist() == [54]
+        forecast = model.forecast(12)
+        low, high = forecast.interval(0.95)
+        errors.append(np.abs(forecast.median() - course[60:]).mean())
+        widths.append(np.mean(high - low))
+        held.append(np.mean((low <= y[60:]) & (y[60:] <= high)))
+    level = 200.0 * factor
+    assert np.mean(errors) < 0.15 * level
+    assert np.mean(widths) < 1.1 * level
+    assert np.mean(held) > 0.8
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_outliers_inside_the_range_of_a_season_are_seen() -> None:
+    t = np.arange(96)
+    rng = np.random.default_rng(0)
+    y = 100.0 + 0.3 * t + 10.0 * np.sin(2.0 * np.pi * t / 12) + rng.normal(size=96)
+    glitch = y.copy()
+    glitch[[57, 75]] += [25.0, -25.0]
+    assert (y.min() < glitch[[57, 75]]).all()
+    assert (glitch[[57, 75]] < y.max()).all()
+    model = Forecaster(seasonality=12).fit(glitch)
+    assert np.flatnonzero(model.outliers_).tolist() == [57, 75]
+    low, high = model.forecast(12).interval(0.9)
+    plain = Forecaster(seasonality=12).fit(y).forecast(12).interval(0.9)
+    assert np.mean(high - low) < 1.4 * np.mean(plain[1] - plain[0])
+
+
+@pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
+def test_rows_after_a_step_are_learned_one_by_one_as_at_once() -> None:
+    y = seasonal(3) + np.where(np.arange(160) >= 130, 400.0, 0.0)
+    whole, parts = Forecaster(n_draws=8).fit(y), Forecaster(n_draws=8).fit(y[:131])
+    for value in y[131:134]:
+        parts.learn_one(value)
+    parts.partial_fit(y[134:])
+    np.testing.assert_array_equal(parts.predict(7), whole.predict(7))
+    progress = Forecaster(n_draws=8).fit(y[:120]).forecast_then_learn(y[120:], 1)
+    assert np.abs(progress.median[-14:, 0, 0] - y[-14:]).mean() < 8.0

@@ -18,6 +18,8 @@ SAME = 0.05
 FAST_MEANS = (2.0, 8.0)
 # Half-lives of means beside a long season, in the shortest ones, and that of the slowest in steps.
 MEANS, SLOW_MEAN, SLOWEST = (1, 4), 16, 400
+# Lags of exogenous columns.
+COLUMN_LAGS = (1, 2, 3)
 # Fewest values in which a drift can be distinguished from chance.
 DRIFT_ROWS = 12
 # Fewest rows after the first period of a seasonal form.
@@ -29,7 +31,12 @@ FEW_ROWS = 20
 
 
 def choose_forms(
-    n: int, periods: Iterable[float], *, positive: bool = True, n_series: int = 1
+    n: int,
+    periods: Iterable[float],
+    *,
+    positive: bool = True,
+    n_series: int = 1,
+    columns: bool = False,
 ) -> tuple[Form, ...]:
     """Forms for series of ``n`` values with these seasonal periods.
 
@@ -39,7 +46,8 @@ def choose_forms(
     allow it, and in values: with a drift where it looks at lags and starts from the last value, of
     a series that is not too short, else without. Where a series has few rows for a form's
     coefficients and there are many series, it comes a second time with a prior that is learned over
-    all of them.
+    all of them. Where there are exogenous ``columns``, some forms come a second time with their
+    lags.
 
     Examples
     --------
@@ -78,10 +86,19 @@ def choose_forms(
         replace(form, shared=True)
         for form in scales
         if n_series >= FEWEST_SERIES
-        and 0 < form.n_lags + form.n_waves <= MOST_SHARED
-        and n < FEW_ROWS * (form.n_lags + form.n_waves)
+        and not form.waves
+        and 0 < form.n_lags <= MOST_SHARED
+        and n < FEW_ROWS * form.n_lags
     ]
-    return (*scales, *pooled)
+    lagged = [
+        replace(form, column_lags=COLUMN_LAGS)
+        for form in scales
+        if columns
+        and n >= DRIFT_ROWS
+        and form.length + max(COLUMN_LAGS) <= n // 2
+        and len(form.lags) == 3
+    ]
+    return (*scales, *pooled, *lagged)
 
 
 def add_memories(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:

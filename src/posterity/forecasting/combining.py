@@ -62,7 +62,9 @@ def make_forecast(
     found.clear()
     correlation = find_correlation(learners, levels, shares, panel)
     paths = [
-        plan.widen(path.at_steps(steps), levels[learners[number].form].effects)
+        plan.widen(
+            path.at_steps(steps), levels[learners[number].form].effects[:, : future.shape[2]]
+        )
         for path, number in zip(paths, counted, strict=True)
     ]
     paths, lent = lend(paths, shares[:, counted], loans)

@@ -128,7 +128,7 @@ class Learner:
 
     def coefficients(self, levels: Levels, which: NDArray[np.intp]) -> Array:
         """(s, p) posterior means of the coefficients of some series, in the units of the levels."""
-        origin, form = self.find_origin(levels, levels.columns[:, :0]), self.form
+        origin, form = self.find_origin(levels, levels.exogenous[:, :0]), self.form
         triangles, scale = origin.in_units(form)
         posterior = Posterior.of(triangles[which], origin.count[which], self.prior(origin), form)
         means = posterior.coefficients() * scale[which, None]
@@ -221,14 +221,17 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     if not panel.names:
         return {form: plain[form.log] for form in forms}
     known = panel.length if first is None else first
-    scales = {(form.log, form.difference) for form in forms}
+    simple = {form: _without_lags(form) for form in forms}
+    levels = {form: plain[form.log].with_lags(form.column_lags) for form in set(simple.values())}
     levels = {
-        (log, difference): plain[log].less_columns(
-            _estimate_effects(plain[log], Form(difference, log=log), known)
-        )
-        for log, difference in scales
+        form: own.less_columns(_estimate_effects(own, form, known)) for form, own in levels.items()
     }
-    return {form: levels[form.log, form.difference] for form in forms}
+    return {form: levels[simple[form]] for form in forms}
+
+
+def _without_lags(form: Form) -> Form:
+    """The form that learns the effects of exogenous columns."""
+    return Form(form.difference, log=form.log, column_lags=form.column_lags)
 
 
 def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:

@@ -537,7 +537,13 @@ class Forecaster(AtomicModel, BaseEstimator):
         some = panel.select_typical()
         positive = bool((np.nanmin(some.values, axis=1) > 0.0).any())
         n = int(np.median(some.observed))
-        return choose_forms(n, self._find_periods(some), positive=positive, n_series=len(some))
+        return choose_forms(
+            n,
+            self._find_periods(some),
+            positive=positive,
+            n_series=len(some),
+            columns=bool(panel.names),
+        )
 
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)

@@ -56,6 +56,8 @@ class Form:
     waves
         Pairs of a period, which need not be whole, and a number of harmonics: sines and cosines
         of the time, whose amplitudes are learned.
+    column_lags
+        Lags l >= 1 of exogenous columns that have effects, beside those of the step itself.
 
     Examples
     --------
@@ -76,10 +78,11 @@ class Form:
     rows: int | None = None
     seasonal_half_lives: tuple[float, ...] = ()
     waves: tuple[tuple[float, int], ...] = ()
+    column_lags: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        means = (*self.half_lives, *self.seasonal_half_lives)
-        if self.difference < 0 or min(self.lags, default=1) < 1 or min(means, default=1) <= 0:
+        means, lags = (*self.half_lives, *self.seasonal_half_lives), (*self.lags, *self.column_lags)
+        if self.difference < 0 or min(lags, default=1) < 1 or min(means, default=1) <= 0:
             raise ValueError(
                 f"{self!r}: lags and half-lives must be positive, and difference not negative, "
                 "because a forecast uses only the past"
@@ -107,7 +110,7 @@ class Form:
         reach = max((int(np.ceil(REACH * half)) for half in self.half_lives), default=1)
         shift = self.difference if self.half_lives and self.difference > 1 else 0
         seasons = max(map(_count_seasons, self.seasonal_half_lives), default=1)
-        return max(self.difference * seasons, reach + shift, 1, *self.lags)
+        return max(self.difference * seasons, reach + shift, 1, *self.lags, *self.column_lags)
 
     @property
     def n_lags(self) -> int:
@@ -150,6 +153,8 @@ class Form:
             words.append(f"means of seasons {each}")
         if self.waves:
             words.append("waves " + ", ".join(f"{m:g}:{count}" for m, count in self.waves))
+        if self.column_lags:
+            words.append(f"columns {_describe_lags(self.column_lags)} before")
         words += ["shared"] if self.shared else []
         words += [f"discount {self.discount:g}"] if self.discount < 1.0 else []
         words += [f"last {self.rows} rows"] if self.rows is not None else []

@@ -45,6 +45,7 @@ class Levels:
     back: NDArray[np.intp]
     begins: NDArray[np.int64]
     moves: Moves
+    column_lags: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -72,16 +73,33 @@ class Levels:
         bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
         return cls(values, bridged, panel.columns, none, back, begins, moves)
 
+    def with_lags(self, column_lags: tuple[int, ...]) -> Levels:
+        """The same with exogenous columns of some steps before, of levels without any."""
+        columns = add_lags(self.columns, column_lags)
+        effects = np.zeros((len(columns), columns.shape[2]))
+        return replace(self, columns=columns, effects=effects, column_lags=column_lags)
+
     def less_columns(self, effects: Array) -> Levels:
         """The same less what columns have by these effects (S, m), of levels that still have it."""
         observed = self.observed - np.einsum("stm,sm->st", np.nan_to_num(self.columns), effects)
         bridged = np.where(np.isnan(self.bridged), np.nan, bridge_gaps(observed, self.back))
         return replace(self, observed=observed, bridged=bridged, effects=effects)
 
+    @property
+    def exogenous(self) -> Array:
+        """(S, T, m) exogenous columns without their lags."""
+        return self.columns[:, :, : self.columns.shape[2] // (1 + len(self.column_lags))]
+
     def add_columns(self, future: Array, column: int) -> Array:
         """(S, h) what levels are less of, from a column on, with exogenous columns (S, h, m)."""
-        effects = np.einsum("shm,sm->sh", np.nan_to_num(future), self.effects)
+        whole = self._follow_columns(future, column)[:, column:]
+        effects = np.einsum("shm,sm->sh", np.nan_to_num(whole), self.effects)
         return effects + self.moves.get_from(column, effects.shape[1])
+
+    def _follow_columns(self, future: Array, column: int) -> Array:
+        """(S, column + h, m) exogenous columns, those from a column on in ``future``."""
+        whole = np.concatenate([self.exogenous[:, :column], future], axis=1)
+        return add_lags(whole, self.column_lags)
 
     @property
     def behind(self) -> NDArray[np.intp]:
@@ -113,12 +131,22 @@ class Levels:
         """
         behind = self.behind
         steps = future.shape[1] + int(behind.max(initial=0))
-        whole = np.concatenate([self.columns, future], axis=1)
+        whole = self._follow_columns(future, self.columns.shape[1])
         places = self.columns.shape[1] - behind[:, None] + np.arange(steps)
         places = np.minimum(places, whole.shape[1] - 1)
         series = np.broadcast_to(np.arange(len(places))[:, None], places.shape)
         known = _build_known(form, whole, self.begins, series, places)
         return np.nan_to_num(np.concatenate(known, axis=2))
+
+
+def add_lags(columns: Array, lags: tuple[int, ...]) -> Array:
+    """(S, T, m (1 + n)) columns (S, T, m), and what they were so many steps before."""
+    before = [
+        np.pad(columns, ((0, 0), (lag, 0), (0, 0)), mode="edge")[:, : columns.shape[1]]
+        for lag in lags
+        if columns.size
+    ]
+    return np.concatenate([columns, *before], axis=2)
 
 
 def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) -> None:
