@@ -18,7 +18,7 @@ from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.trials import TrialScores
-from posterity.forecasting.weighing import WIDEST_LOG, CommonScores, compute_weights
+from posterity.forecasting.weighing import WIDEST_LOG, CommonScores
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def make_forecast(
         ([found[number]] for number in range(len(learners))),
     )
     common = common or CommonScores.of(scores, usable, panel.typical)
-    shares = compute_weights(scores, usable, common.power, common.usual)
+    shares = common.weigh(scores, usable)
     counted = find_counted(shares)
     # Each is released once its width has changed: with many series they are large.
     paths = [found.pop(int(number)).scale_spread(common.factor) for number in counted]

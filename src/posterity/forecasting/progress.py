@@ -32,7 +32,7 @@ from posterity.forecasting.trials import (
     get_columns_from,
     get_outcomes_from,
 )
-from posterity.forecasting.weighing import CommonScores, compute_weights
+from posterity.forecasting.weighing import CommonScores
 
 Array = NDArray[np.float64]
 
@@ -233,7 +233,7 @@ def _weigh(
             factors.append(factors[-1])
             continue
         common = CommonScores.of(scores, now, typical)
-        shares.append(compute_weights(scores, now, common.power, common.usual))
+        shares.append(common.weigh(scores, now))
         factors.append(np.full(now.shape[1], common.factor))
     return np.concatenate(shares), np.concatenate(factors)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from posterity.forecasting.shared import MOST_SERIES
-from posterity.forecasting.trials import TrialScores
+from posterity.forecasting.trials import FEW_SERIES, TrialScores
 
 Array = NDArray[np.float64]
 
@@ -33,12 +33,13 @@ class CommonScores:
     """Scores that all series share: of each form, ``usual`` (F,), and what they decide.
 
     ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads, ``power``
-    of the weights.
+    of the weights, which are ``strict`` where there are few series.
     """
 
     usual: Array
     factor: float
     power: float
+    strict: bool
 
     @classmethod
     def of(
@@ -47,21 +48,33 @@ class CommonScores:
         """Return the scores of the forecasts of the windows of ``typical`` (S,) series."""
         tried, usable = tried.of_series(typical), usable[:, typical]
         usual = _average_scores(_compute_scores(tried, usable))
+        strict = tried.crps.shape[1] <= FEW_SERIES
         # Of very many series some say the rest.
         some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
         tried, usable = tried.of_series(some), usable[:, some]
-        power = choose_power(tried, usable)
-        return cls(usual, compute_width_factor(tried, usable, power), power)
+        power = choose_power(tried, usable, strict=strict)
+        factor = compute_width_factor(tried, usable, power, strict=strict)
+        return cls(usual, factor, power, strict)
+
+    def weigh(self, tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+        """(S, F) weights of forms: see :func:`compute_weights`."""
+        return compute_weights(tried, usable, self.power, self.usual, strict=self.strict)
 
 
 def compute_weights(
-    tried: TrialScores, usable: NDArray[np.bool_], power: float, usual: Array | None = None
+    tried: TrialScores,
+    usable: NDArray[np.bool_],
+    power: float,
+    usual: Array | None = None,
+    *,
+    strict: bool = False,
 ) -> Array:
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
-    Proportional to CRPS^-a over three windows, and to CRPS^-(a sqrt(W / 3)) over W, if more. A form
-    that could not be tried on a series is taken for as good, relative to the best, as it is
-    ``usual`` (F,): for the other series on average. Where none is usable, weights are 0.
+    Proportional to CRPS^-a over three windows, and to CRPS^-(a sqrt(W / 3)) over W, if more;
+    ``strict`` ones also to the root of the p-value of being as good as the best form. A form that
+    could not be tried on a series is taken for as good, relative to the best, as it is ``usual``
+    (F,): for the other series on average. Where none is usable, weights are 0.
     """
     score = _compute_scores(tried, usable)
     usual = _average_scores(score) if usual is None else usual
@@ -71,11 +84,13 @@ def compute_weights(
     score -= np.where(np.isfinite(best), best, 0.0)
     power = power * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
     each = np.where(usable, np.exp(-power * score), 0.0)
+    if strict:
+        each *= np.sqrt(_compute_p_values(tried, usable))
     total = each.sum(axis=0)
     return np.asarray((each / np.where(total > 0.0, total, 1.0)).T)
 
 
-def choose_power(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
+def choose_power(tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool = False) -> float:
     """The power of the weights whose mixtures had the smallest errors in the windows.
 
     In each window the forms are weighed by the others. If forms differ by luck, a small power
@@ -90,7 +105,8 @@ def choose_power(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     errors = np.full((len(POWERS), len(windows)), np.nan)
     for place, power in enumerate(POWERS):
         for window in windows:
-            weights = compute_weights(tried.without(window), usable, power).T[:, :, None]
+            others = tried.without(window)
+            weights = compute_weights(others, usable, power, strict=strict).T[:, :, None]
             share = np.where(known[:, :, window], weights, 0.0)
             total = share.sum(axis=0)
             sums = np.where(share > 0.0, share * mean[:, :, window], 0.0).sum(axis=0)
@@ -107,7 +123,9 @@ def choose_power(tried: TrialScores, usable: NDArray[np.bool_]) -> float:
     return POWERS[best]
 
 
-def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_], power: float) -> float:
+def compute_width_factor(
+    tried: TrialScores, usable: NDArray[np.bool_], power: float, *, strict: bool = False
+) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
@@ -117,7 +135,8 @@ def compute_width_factor(tried: TrialScores, usable: NDArray[np.bool_], power: f
     In each window the forms are weighed by the others.
     """
     others = [
-        compute_weights(tried.without(window), usable, power) for window in range(tried.n_windows)
+        compute_weights(tried.without(window), usable, power, strict=strict)
+        for window in range(tried.n_windows)
     ]
     if not others:
         return 1.0
@@ -167,14 +186,35 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
 
 def _compute_scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
     """(F, S) log CRPS, of steps and of totals, relative to the best form; NaN where none is."""
-    steps, totals = (
-        np.log(np.maximum(_average(some), 1e-300)) for some in (tried.crps, tried.totals)
-    )
-    totals = np.where(np.isnan(totals), steps, totals)
-    score = (1.0 - TOTALS) * steps + TOTALS * totals
-    score = np.where(usable, score, np.nan)
+    score = np.where(usable, _join_scores(_average(tried.crps), _average(tried.totals)), np.nan)
     best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
     return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
+
+
+def _compute_p_values(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+    """(F, S) p-values of being as good as the best form on average, by Student's t over windows."""
+    shape = (-1, tried.crps.shape[1] * tried.n_windows, tried.crps.shape[3])
+    steps, totals = (
+        _average(some.reshape(shape)).reshape(tried.crps.shape[:3])
+        for some in (tried.crps, tried.totals)
+    )
+    score = np.where(usable[:, :, None], _join_scores(steps, totals), np.nan)
+    mean = _average(score)
+    best = np.where(np.isnan(mean), np.inf, mean).argmin(axis=0)
+    behind = score - np.take_along_axis(score, best[None, :, None], axis=0)
+    count, mean = np.isfinite(behind).sum(axis=2), _average(behind)
+    squares = np.nansum(np.square(behind - mean[:, :, None]), axis=2)
+    rest = np.maximum(count - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = mean / np.sqrt(squares / rest / count)
+    t = np.where(np.isfinite(t), np.maximum(t, 0.0), 0.0)
+    return np.where(count > 1, 2.0 * stdtr(rest, -t), 1.0)
+
+
+def _join_scores(steps: Array, totals: Array) -> Array:
+    """Log scores of the CRPS of steps and of totals, where there are these."""
+    steps, totals = (np.log(np.maximum(some, 1e-300)) for some in (steps, totals))
+    return (1.0 - TOTALS) * steps + TOTALS * np.where(np.isnan(totals), steps, totals)
 
 
 def _average_scores(score: Array) -> Array:
