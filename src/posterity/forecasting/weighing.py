@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 POWERS, USUAL_WINDOWS = (3.0, 6.0, 12.0, 24.0), 3
 # Share of the scores of sums over steps in that of a form.
 TOTALS = 0.25
+# Fewest steps in all windows of a series by which a form may lose its weight.
+STRICT_STEPS = 20
 # Standard errors by which a larger power has to gain.
 SURE = 2.0
 # Forms in logarithms are left out if their sd at the horizon is larger than this.
@@ -33,7 +35,7 @@ class CommonScores:
     """Scores that all series share: of each form, ``usual`` (F,), and what they decide.
 
     ``usual`` are log CRPS relative to the best form; ``factor`` is of all forms' spreads, ``power``
-    of the weights, which are ``strict`` where there are few series.
+    of the weights, which are ``strict`` where there are few series, and many steps.
     """
 
     usual: Array
@@ -48,7 +50,8 @@ class CommonScores:
         """Return the scores of the forecasts of the windows of ``typical`` (S,) series."""
         tried, usable = tried.of_series(typical), usable[:, typical]
         usual = _average_scores(_compute_scores(tried, usable))
-        strict = tried.crps.shape[1] <= FEW_SERIES
+        _, n_series, windows, steps = tried.crps.shape
+        strict = n_series <= FEW_SERIES and windows * steps >= STRICT_STEPS
         # Of very many series some say the rest.
         some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
         tried, usable = tried.of_series(some), usable[:, some]
