@@ -278,7 +278,12 @@ LATER: dict[str, dict[str, object]] = {
         "weights": np.empty(0),
         "labels": False,
     },
-    "ForecastForm": {"rows": None, "seasonal_half_lives": ()},
+    "ForecastForm": {
+        "rows": None,
+        "seasonal_half_lives": (),
+        "waves": (),
+        "column_lags": (),
+    },
     "SeriesCalendar": {"business_days": False, "writing": None},
     "SeriesPanel": {"left_out": None},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},

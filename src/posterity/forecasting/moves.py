@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 # Values in the level before a step without seasons, seasons that say what a place is, and values
 # after the step that say how far it went: the more of them, at most, the longer a season is.
 LEVEL, SEASONS, AFTER = 5, 3, 8
+# Most steps of a series whose levels last.
+MOST_STEPS = 2
 # Variance of a median of normals over that of their mean.
 MEDIAN = 0.5 * np.pi
 
@@ -42,15 +44,18 @@ class Moves:
         """Measure the steps in the first ``known`` columns of values (S, T), on any scale.
 
         Each is the median by which values after it are off from the level and the season before it.
+        A series that has moved more often, as up and down every night, has no level that lasts.
         """
         n = len(values)
         found = cls(np.zeros(values.shape), np.full(n, -1, dtype=np.intp), np.zeros(n))
         if left_out is None:
             return found
-        for series in np.flatnonzero((left_out[:, :known] == STEP).any(axis=1)):
+        count = (left_out[:, :known] == STEP).sum(axis=1)
+        for series in np.flatnonzero((count > 0) & (count <= MOST_STEPS)):
             own = values[series, :known].copy()
-            for step in np.flatnonzero(left_out[series, :known] == STEP).tolist():
-                change, error = _measure(own, step, min(periods, default=1))
+            steps = np.flatnonzero(left_out[series, :known] == STEP).tolist()
+            for step, stop in zip(steps, [*steps[1:], known], strict=True):
+                change, error = _measure(own[:stop], step, min(periods, default=1))
                 own[:step] += change
                 found.moved[series, : step + 1] -= change
                 found.last[series], found.error[series] = step, error
