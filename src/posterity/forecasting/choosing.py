@@ -22,6 +22,8 @@ MEANS, SLOW_MEAN, SLOWEST = (1, 4), 16, 400
 COLUMN_LAGS = (1, 2, 3)
 # Fewest values in which a drift can be distinguished from chance.
 DRIFT_ROWS = 12
+# Fewest values in which a level that a series returns to can be distinguished from a slow walk.
+LEVEL_ROWS = 50
 # Fewest rows after the first period of a seasonal form.
 FEWEST_SEASONAL_ROWS = 3
 # A prior over series is learned for at most this many coefficients, from at least this many series,
@@ -70,7 +72,7 @@ def choose_forms(
     if len(whole) > 1:
         plain += _make_nested_forms(whole)
     near = [m for m in short if any(abs(m - period) < SAME * m for period in long)]
-    plain += _make_level_forms([m for m in short if m not in near], long)
+    plain += _make_level_forms([m for m in short if m not in near], long, levels=n >= LEVEL_ROWS)
     plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
     drifts = n >= DRIFT_ROWS
     scales = [
@@ -154,14 +156,12 @@ def _make_nested_forms(periods: list[int]) -> list[Form]:
     return [*forms, Form(short, span(1, long + 1))] if long <= MOST_DENSE_LAGS else forms
 
 
-def _make_level_forms(short: list[int], long: list[float]) -> list[Form]:
+def _make_level_forms(short: list[int], long: list[float], *, levels: bool) -> list[Form]:
     """Forms that return to a level with seasons, and that follow a level which moves."""
     waves = _make_waves(short)
     if long:
         return [Form(0, (1, 2, 3), drift=False, waves=waves), *_make_long_forms(short, long)]
-    forms = [Form(0, lags, drift=False) for lags in ((), (1, 2, 3))]
-    if short:
-        forms += [replace(form, waves=waves) for form in forms]
+    forms = [Form(0, lags, drift=False, waves=waves) for lags in ((), (1, 2, 3)) if levels]
     if short and short[0] <= 2 * MOST_HARMONICS:
         forms += [Form(1, (), FAST_MEANS, waves=_make_waves(short[:1]))]
     return forms
