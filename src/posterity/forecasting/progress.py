@@ -22,7 +22,7 @@ from posterity.forecasting.ensemble import (
 )
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Marginals, scale_spread
-from posterity.forecasting.panel import Panel
+from posterity.forecasting.panel import STEP, Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
     Trials,
@@ -172,7 +172,7 @@ def _forecast_stretches(
         due = min(first + max(h, int(GROWTH * first)), whole.length)
         past = whole.before(whole.length - due)
         # Effects of columns, and by how much levels have moved, are known better by now.
-        if whole.names or whole.left_out is not None:
+        if whole.names or (now.left_out is not None and (now.left_out == STEP).any()):
             learners, _ = begin_learners(forms, now)
         levels = make_levels(forms, past, first)
         for learner in learners:
