@@ -56,31 +56,8 @@ def choose_forms(
     >>> [str(form) for form in choose_forms(20, ())][:3]
     ['log, difference 1', 'difference 1', 'log, difference 1, lags 1-3']
     """
-    whole = sorted({int(m) for m in periods if float(m).is_integer()})
-    once = [
-        form
-        for m in whole
-        if n // 2 < m <= n - FEWEST_SEASONAL_ROWS
-        for form in _make_short_season_forms(m)
-    ]
-    whole = [m for m in whole if 1 < m <= n // 2]
-    short = [m for m in whole if m <= MOST_DENSE_LAGS]
-    long = sorted({float(m) for m in periods if m not in short and m <= n / 2})
-    plain = _make_plain_forms(n) + [
-        form for m in whole for form in _make_seasonal_forms(m, dense=m == whole[0])
-    ]
-    if len(whole) > 1:
-        plain += _make_nested_forms(whole)
-    near = [m for m in short if any(abs(m - period) < SAME * m for period in long)]
-    plain += _make_level_forms([m for m in short if m not in near], long, levels=n >= LEVEL_ROWS)
-    plain = [form for form in dict.fromkeys(plain) if form.length <= max(n // 2, 1)] + once
-    drifts = n >= DRIFT_ROWS
-    scales = [
-        replace(form, drift=drifts and form.difference == 1 and bool(form.lags))
-        if form.difference
-        else form
-        for form in plain
-    ]
+    plain = _list_plain_forms(n, list(periods))
+    scales = [_limit_drift(form, n) for form in plain]
     if positive:
         pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
         scales = [form for pair in pairs for form in pair]
@@ -123,6 +100,35 @@ def add_memories(forms: Iterable[Form], forgetting: Any) -> tuple[Form, ...]:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _list_plain_forms(n: int, periods: list[float]) -> list[Form]:
+    """Forms in values, whatever the number of series."""
+    whole = sorted({int(m) for m in periods if float(m).is_integer()})
+    once = [
+        form
+        for m in whole
+        if n // 2 < m <= n - FEWEST_SEASONAL_ROWS
+        for form in _make_short_season_forms(m)
+    ]
+    whole = [m for m in whole if 1 < m <= n // 2]
+    short = [m for m in whole if m <= MOST_DENSE_LAGS]
+    long = sorted({float(m) for m in periods if m not in short and m <= n / 2})
+    apart = [m for m in short if all(abs(m - period) >= SAME * m for period in long)]
+    forms = _make_plain_forms(n)
+    for m in whole:
+        forms += _make_seasonal_forms(m, dense=m == whole[0])
+    if len(whole) > 1:
+        forms += _make_nested_forms(whole)
+    forms += _make_level_forms(apart, long, levels=n >= LEVEL_ROWS)
+    return [form for form in dict.fromkeys(forms) if form.length <= max(n // 2, 1)] + once
+
+
+def _limit_drift(form: Form, n: int) -> Form:
+    """A form in values has a drift where it looks at lags and starts from the last value."""
+    if form.difference == 0:
+        return form
+    return replace(form, drift=n >= DRIFT_ROWS and form.difference == 1 and bool(form.lags))
 
 
 def _make_plain_forms(n: int) -> list[Form]:
