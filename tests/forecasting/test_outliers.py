@@ -197,3 +197,11 @@ def test_rows_after_a_step_are_learned_one_by_one_as_at_once() -> None:
     np.testing.assert_array_equal(parts.predict(7), whole.predict(7))
     progress = Forecaster(n_draws=8).fit(y[:120]).forecast_then_learn(y[120:], 1)
     assert np.abs(progress.median[-14:, 0, 0] - y[-14:]).mean() < 8.0
+
+
+def test_a_column_that_rises_hides_no_outlier() -> None:
+    y = seasonal(7)
+    y[120] = 1e4
+    columns = np.stack([np.arange(160.0), (np.arange(160) % 9 == 4).astype(float)], axis=1)
+    found = find_outliers((y + 60.0 * columns[:, 1])[None], (7,), columns[None])
+    assert np.flatnonzero(found[0]).tolist() == [120]

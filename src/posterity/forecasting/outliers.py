@@ -36,7 +36,7 @@ LEVEL, SEASONS = 5, 3
 # Logarithms of values of 0 are those of this share of the smallest positive one.
 FLOOR = 0.1
 # Standard deviations from the mean so far within which an exogenous column is as usual.
-USUAL = 1.5
+USUAL = 2.0
 # Values in a block of series.
 BLOCK = 4_000_000
 
@@ -77,13 +77,14 @@ def find_outliers(
     [0, 1, 0, 2, 0]
     """
     found = np.zeros(values.shape, dtype=np.int8)
+    if columns is not None and columns.shape[2]:
+        values = np.where(_find_unusual(columns), np.nan, values)
     whole = tuple(int(m) for m in periods if float(m).is_integer() and 1 < m < values.shape[1])
     share = max(1, BLOCK // max(values.shape[1], 1))
     for start in range(0, len(values), share):
         some = slice(start, start + share)
         for number in start + np.flatnonzero(_may_have_outliers(values[some], whole)):
-            own = None if columns is None else columns[number]
-            found[number] = _Search.of(values[number], whole, own).run()
+            found[number] = _Search.of(values[number], whole).run()
     return found
 
 
@@ -105,12 +106,9 @@ class _Search:
     periods: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: Array, periods: tuple[int, ...], columns: Array | None) -> _Search:
+    def of(cls, values: Array, periods: tuple[int, ...]) -> _Search:
         known, filled = np.isfinite(values), carry_forward(values[None])[0]
         usable = known & _find_usable(values[None], known[None])[0]
-        if columns is not None:
-            known = known & ~_find_unusual(columns)
-            filled = carry_forward(np.where(known, values, np.nan)[None])[0]
         negative = np.logical_or.accumulate(filled < 0.0)
         scales = filled.copy(), _take_logarithms(filled)
         return cls(scales, negative, known, usable, periods)
@@ -240,14 +238,19 @@ def _shift(x: Array, lag: int) -> Array:
 
 
 def _find_unusual(columns: Array) -> Mask:
-    """(T,) whether a row (T, m) has a value that is far from the mean of those before."""
+    """(S, T) whether a row has a value of ``columns`` (S, T, m) far from the mean of those before.
+
+    Values of the first rows are not far.
+    """
     known = np.isfinite(columns)
     values = np.where(known, columns, 0.0)
-    count: Array = np.maximum(np.cumsum(known, axis=0) - known, 1)
-    mean = (np.cumsum(values, axis=0) - values) / count
+    before: Array = np.cumsum(known, axis=1) - known
+    count = np.maximum(before, 1)
+    mean = (np.cumsum(values, axis=1) - values) / count
     squares = np.square(values)
-    variance = np.maximum((np.cumsum(squares, axis=0) - squares) / count - np.square(mean), 0.0)
-    return np.asarray((known & (np.abs(values - mean) > USUAL * np.sqrt(variance))).any(axis=1))
+    variance = np.maximum((np.cumsum(squares, axis=1) - squares) / count - np.square(mean), 0.0)
+    far = np.abs(values - mean) > USUAL * np.sqrt(variance)
+    return np.asarray((known & far & (before > 0)).any(axis=2))
 
 
 __all__ = ["check_outliers", "find_outliers", "leave_out_outliers"]
