@@ -205,3 +205,9 @@ def test_a_column_that_rises_hides_no_outlier() -> None:
     columns = np.stack([np.arange(160.0), (np.arange(160) % 9 == 4).astype(float)], axis=1)
     found = find_outliers((y + 60.0 * columns[:, 1])[None], (7,), columns[None])
     assert np.flatnonzero(found[0]).tolist() == [120]
+
+
+def test_a_gap_after_an_outlier_is_not_bridged_by_it() -> None:
+    y = seasonal(8)
+    y[100], y[101:104] = 1e4, np.nan
+    assert np.flatnonzero(find_outliers(y[None], (7,))[0]).tolist() == [100]

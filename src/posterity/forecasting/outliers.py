@@ -36,7 +36,7 @@ LEVEL, SEASONS = 5, 3
 # Logarithms of values of 0 are those of this share of the smallest positive one.
 FLOOR = 0.1
 # Standard deviations from the mean so far within which an exogenous column is as usual.
-USUAL = 2.0
+USUAL = 1.5
 # Values in a block of series.
 BLOCK = 4_000_000
 
@@ -142,11 +142,14 @@ class _Search:
     def _leave_out(self, place: int) -> tuple[list[float], bool]:
         """Put what was expected there; by how much it was off, and whether it may be a step."""
         off, far = [], True
+        # What was not observed after it is carried on from it.
+        after = np.flatnonzero(self.known[place + 1 :])
+        stop = place + 1 + (int(after[0]) if len(after) else 0)
         for scale, silent in zip(self.scales, (False, self.negative[place]), strict=True):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             off.append(float(error[0, place]))
             far &= bool(silent or ratio[0, place] > LARGEST_STEP)
-            scale[place] -= off[-1]
+            scale[place:stop] -= off[-1]
         self.known[place] = False
         return off, far
 
@@ -240,7 +243,8 @@ def _shift(x: Array, lag: int) -> Array:
 def _find_unusual(columns: Array) -> Mask:
     """(S, T) whether a row has a value of ``columns`` (S, T, m) far from the mean of those before.
 
-    Values of the first rows are not far.
+    Those of the first row are not far, nor those of a column that has risen, or fallen, in each row
+    so far.
     """
     known = np.isfinite(columns)
     values = np.where(known, columns, 0.0)
@@ -250,7 +254,11 @@ def _find_unusual(columns: Array) -> Mask:
     squares = np.square(values)
     variance = np.maximum((np.cumsum(squares, axis=1) - squares) / count - np.square(mean), 0.0)
     far = np.abs(values - mean) > USUAL * np.sqrt(variance)
-    return np.asarray((known & far & (before > 0)).any(axis=2))
+    steps = np.diff(np.where(known, columns, np.nan), axis=1, prepend=np.nan)
+    trend = np.zeros(columns.shape, dtype=bool)
+    for sign in (-1.0, 1.0):
+        trend |= np.logical_and.accumulate(~(sign * steps <= 0.0), axis=1)
+    return np.asarray((known & far & (before > 0) & ~trend).any(axis=2))
 
 
 __all__ = ["check_outliers", "find_outliers", "leave_out_outliers"]
