@@ -41,7 +41,7 @@ def test_it_learns_which_arm_is_better(tmp_path: Path) -> None:
         await service.put(URL, ARMS)
         await played(service, 80)
         answer = await service.post(f"{URL}/decide", {"context": [2.0]})
-        assert answer["arm"] == "blue"
+        # The arm itself is drawn: one time in a hundred it is the other.
         assert answer["propensities"]["blue"] == pytest.approx(0.99)
         assert answer["propensity"] == answer["propensities"][answer["arm"]]
         assert answer["means"]["blue"] == pytest.approx(2.0, abs=0.2)
