@@ -221,7 +221,7 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     if not panel.names:
         return {form: plain[form.log] for form in forms}
     known = panel.length if first is None else first
-    simple = {form: _without_lags(form) for form in forms}
+    simple = {form: _make_effects_form(form) for form in forms}
     levels = {form: plain[form.log].with_lags(form.column_lags) for form in set(simple.values())}
     levels = {
         form: own.less_columns(_estimate_effects(own, form, known)) for form, own in levels.items()
@@ -229,7 +229,7 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     return {form: levels[simple[form]] for form in forms}
 
 
-def _without_lags(form: Form) -> Form:
+def _make_effects_form(form: Form) -> Form:
     """The form that learns the effects of exogenous columns."""
     return Form(form.difference, log=form.log, column_lags=form.column_lags)
 

@@ -52,7 +52,7 @@ from posterity.transaction import AtomicModel, atomic
 Array = NDArray[np.float64]
 
 # Fewest years in which a year's season is looked for.
-SEASONS = 2
+YEARS = 2
 # Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
 
@@ -524,7 +524,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         by_times, year = panel.calendar.periods, panel.calendar.year
         if by_times is None:
             return seasons.find_periods(panel)
-        if year is None or np.median(panel.observed) < SEASONS * year:
+        if year is None or np.median(panel.observed) < YEARS * year:
             return by_times
         return (*by_times, year)
 
