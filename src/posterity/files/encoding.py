@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from posterity.files.registry import (
     DERIVED,
     ESTIMATOR_FIELDS,
     FIELD_NAMES,
+    WRITTEN,
     name_of,
     slots_of,
 )
@@ -133,6 +135,10 @@ class Encoder:
             attributes = {slot: getattr(value, slot) for slot in slots_of(kind)}
         else:
             attributes = dict(sorted(vars(value).items()))
+        for key in attributes:
+            if (name, key) in WRITTEN:
+                module, function = WRITTEN[name, key]
+                attributes[key] = getattr(import_module(module), function)(attributes[key])
         caches, names = CACHES.get(name, {}), ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})
         return {
             "class": name,

@@ -284,6 +284,7 @@ LATER: dict[str, dict[str, object]] = {
         "waves": (),
         "column_lags": (),
     },
+    "Forecaster": {"holidays": None, "events": None},
     "SeriesCalendar": {"business_days": False, "writing": None},
     "SeriesPanel": {"left_out": None},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
@@ -328,6 +329,9 @@ LATER: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "ContrastsPosterior": {"nodes": None, "together": -1.0},
 }
+
+# Parameters that users give in many ways, and what writes them as plain values.
+WRITTEN = {("Forecaster", "events"): ("posterity.forecasting.holidays", "write_events")}
 
 # Classes that only files from before name, and what makes of their attributes what there is now.
 FORMER_CLASSES = {

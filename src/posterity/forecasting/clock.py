@@ -60,6 +60,15 @@ def count_steps(panel: Panel, h: int) -> Index:
     return np.maximum(steps + _count_moves(panel.calendar, panel.ends, steps), 1)
 
 
+def find_local_seconds(calendar: Calendar, index: Index) -> Index:
+    """(n,) seconds since 1970 of steps, by the clocks of their place."""
+    seconds = index * calendar.step + calendar.phase
+    if not _has_clock(calendar):
+        return seconds
+    assert calendar.writing is not None
+    return seconds + _find_offsets(calendar.writing.zone, seconds)
+
+
 def place_by_clock(future: Array, steps: Index) -> Array:
     """(S, h', m) values of the next steps by the clock, from those (S, h, m) of the next steps.
 
@@ -116,4 +125,4 @@ def _find_offset(zone: str, second: int) -> int:
     return 0 if away is None else int(away.total_seconds())
 
 
-__all__ = ["count_steps", "follow_clock", "place_by_clock"]
+__all__ = ["count_steps", "find_local_seconds", "find_places", "follow_clock", "place_by_clock"]

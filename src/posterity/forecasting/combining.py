@@ -11,6 +11,7 @@ from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import LowerBounds
 from posterity.forecasting.clock import count_steps, place_by_clock
+from posterity.forecasting.components import Explanation
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forecast import Forecast
@@ -34,11 +35,13 @@ def make_forecast(
     common: CommonScores | None = None,
     bounds: LowerBounds | None = None,
     loans: Sequence[Loan] = (),
+    periods: Sequence[float] = (),
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by their scores before.
 
     ``common`` is what all series say, where these are some of them; ``bounds`` (S,)
-    are their lower bounds. Series with ``loans`` borrow their forecasts from others.
+    are their lower bounds. Series with ``loans`` borrow their forecasts from others. Components
+    have seasons of these ``periods``.
     """
     found: dict[int, Paths] = {}
     steps = count_steps(panel, h)
@@ -69,6 +72,17 @@ def make_forecast(
     ]
     paths, lent = lend(paths, shares[:, counted], loans)
     times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
+    explanation = Explanation(
+        [learners[number] for number in counted],
+        levels,
+        plan,
+        future,
+        steps,
+        shares[:, counted],
+        common.factor,
+        size,
+        tuple(sorted(period for period in periods if period < panel.length)),
+    )
     return Forecast.of(
         panel.ids,
         times[0] if panel.single else times,
@@ -79,6 +93,7 @@ def make_forecast(
         bounds=bounds,
         shocks=correlation,
         calendar=panel.calendar,
+        explanation=explanation,
     )
 
 

@@ -209,7 +209,7 @@ def begin_learners(
 def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -> FormLevels:
     """The levels that each form learns; those from column ``first`` on are not known before.
 
-    They are less the effects of exogenous columns, as the form of no lags knows them. So the lags
+    They are less the effects of exogenous columns, as a form of no lags knows them. So the lags
     of a form look at what columns do not explain: a sale has no echo. A form still learns by how
     much these effects are off.
     """
@@ -218,10 +218,11 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
         log: Levels.of(panel, log=log, first=first, periods=periods)
         for log in {form.log for form in forms}
     }
-    if not panel.names:
+    if not panel.columns.shape[2]:
         return {form: plain[form.log] for form in forms}
     known = panel.length if first is None else first
-    simple = {form: _make_effects_form(form) for form in forms}
+    seasons = next((form.waves for form in forms if not form.difference), ())
+    simple = {form: _make_effects_form(form, seasons) for form in forms}
     levels = {form: plain[form.log].with_lags(form.column_lags) for form in set(simple.values())}
     levels = {
         form: own.less_columns(_estimate_effects(own, form, known)) for form, own in levels.items()
@@ -229,9 +230,10 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     return {form: levels[simple[form]] for form in forms}
 
 
-def _make_effects_form(form: Form) -> Form:
-    """The form that learns the effects of exogenous columns."""
-    return Form(form.difference, log=form.log, column_lags=form.column_lags)
+def _make_effects_form(form: Form, seasons: tuple[tuple[float, int], ...]) -> Form:
+    """The form that learns the effects of exogenous columns: beside seasons, if it has any."""
+    waves = () if form.difference > 1 else seasons
+    return Form(form.difference, log=form.log, waves=waves, column_lags=form.column_lags)
 
 
 def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:

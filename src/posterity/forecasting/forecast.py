@@ -23,6 +23,9 @@ from posterity.forecasting.paths import Paths
 from posterity.kernel.values import read_floats
 from posterity.safety import check_memory
 
+if TYPE_CHECKING:
+    from posterity.forecasting.components import Components, Explanation
+
 Array = NDArray[np.float64]
 
 # Values in the covariances that are computed at once.
@@ -219,6 +222,7 @@ class Forecast(StepsAhead):
     forms: tuple[Form, ...]
     paths: tuple[Paths, ...]
     shocks: ShockCorrelation
+    explanation: Explanation | None = None
 
     @classmethod
     def of(
@@ -233,14 +237,17 @@ class Forecast(StepsAhead):
         bounds: LowerBounds | None = None,
         shocks: ShockCorrelation | None = None,
         calendar: Calendar = NUMBERS,
+        explanation: Explanation | None = None,
     ) -> Forecast:
         """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
 
-        Series are independent unless the correlation of their ``shocks`` is given.
+        Series are independent unless the correlation of their ``shocks`` is given. Components come
+        of its ``explanation``.
         """
         marginals = Marginals([some.steps for some in paths], weights).above(bounds)
         shocks = shocks or ShockCorrelation.none(len(weights))
-        return cls(ids, marginals, single, times, calendar, tuple(forms), tuple(paths), shocks)
+        each = tuple(forms), tuple(paths), shocks, explanation
+        return cls(ids, marginals, single, times, calendar, *each)
 
     @property
     def weights(self) -> Array:
@@ -321,6 +328,30 @@ class Forecast(StepsAhead):
         if reached.any():
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
+
+    def components(self) -> Components:
+        """What the forecast is the sum of: a trend, seasons, holidays, exogenous columns.
+
+        Each is a distribution over the steps. That of the trend is of where it may go; others say
+        how well their course is known, without the noise of single steps.
+
+        Raises
+        ------
+        ValueError
+            If the forecast is of no :class:`Forecaster`, or components take too much memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster
+        >>> y = 10 + np.sin(np.arange(96) * 2 * np.pi / 12) + np.arange(96) / 50
+        >>> components = Forecaster(seasonality=12).fit(y).forecast(12).components()
+        >>> np.abs(components["season 12"].mean()).max().round(1)
+        np.float64(1.0)
+        """
+        if self.explanation is None:
+            raise ValueError("this forecast was put together by hand, and has no components")
+        return self.explanation.compute(self.ids, single=self.single)
 
     # ---- inner ---------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form
+from posterity.forecasting.holidays import Events, list_regions, read_events
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.plans import Plan
@@ -74,6 +75,16 @@ class Forecaster(AtomicModel, BaseEstimator):
         that there are none.
     forms : sequence of Form, optional
         What to average instead of what is chosen by the length and the periods.
+    holidays : str or sequence of str, optional
+        Countries whose public holidays have effects, as "DE"; with a part, as "DE-BY" or "US-CA";
+        or stock exchanges, as "XNYS". Beside each holiday's effect there are those of any holiday,
+        one at a weekend, the days before and after, and of days between a holiday and a weekend.
+        Needs the package holidays (the extra ``holidays``).
+    events : mapping or data frame, optional
+        Own days that have effects, past and coming ones: a mapping of names to dates, as
+        ``{"sale": ["2026-11-27"]}``, or a frame with ``ds`` and ``event``, and with
+        ``lower_window`` and ``upper_window`` for days around them (-1 and 2: from the day before to
+        two days after, each with an effect of its own).
     forgetting : optional
         How forms forget: ``Exponential``, ``Stabilized`` or ``Window`` of
         :mod:`posterity.forgetting`, or ``Adaptive`` or ``Changepoint``: then each form comes with
@@ -146,6 +157,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         *,
         seasonality: float | Sequence[float] | None = None,
         forms: Sequence[Form] | None = None,
+        holidays: str | Sequence[str] | None = None,
+        events: Any = None,
         forgetting: Any = None,
         lower_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
@@ -153,6 +166,8 @@ class Forecaster(AtomicModel, BaseEstimator):
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
+        self.holidays = holidays
+        self.events = events
         self.forgetting = forgetting
         self.lower_bound = lower_bound
         self.outliers = outliers
@@ -309,7 +324,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             scores = run_trials(learners, levels, panel, h, size, used)
         bounds = find_lower_bounds(panel.values, self.lower_bound).before(-1)
         forecast = make_forecast(
-            panel, learners, levels, scores, plan, h, size, common, bounds, loans
+            panel, learners, levels, scores, plan, h, size, common, bounds, loans, self.periods_
         )
         plan.warn(stacklevel=2)
         warn_of_still(forecast, find_unchanged(panel))
@@ -381,7 +396,8 @@ class Forecaster(AtomicModel, BaseEstimator):
                     "partial_fit for others"
                 )
         check_far(h, first)
-        used = leave_out_outliers(whole, self.outliers, self._find_periods(whole))
+        used = self._events_of(whole).add_to(whole)
+        used = leave_out_outliers(used, self.outliers, self._find_periods(whole))
         forms = self._list_forms(used.before(whole.length - first))
         forecasts = compute_progress(
             used, whole.values, first, h, forms, self.n_draws, level, ends, self.lower_bound
@@ -472,7 +488,16 @@ class Forecaster(AtomicModel, BaseEstimator):
     def _use(self, panel: Panel) -> Panel:
         """Rows by the clock, where times have a zone, without the values that are ignored."""
         periods = self._find_periods(self._learned)
-        return leave_out_outliers(follow_clock(panel), self.outliers, periods)
+        panel = follow_clock(self._events.add_to(panel))
+        return leave_out_outliers(panel, self.outliers, periods)
+
+    @property
+    def _events(self) -> Events:
+        """Columns of the holidays and events that learned rows can tell something of."""
+        return self._events_of(self._learned)
+
+    def _events_of(self, panel: Panel) -> Events:
+        return Events.of(self.holidays, self.events, panel)
 
     def _mark_left_out(self, panel: Panel) -> NDArray[np.int8]:
         """(S, T) which values of a panel are left out of the one in use."""
@@ -492,7 +517,11 @@ class Forecaster(AtomicModel, BaseEstimator):
 
     def _read_plan(self, X_future: Any, panel: Panel, h: int) -> Plan:
         self._check_size(len(panel), h)
-        return Plan.of(panel, reading.future(X_future, panel, h))
+        given = reading.future(X_future, panel, h)
+        steps = panel.ends[:, None] + np.arange(1, h + 1)
+        known = self._events.build_columns(panel.calendar, steps)
+        m, columns = len(panel.names), np.concatenate([given, known], axis=2)
+        return Plan.of(panel, columns, self._events.find_groups(m), self._events.find_holidays(m))
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
@@ -549,6 +578,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         check_parameters(self.seasonality, self.forms, self.n_draws)
         check_forgetting(self.forgetting)
         check_lower_bound(self.lower_bound)
+        list_regions(self.holidays)
+        read_events(self.events)
         check_outliers(self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:
@@ -586,7 +617,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         if h not in kept:
             learners, levels, scores, _ = self._run_trials(h)
             used = self._used
-            future = np.zeros((len(self._learned), h, len(self._learned.names)))
+            future = np.zeros((len(used), h, used.columns.shape[2]))
             common = compute_common_scores(
                 learners, levels, scores, future, self.n_draws, used.typical
             )

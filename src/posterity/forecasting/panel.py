@@ -38,7 +38,8 @@ class Panel:
     ends
         (S,) number of that row in ``calendar``.
     columns
-        (S, T, m) exogenous columns; ``names`` are theirs.
+        (S, T, m + e) exogenous columns; ``names`` (m,) are those that users gave. The others are
+        known at any time.
     single
         Whether users gave one series, without a name.
     left_out

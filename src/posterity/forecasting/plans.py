@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,8 @@ class Plan:
     ``values`` (S, h, m) are no further from the learned range, from ``low`` (S, m) to ``high``,
     than that is wide, and ``given`` (S, h, m) are those of the user. ``ratio`` (S, h, m) are
     distances from the range over its width, where these are above 1, e where a column never varied,
-    else 1.
+    else 1. ``groups`` say by name which columns have one component, and ``holidays`` the column of
+    those that were not seen, and of each that was.
     """
 
     panel: Panel
@@ -48,10 +50,18 @@ class Plan:
     low: Array
     high: Array
     ratio: Array
+    groups: Mapping[str, Sequence[int]]
+    holidays: Sequence[int] = ()
 
     @classmethod
-    def of(cls, panel: Panel, given: Array) -> Plan:
-        """Return the plan of a panel."""
+    def of(
+        cls,
+        panel: Panel,
+        given: Array,
+        groups: Mapping[str, Sequence[int]] | None = None,
+        holidays: Sequence[int] = (),
+    ) -> Plan:
+        """Return the plan of a panel; ``groups`` are columns of the calendar that go together."""
         known = np.isfinite(panel.columns)
         low = np.where(known, panel.columns, np.inf).min(axis=1, initial=np.inf)
         high = np.where(known, panel.columns, -np.inf).max(axis=1, initial=-np.inf)
@@ -65,7 +75,10 @@ class Plan:
         ratio = np.maximum(off / np.where(width > 0.0, width, np.inf)[:, None], 1.0)
         ratio = np.where(fixed[:, None] & (off > width[:, None]), UNKNOWN_RATIO, ratio)
         values = np.clip(given, (low - width)[:, None], (high + width)[:, None])
-        return cls(panel, given, values, low, high, ratio)
+        m = len(panel.names)  # what the calendar says is never far
+        ratio[:, :, m:], values[:, :, m:] = 1.0, given[:, :, m:]
+        each = {str(name): [place] for place, name in enumerate(panel.names)} | dict(groups or {})
+        return cls(panel, given, values, low, high, ratio, each, holidays)
 
     @property
     def far(self) -> NDArray[np.bool_]:
@@ -74,6 +87,8 @@ class Plan:
 
     def widen(self, path: Paths, effects: Array) -> Paths:
         """Paths of one form with the variance of what is not known; ``effects`` are (S, m)."""
+        unseen = self.measure_unseen(effects)
+        path = path.add_shocks(unseen[:, :, None]) if unseen.any() else path
         if not self.far.any():
             return path
         noise = path.noise.mean(axis=1)[:, None]
@@ -82,6 +97,17 @@ class Plan:
         fixed = never_varied(self.low, self.high)
         scale = np.where(fixed, self._find_level_changes(path.log)[:, None], scale)
         return path.add_shocks(scale[:, None] * np.log(self.ratio))
+
+    def measure_unseen(self, effects: Array) -> Array:
+        """(S, h) standard deviations of the effects of holidays that were not seen.
+
+        They differ from others as those that were seen do.
+        """
+        if len(self.holidays) < 2:
+            return np.zeros(self.values.shape[:2])
+        unseen, *seen = self.holidays
+        size = np.sqrt(np.square(effects[:, seen]).mean(axis=1))
+        return np.asarray(size[:, None] * self.values[:, :, unseen])
 
     def warn(self, stacklevel: int) -> None:
         """Warn of values that are far outside, naming the first of each column."""

@@ -35,7 +35,8 @@ class Levels:
     ``bridged`` has, where none was observed, the value ``back`` (S,) steps before, and NaN before
     the first. Both are less what exogenous ``columns`` (S, T, m) have by their ``effects`` (S, m),
     and by what the level has moved since, by its ``moves``. The number of the first column in the
-    calendar is ``begins`` (S,).
+    calendar is ``begins`` (S,). The first ``n_lagged`` columns are those that users gave: what they
+    were ``column_lags`` steps before comes after all of them.
     """
 
     observed: Array
@@ -46,6 +47,7 @@ class Levels:
     begins: NDArray[np.int64]
     moves: Moves
     column_lags: tuple[int, ...] = ()
+    n_lagged: int = 0
 
     @classmethod
     def of(
@@ -64,18 +66,21 @@ class Levels:
         if not log:
             moves = Moves.of(values, panel.left_out, known, periods)
             values = values - moves.moved
-            return cls(values, bridge_gaps(values, back), panel.columns, none, back, begins, moves)
+            bridged = bridge_gaps(values, back)
+            return cls(
+                values, bridged, panel.columns, none, back, begins, moves, (), len(panel.names)
+            )
         lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
         lowest[:, :known] = lowest[:, known - 1 : known]
         values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
         moves = Moves.of(values, panel.left_out, known, periods)
         values = values - moves.moved
         bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
-        return cls(values, bridged, panel.columns, none, back, begins, moves)
+        return cls(values, bridged, panel.columns, none, back, begins, moves, (), len(panel.names))
 
     def with_lags(self, column_lags: tuple[int, ...]) -> Levels:
         """The same with exogenous columns of some steps before, of levels without any."""
-        columns = add_lags(self.columns, column_lags)
+        columns = add_lags(self.columns, column_lags, self.n_lagged)
         effects = np.zeros((len(columns), columns.shape[2]))
         return replace(self, columns=columns, effects=effects, column_lags=column_lags)
 
@@ -88,7 +93,7 @@ class Levels:
     @property
     def exogenous(self) -> Array:
         """(S, T, m) exogenous columns without their lags."""
-        return self.columns[:, :, : self.columns.shape[2] // (1 + len(self.column_lags))]
+        return self.columns[:, :, : self.columns.shape[2] - self.n_lagged * len(self.column_lags)]
 
     def add_columns(self, future: Array, column: int) -> Array:
         """(S, h) what levels are less of, from a column on, with exogenous columns (S, h, m)."""
@@ -99,7 +104,7 @@ class Levels:
     def _follow_columns(self, future: Array, column: int) -> Array:
         """(S, column + h, m) exogenous columns, those from a column on in ``future``."""
         whole = np.concatenate([self.exogenous[:, :column], future], axis=1)
-        return add_lags(whole, self.column_lags)
+        return add_lags(whole, self.column_lags, self.n_lagged)
 
     @property
     def behind(self) -> NDArray[np.intp]:
@@ -139,12 +144,13 @@ class Levels:
         return np.nan_to_num(np.concatenate(known, axis=2))
 
 
-def add_lags(columns: Array, lags: tuple[int, ...]) -> Array:
-    """(S, T, m (1 + n)) columns (S, T, m), and what they were so many steps before."""
+def add_lags(columns: Array, lags: tuple[int, ...], count: int) -> Array:
+    """(S, T, m + n count) columns (S, T, m), and what the first ones were so many steps before."""
+    some = columns[:, :, :count]
     before = [
-        np.pad(columns, ((0, 0), (lag, 0), (0, 0)), mode="edge")[:, : columns.shape[1]]
+        np.pad(some, ((0, 0), (lag, 0), (0, 0)), mode="edge")[:, : columns.shape[1]]
         for lag in lags
-        if columns.size
+        if some.size
     ]
     return np.concatenate([columns, *before], axis=2)
 
