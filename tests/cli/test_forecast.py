@@ -114,6 +114,38 @@ def test_features_and_their_future(tmp_path: Path) -> None:
     assert "no value of 'price'" in complaint(past, *options, "--future", plan)
 
 
+def test_holidays_and_events_have_effects(table: Path, tmp_path: Path) -> None:
+    pytest.importorskip("holidays", reason="needs posterity[holidays]")
+    own = tmp_path / "own.csv"
+    own.write_text("ds,event\n2026-01-20,sale\n2026-02-10,sale\n2026-03-13,sale\n")
+    options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 3)
+    plain = rows_of(invoke(table, *options))
+    rows = rows_of(invoke(table, *options, "--holidays", "DE", "--events", own))
+    assert [row["median"] for row in rows] != [row["median"] for row in plain]
+    assert "no such country" in complaint(table, *options, "--holidays", "Germany")
+
+
+def test_sums_by_a_column(tmp_path: Path) -> None:
+    days = np.datetime64("2026-01-01") + np.arange(N)
+    lines = [
+        f"{day},{shop},{'south' if shop == 'Lyon' else 'north'},{y}"
+        for shop, each in (*sold().items(), ("Oslo", sold()["Bern"][::-1]))
+        for day, y in zip(days, each, strict=True)
+    ]
+    path = tmp_path / "sales.csv"
+    path.write_text("\n".join(["day,shop,region,sold", *lines]) + "\n")
+    options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 2)
+    rows = rows_of(invoke(path, *options, "--sum", "region"))
+    assert [row["shop"] for row in rows[::2]] == ["Bern", "Lyon", "Oslo", "north", "south"]
+    mean = {(row["shop"], row["day"]): float(row["mean"]) for row in rows}
+    day = rows[0]["day"]
+    np.testing.assert_allclose(mean["north", day], mean["Bern", day] + mean["Oslo", day])
+    alone = ("--target", "sold", "--time", "day", "--horizon", 2)
+    assert "--sum needs --series" in complaint(path, *alone, "--sum", "region")
+    path.write_text(path.read_text().replace("2026-01-05,Bern,north", "2026-01-05,Bern,south"))
+    assert "series 'Bern' has several values" in complaint(path, *options, "--sum", "region")
+
+
 def test_the_report(table: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="needs posterity[report]")
     page = tmp_path / "next.html"
@@ -122,7 +154,13 @@ def test_the_report(table: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert result.stderr == f"The report is in {page}\n"
     html = page.read_text()
-    for words in ("What comes?", "95% intervals held", "Bern: what came", "--horizon 3"):
+    for words in (
+        "What comes?",
+        "95% intervals held",
+        "Bern: what came",
+        "Bern: season 7",
+        "--horizon 3",
+    ):
         assert words in html
 
 

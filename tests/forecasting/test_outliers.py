@@ -207,6 +207,17 @@ def test_a_column_that_rises_hides_no_outlier() -> None:
     assert np.flatnonzero(found[0]).tolist() == [120]
 
 
+def test_a_gap_in_a_season_is_as_the_season_before() -> None:
+    """Two Sundays were not observed: the next ones are as Sundays are."""
+    rng = np.random.default_rng(0)
+    week = np.array([200.0, 205.0, 210.0, 215.0, 240.0, 260.0, 150.0])
+    y = np.tile(week, 30) + rng.normal(0.0, 5.0, 210)
+    y[[69, 76]] = np.nan
+    assert not find_outliers(y[None], (7,)).any()
+    y[83] += 200.0
+    assert np.flatnonzero(find_outliers(y[None], (7,))[0]).tolist() == [83]
+
+
 def test_a_gap_after_an_outlier_is_not_bridged_by_it() -> None:
     y = seasonal(8)
     y[100], y[101:104] = 1e4, np.nan

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from posterity.forecasting import Forecaster, Form
 from posterity.plots import (
     plot_autocorrelation,
+    plot_components,
     plot_coverage_by_step,
     plot_forecast,
     plot_forms,
@@ -30,7 +31,28 @@ def test_median_history_and_outcomes() -> None:
     np.testing.assert_array_equal(by_label["what came"].get_xdata(), np.arange(50, 60))
     assert any(np.array_equal(line.get_xdata(), np.arange(50)) for line in ax.lines)
     assert len(ax.collections) == 3
-    assert ax.get_ylabel() == "y (litres)"
+    assert ax.get_ylabel() == "litres"
+
+
+def test_history_is_drawn_by_itself_and_the_series_is_named() -> None:
+    y = np.cumsum(np.random.default_rng(0).normal(size=(2, 80)), axis=1)
+    forecast = Forecaster(forms=FORMS).fit({"a": y[0], "b": y[1]}).forecast(4)
+    ax = plot_forecast(forecast, Figure().subplots(), series="b")
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), y[1, -30:])
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), np.arange(50, 80))
+    assert ax.get_title(loc="left") == "Forecast of b"
+    assert {text.get_text() for text in ax.get_legend().get_texts()} >= {"50%", "80%", "95%"}
+    assert not len(plot_forecast(forecast, series="b", history=None).lines[1].get_xdata())
+
+
+def test_components_are_drawn_one_below_the_other() -> None:
+    y = np.sin(np.arange(80) * 2 * np.pi / 7) + np.arange(80)
+    forecast = Forecaster(seasonality=7, forms=FORMS).fit(y).forecast(14)
+    axes = plot_components(forecast, unit="MW").axes
+    assert [ax.get_title(loc="left") for ax in axes] == ["trend", "season 7"]
+    trend = forecast.components()["trend"]
+    np.testing.assert_allclose(axes[0].lines[0].get_ydata(), trend.mean())
+    assert axes[1].get_ylabel() == "MW"
 
 
 def test_of_several_series_one_is_named() -> None:

@@ -16,10 +16,11 @@ import pyarrow as pa
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
 from posterity.cli.reading import Reading
-from posterity.cli.series import Columns, as_typed, without_hours
+from posterity.cli.series import Columns, as_typed, read_table, without_hours
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
-from posterity.forecasting import Forecast, Forecaster
+from posterity.forecasting import Forecaster, reconcile
+from posterity.forecasting.forecast import StepsAhead
 from posterity.forecasting.reading import ID, TIME
 from posterity.report import About, forecast_report
 
@@ -35,6 +36,9 @@ class Settings(Reading):
     horizon: int
     features: tuple[str, ...] | None
     future: str | None
+    holidays: tuple[str, ...]
+    events: str | None
+    region: str | None
     seasonality: tuple[int, ...]
     output: str | None
     level: float
@@ -55,6 +59,7 @@ def run(settings: Settings) -> None:
         time=settings.time,
         series=settings.series,
         features=settings.features or (),
+        region=settings.region,
     )
     opened = open_writer(settings.output)
     page = None if settings.report is None else check_page(settings.report)
@@ -64,12 +69,19 @@ def run(settings: Settings) -> None:
         future = None
         if settings.features and settings.future is not None:
             future = columns.read(settings.future, settings.text, future=True)
-        model = Forecaster(seasonality=settings.seasonality or None).fit(frame)
+        events = None if settings.events is None else read_table(settings.events, settings.text)
+        model = Forecaster(
+            seasonality=settings.seasonality or None,
+            holidays=settings.holidays or None,
+            events=events,
+        ).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
+        sums = reconcile(forecast, frame.regions, bottom_up=True) if frame.regions else None
     with opened() as write:
-        write(_make_batch(settings, forecast, frame.time_type))
+        write(_make_batch(settings, sums or forecast, frame.time_type))
     if page is not None:
-        write_text(forecast_report(model, forecast, _describe_forecast(settings, notes)), page)
+        about = _describe_forecast(settings, notes)
+        write_text(forecast_report(model, forecast, about, sums), page)
         if not settings.quiet:
             click.echo(f"The report is in {page}", err=True)
     for note in () if settings.quiet else frame.notes:
@@ -78,7 +90,7 @@ def run(settings: Settings) -> None:
         warnings.warn(note, UserWarning, stacklevel=1)
 
 
-def _make_batch(settings: Settings, forecast: Forecast, time_type: Any) -> pa.RecordBatch:
+def _make_batch(settings: Settings, forecast: StepsAhead, time_type: Any) -> pa.RecordBatch:
     """A row for each series and step; times are of the type they were read as, or text."""
     columns: dict[str, Any] = {}
     if settings.series is not None:
@@ -103,6 +115,9 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
         "series": settings.series or "",
         "features": ", ".join(settings.features or ()),
         "seasonality": ", ".join(map(str, settings.seasonality)),
+        "holidays": ", ".join(settings.holidays),
+        "events": settings.events or "",
+        "sums by": settings.region or "",
     }
     name = os.path.basename(name_input(settings.file))
     return About(

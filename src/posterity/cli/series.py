@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +28,15 @@ class Columns:
     time: str | None
     series: str | None
     features: tuple[str, ...] = ()
+    region: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where two options name one column."""
         options = [("--target", self.target), ("--time", self.time), ("--series", self.series)]
+        if self.region is not None:
+            if self.series is None:
+                raise ValueError("--sum needs --series, which names the series that it sums")
+            options.append(("--sum", self.region))
         seen: dict[str, str] = {}
         for option, name in [*options, *(("--features", name) for name in self.features)]:
             if name is not None and seen.setdefault(name, option) != option:
@@ -45,7 +50,8 @@ class Columns:
         Raises ``TableError`` for a column that is missing or no number.
         """
         named = {ID: self.series, TIME: self.time, TARGET: None if future else self.target}
-        wanted = [name for name in (*named.values(), *self.features) if name is not None]
+        region = None if future else self.region
+        wanted = [name for name in (*named.values(), *self.features, region) if name is not None]
         source = open_source(path, text)
         require(wanted, list(source.schema.names), "column")
         numbers = self.features if future else (self.target, *self.features)
@@ -67,19 +73,24 @@ class Columns:
         for name in numbers:
             columns[TARGET if name == self.target else name] = as_floats(table[name])
         time_type = None if self.time is None else table[self.time].type
-        return Frame(columns, time_type, source.notes)
+        regions = {} if region is None else _group(columns[ID], _names(table[region]), region)
+        return Frame(columns, time_type, source.notes, regions)
 
 
 class Frame:
-    """Columns (n,) by name, as a data frame has them; of what type times were, and notes."""
+    """Columns (n,) by name, as a data frame has them; of what type times were, and notes.
+
+    ``regions`` are the names of sums, and of the series of each.
+    """
 
     def __init__(
         self,
         columns: dict[str, NDArray[Any]],
         time_type: Any = None,
         notes: Sequence[str] = (),
+        regions: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
-        self._columns = columns
+        self._columns, self.regions = columns, regions or {}
         self.time_type, self.notes = time_type, notes
 
     @property
@@ -89,6 +100,34 @@ class Frame:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
+
+
+def read_table(path: str, text: TextFormat) -> Frame:
+    """A small table as it is: text as text, numbers as numbers."""
+    source = open_source(path, text)
+    names = list(source.schema.names)
+    batches = [batch for batch, _ in source.batches(names, 65536)]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return Frame({name: _plain(table[name]) for name in names}, None, source.notes)
+
+
+def _group(series: NDArray[Any], regions: NDArray[Any], column: str) -> Mapping[Any, Sequence[Any]]:
+    """Names of series by the region that each is in.
+
+    Raises ``ValueError`` for a series of two regions, and a region that is named as a series is.
+    """
+    pairs = sorted(set(zip(regions.tolist(), series.tolist(), strict=True)), key=repr)
+    found: dict[Any, list[Any]] = {}
+    for region, name in pairs:
+        found.setdefault(region, []).append(name)
+    each = [name for _, name in pairs]
+    twice = next((name for name in each if each.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"series {twice!r} has several values of {column!r}: give each one")
+    same = next((region for region in found if region in each), None)
+    if same is not None:
+        raise ValueError(f"{same!r} is a series and a value of {column!r}: name one of them anew")
+    return found
 
 
 def _keep_months(table: Any, name: str, source: Source) -> Any:

@@ -288,6 +288,26 @@ def show(**settings: Any) -> None:
     help="Table with the --features in the next steps, and the columns of time and series.",
 )
 @click.option(
+    "--holidays",
+    metavar="COUNTRY",
+    multiple=True,
+    help="Country whose public holidays have effects, such as DE, DE-BY or US. May be given more "
+    "than once.",
+)
+@click.option(
+    "--events",
+    metavar="TABLE",
+    type=InputPath("the table of --events"),
+    help="Table with own days that have effects, past and coming: columns ds and event, and "
+    "lower_window and upper_window for days around them.",
+)
+@click.option(
+    "--sum",
+    "region",
+    metavar="COLUMN",
+    help="Column by which series are summed, such as a region: its sums are forecast, too.",
+)
+@click.option(
     "--output",
     type=OutputPath(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,15 @@ def write_limits(
     settled = np.where(scale == 0.0, point, value)
     settled = np.where(is_flat(scale, shape), flat, settled)
     return np.where(np.isnan(given), math.nan, settled)
+
+
+def find_series(ids: Sequence[Any], series: Any) -> int:
+    """Number of a series among ``ids``; raises ``ValueError`` if none is named or known."""
+    names = list(ids)
+    if series is None:
+        if len(names) > 1:
+            raise ValueError(f"series is missing: name one of the {len(names)}, as in {names[0]!r}")
+        return 0
+    if series not in names:
+        raise ValueError(f"there is no series {series!r} in the forecast: give one of its ids")
+    return names.index(series)

@@ -130,6 +130,13 @@ class Explanation:
     size: int
     periods: Sequence[float]
 
+    def get_history(self, name: Any) -> tuple[NDArray[Any], Array]:
+        """Times and values (n,) of the learned rows of a series."""
+        panel, number = self.plan.panel, self.plan.panel.ids.index(name)
+        length = int(panel.lengths[number])
+        times = panel.calendar.stamps(panel.ends[number] + np.arange(1 - length, 1))
+        return times, panel.values[number, panel.length - length :]
+
     def compute(self, ids: Sequence[Any], *, single: bool) -> Components:
         """Components of some of the series, by their names."""
         panel = self.plan.panel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions._limits import check_single_level
+from posterity.distributions._limits import check_single_level, find_series
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.bounds import LowerBounds
@@ -328,6 +328,19 @@ class Forecast(StepsAhead):
         if reached.any():
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
+
+    def get_history(self, series: Any = None) -> tuple[NDArray[Any], Array]:
+        """Times and values of the learned rows (n,) of a series; none of a forecast without them.
+
+        Raises
+        ------
+        ValueError
+            If there are several series and none is named, or there is none of that name.
+        """
+        number = find_series(self.ids, series)
+        if self.explanation is None:
+            return np.asarray(self.times).reshape(len(self.ids), -1)[number, :0], np.zeros(0)
+        return self.explanation.get_history(self.ids[number])
 
     def components(self) -> Components:
         """What the forecast is the sum of: a trend, seasons, holidays, exogenous columns.

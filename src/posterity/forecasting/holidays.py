@@ -189,13 +189,13 @@ def find_days(calendar: Calendar, index: Index) -> tuple[Days, Days]:
     if calendar.kind == "business days":
         days = calendar.times(index).astype("datetime64[D]")
         after = calendar.times(index + 1).astype("datetime64[D]")
-        return days, days + ONE_DAY if calendar.step == 1 else after
+        return days, np.where(calendar.step == 1, days + ONE_DAY, after)
     seconds = find_local_seconds(calendar, index)
     days = (seconds // DAY).astype("datetime64[D]")
     length = max(calendar.step // DAY, 1)
     if length == 7:
         days = days - 6 * (_count_weekday(days) >= 5)
-    return days, days + length
+    return days, np.asarray(days + length, dtype="datetime64[D]")
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -284,7 +284,8 @@ def _open_region(region: str, years: Any = ()) -> Any:
     country, _, part = region.partition("-")
     known = {**package.list_supported_countries(), **package.list_supported_financial()}
     if country not in known:
-        near = difflib.get_close_matches(country.upper(), known, n=5, cutoff=0.5)
+        codes = [code for code in known if len(code) == len(country)]
+        near = difflib.get_close_matches(country.upper(), codes, n=5, cutoff=0.5)
         raise ValueError(
             f"holidays is {region!r}, and there is no such country: give its two letters, as in "
             f"{', '.join(map(repr, near or ['DE', 'FR', 'GB', 'US', 'IN']))}"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting.gaps import carry_forward
+from posterity.forecasting.gaps import bridge_gaps, carry_forward
 from posterity.forecasting.panel import OUTLIER, STEP, Panel
 
 Array = NDArray[np.float64]
@@ -96,7 +96,8 @@ class _Search:
     """The search in one series, on two ``scales`` (T,): values, and logarithms.
 
     Those say nothing where ``negative``: once a value was. ``known`` values were observed and not
-    left out, and those that are ``usable`` may be outliers; ``periods`` are seasonal.
+    left out, and those that are ``usable`` may be outliers; ``periods`` are seasonal. The
+    ``changes`` (T,) of values are as they came.
     """
 
     scales: tuple[Array, Array]
@@ -104,14 +105,15 @@ class _Search:
     known: Mask
     usable: Mask
     periods: tuple[int, ...]
+    changes: Array
 
     @classmethod
     def of(cls, values: Array, periods: tuple[int, ...]) -> _Search:
-        known, filled = np.isfinite(values), carry_forward(values[None])[0]
+        known, filled = np.isfinite(values), _fill_gaps(values[None], periods)[0]
         usable = known & _find_usable(values[None], known[None])[0]
         negative = np.logical_or.accumulate(filled < 0.0)
         scales = filled.copy(), _take_logarithms(filled)
-        return cls(scales, negative, known, usable, periods)
+        return cls(scales, negative, known, usable, periods, np.diff(filled, prepend=np.nan))
 
     def run(self) -> Marks:
         """(T,) what each value is."""
@@ -134,24 +136,43 @@ class _Search:
     def _find_next(self, first: int) -> int | None:
         far = self.usable & self.known
         for scale, silent in zip(self.scales, (False, self.negative), strict=True):
-            _, ratio = _compare(scale[None], self.known[None], self.periods)
+            error, ratio = _compare(scale[None], self.known[None], self.periods)
             far = far & ((ratio[0] > LARGEST_ERROR) | silent)
+            if scale is self.scales[0]:
+                far = far & ~self._find_seasonal(error[0])
         places = np.flatnonzero(far[first:])
         return first + int(places[0]) if len(places) else None
+
+    def _find_seasonal(self, error: Array) -> Mask:
+        """(T,) where most of an error is a change that came a season before, too.
+
+        In the first season what stays may be one.
+        """
+        stays = np.abs(np.append(self.changes[1:], np.nan)) < STAYS * np.abs(error)
+        seasonal = stays & (np.arange(len(error)) <= max(self.periods, default=0))
+        for m in self.periods:
+            new = self.changes - _shift(self.changes[None], m)[0]
+            seasonal |= np.abs(new) < STAYS * np.abs(error)
+        return seasonal
 
     def _leave_out(self, place: int) -> tuple[list[float], bool]:
         """Put what was expected there; by how much it was off, and whether it may be a step."""
         off, far = [], True
-        # What was not observed after it is carried on from it.
-        after = np.flatnonzero(self.known[place + 1 :])
-        stop = place + 1 + (int(after[0]) if len(after) else 0)
+        copies = self._find_copies(place)
         for scale, silent in zip(self.scales, (False, self.negative[place]), strict=True):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             off.append(float(error[0, place]))
             far &= bool(silent or ratio[0, place] > LARGEST_STEP)
-            scale[place:stop] -= off[-1]
+            scale[copies] -= off[-1]
         self.known[place] = False
         return off, far
+
+    def _find_copies(self, place: int) -> slice:
+        """The value at a place, and those that were not observed and are as it was."""
+        back = _find_back(self.periods)
+        later = self.known[place + back :: back]
+        count = int(later.argmax()) if later.any() else len(later)
+        return slice(place, place + back * count + 1, back)
 
     def _follow_step(self, after: int, off: list[float]) -> bool:
         """Whether the next value is as far off; move what came before with it, if it is."""
@@ -179,6 +200,16 @@ def _take_logarithms(values: Array) -> Array:
     return np.asarray(np.log(np.where(values > 0.0, values, floor)))
 
 
+def _find_back(periods: tuple[int, ...]) -> int:
+    """How many steps before is the value that stands for one that was not observed."""
+    return periods[0] if periods else 1
+
+
+def _fill_gaps(values: Array, periods: tuple[int, ...]) -> Array:
+    """(S, T) values, those that were not observed as in the shortest season before."""
+    return bridge_gaps(values, np.full(len(values), _find_back(periods), dtype=np.intp))
+
+
 def _find_usable(values: Array, known: Mask) -> Mask:
     """(S, T) where there are values enough before, most of which are not as the one before."""
     learned: Array = np.cumsum(known, axis=1) - known
@@ -193,7 +224,7 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
     far = known & _find_usable(values, known)
     some = np.flatnonzero(far.any(axis=1))
     if len(some):
-        _, ratio = _compare(carry_forward(values[some]), known[some], periods)
+        _, ratio = _compare(_fill_gaps(values[some], periods), known[some], periods)
         far[some] &= ratio > LARGEST_ERROR
     return np.asarray(far.any(axis=1))
 
@@ -224,13 +255,20 @@ def _expect(x: Array, periods: tuple[int, ...]) -> Iterator[Array]:
     yield last
     yield sum((_shift(x, lag) for lag in range(1, LEVEL + 1)), np.zeros(x.shape)) / LEVEL
     for m in periods:
-        seasons = sum((_shift(x, m * k) for k in range(1, SEASONS + 1)), np.zeros(x.shape))
-        yield seasons / SEASONS
-        yield last + (seasons - _shift(seasons, 1)) / SEASONS
+        season = _average_seasons(x, m)
+        yield season
+        yield last + (season - _shift(season, 1))
         level = np.cumsum(np.nan_to_num(x), axis=1)
         recent = _shift(level - _shift(level, m), 1) / m
-        before = sum((_shift(recent, m * k) for k in range(1, SEASONS + 1)), np.zeros(x.shape))
-        yield recent + (seasons - before) / SEASONS
+        yield recent + (season - _average_seasons(recent, m))
+
+
+def _average_seasons(x: Array, m: int) -> Array:
+    """(S, T) means of the same place in the last seasons, of as many as there are."""
+    each = np.array([_shift(x, m * k) for k in range(1, SEASONS + 1)])
+    known = np.isfinite(each)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, each, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def _shift(x: Array, lag: int) -> Array:

@@ -20,7 +20,7 @@ from posterity.plots.forecast_checks import (
     plot_coverage_by_step,
     plot_forms,
 )
-from posterity.plots.forecasts import plot_forecast
+from posterity.plots.forecasts import plot_components, plot_forecast
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
 from posterity.plots.predictions import plot_predictions, plot_sampled_lines
@@ -31,6 +31,7 @@ __all__ = [
     "plot_changepoints",
     "plot_coefficients",
     "plot_coefficients_along_time",
+    "plot_components",
     "plot_coverage_along_time",
     "plot_coverage_by_slice",
     "plot_coverage_by_step",

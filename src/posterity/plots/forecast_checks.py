@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from posterity.distributions._limits import find_series
 from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
-from posterity.plots.forecasts import find_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def plot_autocorrelation(
     >>> ax.get_xlabel()
     'lag'
     """
-    pit = progress.pit[:, find_series(progress, series), 0]
+    pit = progress.pit[:, find_series(progress.ids, series), 0]
     ax = axes_of(ax)
     scores = ndtri(np.clip(pit, SMALLEST_TAIL, 1.0 - SMALLEST_TAIL))
     off = np.nan_to_num(scores - np.nanmean(scores))
@@ -150,7 +150,7 @@ def plot_forms(forecast: Any, ax: Axes | None = None, *, series: Any = None) -> 
     >>> sorted(tick.get_text() for tick in ax.get_yticklabels())
     ['difference 1', 'difference 1, lags 1-2']
     """
-    weights = np.atleast_2d(forecast.weights)[find_series(forecast, series)]
+    weights = np.atleast_2d(forecast.weights)[find_series(forecast.ids, series)]
     ax = axes_of(ax)
     order = np.argsort(weights)
     ax.barh(np.arange(len(order)), weights[order], color=COLOURS[0])

@@ -355,7 +355,15 @@ def coefficients_along_time(
     return chart("Coefficients along the stream, with intervals", values, layers, 320), values
 
 
-def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spec:
+def fan(
+    values: Rows,
+    levels: Sequence[float],
+    unit: str,
+    *,
+    dated: bool,
+    title: str = "Forecast, with bands and what came before",
+    height: int = 280,
+) -> Spec:
     """Values before a forecast (``value``), its median, and bands ``low95`` to ``high95``."""
     x = {"field": "t", "type": "temporal" if dated else "quantitative", "title": None,
          "axis": {"tickCount": 8}, "scale": {"type": "utc"} if dated else {"zero": False},
@@ -385,7 +393,7 @@ def fan(values: Rows, levels: Sequence[float], unit: str, *, dated: bool) -> Spe
             "encoding": {"x": x, "y": quantity("median", unit, scale=scale), "tooltip": tooltips},
         },
     ]
-    return chart("Forecast, with bands and what came before", values, layers)
+    return chart(title, values, layers, height)
 
 
 def to_json_number(value: Any) -> float | None:

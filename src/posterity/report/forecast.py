@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forecasting import Forecast, Forecaster
+from posterity.forecasting import CoherentForecast, Forecast, Forecaster
+from posterity.forecasting.forecast import StepsAhead
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, cards, table, tag
 from posterity.report.validation import About, describe_command, problems
@@ -17,9 +18,13 @@ Array = NDArray[np.float64]
 LEVELS = (0.8, 0.95)
 # Series that are drawn, values before the forecast in horizons, and rows in tables of series.
 MOST_DRAWN, HORIZONS_BEFORE, MOST_LISTED = 12, 3, 200
+# Series whose components are drawn.
+MOST_EXPLAINED = 2
 
 
-def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) -> str:
+def forecast_report(
+    forecaster: Forecaster, forecast: Forecast, about: About, sums: CoherentForecast | None = None
+) -> str:
     """Make a self-contained HTML page about a forecast.
 
     Parameters
@@ -30,6 +35,8 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
         What it says now.
     about : About
         Title, target, command, problems of the data.
+    sums : CoherentForecast, optional
+        The same with sums of the series.
 
     Returns
     -------
@@ -58,7 +65,11 @@ def forecast_report(forecaster: Forecaster, forecast: Forecast, about: About) ->
     if len(forecast.ids) > MOST_DRAWN:
         drawn.append(tag("p", f"Drawn are the first {MOST_DRAWN} of {len(forecast.ids):,} series."))
     page.section("What comes?", *drawn)
-    page.section(f"The sum of all {forecast.horizon} steps", _list_sums(forecast, about))
+    page.section(
+        f"The sum of all {forecast.horizon} steps",
+        _list_sums(forecast if sums is None else sums, about),
+    )
+    page.section("What is it the sum of?", *_draw_components(page, forecast, about))
     page.section("Would it have been right?", *_describe_trial(held, forecast.horizon))
     page.section("What is averaged?", _describe_forms(forecast))
     page.section("Problems found in the data", problems(about))
@@ -148,7 +159,7 @@ def _make_fan(
     return page.chart(spec, caption, table(header, rows, f"Forecast of {name}"))
 
 
-def _name_series(forecast: Forecast, about: About) -> list[str]:
+def _name_series(forecast: StepsAhead, about: About) -> list[str]:
     """Names of the series; one that came without a name has that of the target."""
     found = [str(name) for name in forecast.ids]
     return [about.target] if found == ["y"] else found
@@ -164,7 +175,37 @@ def _time(time: Any) -> Any:
     return f"{time.astype('datetime64[s]')}Z" if isinstance(time, np.datetime64) else time.item()
 
 
-def _list_sums(forecast: Forecast, about: About) -> Html:
+def _draw_components(page: Page, forecast: Forecast, about: About) -> list[Html]:
+    """Trend, seasons, holidays and columns of the first series, each with its interval."""
+    some = forecast.select(forecast.ids[:MOST_EXPLAINED])
+    parts, drawn = some.components(), []
+    for number, name in enumerate(_name_series(some, about)):
+        times = np.asarray(some.times).reshape(-1, some.horizon)[number]
+        for what, part in parts.items():
+            mean, low, high = (
+                np.reshape(one, (-1, some.horizon))[number]
+                for one in (part.mean(), *part.interval())
+            )
+            values: charts.Rows = [
+                {"t": _time(times[k]), "median": charts.to_json_number(mean[k]),
+                 "low95": charts.to_json_number(low[k]), "high95": charts.to_json_number(high[k])}
+                for k in range(some.horizon)
+            ]  # fmt: skip
+            rows = [
+                (_format_time(times[k]), f"{mean[k]:.5g}", f"{low[k]:.5g}, {high[k]:.5g}")
+                for k in range(some.horizon)
+            ]
+            title, dated = f"{name}: {what}", times.dtype.kind == "M"
+            spec = charts.fan(values, (0.95,), about.unit, dated=dated, title=title, height=150)
+            caption = f"What the forecast of {name} is the sum of: {what}, with a band of 95%."
+            header = ("time", "mean", "95% from, to")
+            drawn.append(page.chart(spec, caption, table(header, rows, f"{what} of {name}")))
+    if len(forecast.ids) > MOST_EXPLAINED:
+        drawn.append(tag("p", f"Of the first {MOST_EXPLAINED} of {len(forecast.ids):,} series."))
+    return drawn
+
+
+def _list_sums(forecast: Forecast | CoherentForecast, about: About) -> Html:
     total = forecast.total()
     ends = {level: total.interval(level) for level in LEVELS}
     middle = np.reshape(total.median(), -1)
