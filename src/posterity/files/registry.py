@@ -278,6 +278,7 @@ LATER: dict[str, dict[str, object]] = {
         "weights": np.empty(0),
         "labels": False,
     },
+    "Forecaster": {"upper_bound": None},
     "ForecastForm": {
         "rows": None,
         "seasonal_half_lives": (),
