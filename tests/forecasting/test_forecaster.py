@@ -185,6 +185,15 @@ def test_exogenous_columns_of_frames() -> None:
     np.testing.assert_allclose(forecast.median(), truth, atol=1.5)
 
 
+def test_noise_seldom_has_a_period() -> None:
+    rng, week = np.random.default_rng(0), np.arange(100) % 7
+    noise, season = rng.normal(size=(60, 100)), rng.normal(size=(60, 7))[:, week]
+    alone = [Forecaster().fit(y).periods_ != () for y in noise]
+    found = [7 in Forecaster().fit(y).periods_ for y in season + 0.5 * noise]
+    assert np.mean(alone) < 0.2
+    assert np.mean(found) > 0.8
+
+
 @pytest.mark.filterwarnings("ignore::posterity.forecasting.ForecastWarning")
 def test_periods_are_found_from_times_and_without_them(monthly: Array) -> None:
     pandas = pytest.importorskip("pandas")

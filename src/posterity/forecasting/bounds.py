@@ -1,20 +1,30 @@
-"""Lower bounds of forecasts: counts and amounts are never negative.
+"""Bounds of forecasts: counts and amounts are never negative, and shares never above 1.
 
-A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies below counts as
-being at the bound. Censoring a normal raises its mean. But the mean of a linear forecast is right
+A forecast that ends at a bound is a normal censored there (Tobin 1958): what lies beyond counts as
+being at the bound. Censoring a normal moves its mean. But the mean of a linear forecast is right
 whatever the distribution of the values. So of series that are often at their bound the normal is
 chosen whose *censored* mean and variance are those of the forecast.
+
+That a series cannot pass 1, or 100, is found by two signs. One that could, with the errors that it
+has had, would have passed it by now: let p_t be the probability of that at each row, given those
+before, then the product of 1 - p_t falls below a with a probability of no more than a (Ville 1939).
+And near the bound it moves less, so that errors of log odds are more alike than those of values or
+of their logarithms.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
+
+from posterity.forecasting.gaps import carry_forward
+from posterity.forecasting.outliers import compare_with_expected
 
 Array = NDArray[np.float64]
 
@@ -27,59 +37,115 @@ FREQUENT_SHARE = 0.05
 UNCENSORED_MEAN, SMALLEST_CENSORED_MEAN, LOWEST_MEAN = 5.0, 0.2, -0.4929
 # The table by which the normals with given censored moments are found.
 LOWEST, POINTS = -4.0, 4096
-ONE = np.array(1.0)
+# Of normals that are censored on both sides: the least share of the width that a mean is from an
+# end, how much wider they are made, and steps to find them.
+LEAST_SHARE, LARGEST_FACTOR, MOVES = 0.02, 5.0, 30
+ONE, FREE = np.array(1.0), np.array(np.inf)
+# Where values may end above, shares and percentages, and how near to it some have to be.
+TOPS, TOP_SHARE = (1.0, 100.0), 0.8
+# Nats by which a free series is less probable not to have passed the top, and log odds are a better
+# scale; and those of the first where the top itself is often reached, which log odds do not have.
+PASSED, BETTER, PASSED_AT_TOP = 2.0, 8.0, 7.0
+# Log odds are those of values at least this share of the top away from it, and from 0; errors that
+# count on one scale, in standard errors.
+NEAREST, LARGEST_ERROR = 1e-3, 6.0
 
 
 @dataclass(frozen=True, eq=False)
-class LowerBounds:
-    """Lower bounds, minus infinity where there is none, and which of them are ``often`` reached."""
+class Bounds:
+    """Lower and upper bounds (2, ...), infinite where there is none, and the ``often`` reached."""
 
     values: Array
     often: NDArray[np.bool_]
 
-    def before(self, columns: slice | int) -> LowerBounds:
-        """Return the bounds before some columns: one after the other, of all series each (n S,)."""
-        values, often = self.values[:, columns], self.often[:, columns]
-        return LowerBounds(values.T.reshape(-1), often.T.reshape(-1))
-
-
-def check_lower_bound(bound: Any) -> None:
-    """Raise ``ValueError`` unless ``bound`` is "auto", None or a finite number."""
-    number = isinstance(bound, int | float | np.integer | np.floating) and np.isfinite(bound)
-    if not (bound is None or number or (isinstance(bound, str) and bound == "auto")):
-        raise ValueError(
-            f'lower_bound is {bound!r}: give "auto", a finite number below which there are no '
-            "values, or None"
+    def before(self, columns: slice | int) -> Bounds:
+        """Bounds (2, n S) before some columns: one after the other, of all series each."""
+        values, often = self.values[:, :, columns], self.often[:, :, columns]
+        return Bounds(
+            np.moveaxis(values, 1, -1).reshape(2, -1), np.moveaxis(often, 1, -1).reshape(2, -1)
         )
 
 
-def find_lower_bounds(values: Array, bound: float | str | None) -> LowerBounds:
-    """Bounds (S, T + 1) known before each column of ``values`` (S, T), and after the last.
+def check_bounds(lower: Any, upper: Any) -> None:
+    """Raise ``ValueError`` unless each is "auto", None or a finite number, in this order."""
+    for side, beyond, bound in (("lower", "below", lower), ("upper", "above", upper)):
+        if not (bound is None or _is_number(bound) or _is_auto(bound)):
+            raise ValueError(
+                f'{side}_bound is {bound!r}: give "auto", a finite number {beyond} which there are '
+                "no values, or None"
+            )
+    if _is_number(lower) and _is_number(upper) and not lower < upper:
+        raise ValueError(
+            f"lower_bound is {lower!r} and upper_bound {upper!r}: the lower one must be below"
+        )
 
-    "auto": 0 where no value so far is negative, and all are whole numbers or some are 0. No bound
-    is minus infinity. A value below a bound that was given ends it for its series.
+
+def find_bounds(
+    values: Array,
+    lower: float | str | None = "auto",
+    upper: float | str | None = "auto",
+    periods: Sequence[float] = (),
+) -> Bounds:
+    """Bounds (2, S, T + 1) known before each column of ``values`` (S, T), and after the last.
+
+    "auto" below: 0 where no value so far is negative, and all are whole numbers or some are 0.
+    Above: 1 or 100 where all values so far are from 0 to there, and a series that is free to pass
+    it, with these seasonal ``periods``, would have done so; see :func:`_find_top`. No bound is
+    infinite. A value beyond a bound that was given ends it for its series.
     """
-    series, length = values.shape
-    limit = 0.0 if isinstance(bound, str) else -np.inf if bound is None else float(bound)
+    ends = np.empty((2, *values.shape))
+    ends[0] = _find_bottom(values) if _is_auto(lower) else -np.inf if lower is None else lower
+    ends[1] = _find_top(values, periods) if _is_auto(upper) else np.inf if upper is None else upper
+    signs = np.array([1.0, -1.0])[:, None, None]
     with np.errstate(invalid="ignore"):
-        bounded = np.logical_and.accumulate(~(values < limit), axis=1)
-        if isinstance(bound, str):
-            whole = np.isnan(values) | (values == np.round(values))
-            touched = np.logical_or.accumulate(values == 0.0, axis=1)
-            bounded &= np.logical_and.accumulate(whole, axis=1) | touched
-        there = np.cumsum(values <= limit, axis=1)
-    bounds = np.full((series, length + 1), -np.inf)
-    bounds[:, 1:] = np.where(bounded, limit, -np.inf)
-    often = np.zeros(bounds.shape, dtype=bool)
-    often[:, 1:] = bounded & (there > FREQUENT_SHARE * np.cumsum(np.isfinite(values), axis=1))
-    return LowerBounds(bounds, often)
+        over = signs * (values - ends)
+    bounded = np.isfinite(ends) & np.logical_and.accumulate(~(over < 0.0), axis=2)
+    often = np.cumsum(over <= 0.0, axis=2) > FREQUENT_SHARE * np.cumsum(np.isfinite(values), axis=1)
+    none = np.broadcast_to(-np.inf * signs, (2, len(values), 1))
+    return Bounds(
+        np.concatenate([none, np.where(bounded, ends, -np.inf * signs)], axis=2),
+        np.concatenate([np.zeros(none.shape, dtype=bool), bounded & often], axis=2),
+    )
 
 
-def compute_censored_moments(over: Array, sd: Array) -> tuple[Array, Array]:
-    """Mean and mean square of max(x, 0), x ~ Normal(over, sd^2) with sd > 0 (Tobin 1958)."""
+def choose_end(bounds: Array, mean: Array) -> tuple[Array, Array, Array]:
+    """(S, h) which of the ``bounds`` (2, S) is nearer to a mean (S, h).
+
+    Its sign, 1 of a lower and -1 of an upper one; the bound, 0 if infinite; how far the other is.
+    """
+    low, high = bounds[:, :, None]
+    upper = high - mean < mean - low
+    end = np.where(upper, high, low)
+    sign = np.where(upper, -1.0, 1.0)
+    return sign, np.where(np.isfinite(end), end, 0.0), np.broadcast_to(high - low, mean.shape)
+
+
+def compute_censored_moments(over: Array, sd: Array, width: Array = FREE) -> tuple[Array, Array]:
+    """Mean and mean square of min(max(x, 0), width), x ~ Normal(over, sd^2) (Tobin 1958)."""
     z = over / sd
     above, height = ndtr(z), sd * np.exp(-0.5 * z * z) / ROOT_2_PI
-    return over * above + height, (np.square(over) + np.square(sd)) * above + over * height
+    mean = over * above + height
+    square = (np.square(over) + np.square(sd)) * above + over * height
+    if not np.isfinite(width).any():
+        return mean, square
+    # What is beyond the width, v = max(x - width, 0): x^2 - width^2 = v^2 + 2 width v.
+    some = np.isfinite(width)
+    far = np.where(some, width, 0.0)
+    beyond, squared = compute_censored_moments(over - far, sd)
+    return (
+        np.where(some, mean - beyond, mean),
+        np.where(some, square - squared - 2.0 * far * beyond, square),
+    )
+
+
+def compute_censored_lognormal_moments(mean: Array, sd: Array, top: Array) -> tuple[Array, Array]:
+    """Mean and mean square of min(exp(x), top), x ~ Normal(mean, sd^2)."""
+    log = np.log(top)
+    z = (log - mean) / sd
+    at_top = log_ndtr(-z)
+    first = np.exp(mean + 0.5 * sd * sd + log_ndtr(z - sd)) + np.exp(log + at_top)
+    second = np.exp(2.0 * (mean + sd * sd) + log_ndtr(z - 2.0 * sd)) + np.exp(2.0 * log + at_top)
+    return first, second
 
 
 def move_to_moments(z: Array) -> tuple[Array, Array]:
@@ -99,7 +165,99 @@ def move_to_moments(z: Array) -> tuple[Array, Array]:
     return np.where(moved, found * sd, z), np.where(moved, sd, 1.0)
 
 
+def move_between(z: Array, width: Array) -> tuple[Array, Array]:
+    """The same of normals that are censored at 0 and at ``width``, both often.
+
+    Step by step, as each mean moves the censored one, and each sd the censored one. These cannot
+    be matched if they are those of no distribution between the two.
+    """
+    wanted = np.clip(z, LEAST_SHARE * width, (1.0 - LEAST_SHARE) * width)
+    mean, sd = wanted, np.ones(z.shape)
+    for _ in range(MOVES):
+        first, square = compute_censored_moments(mean, sd, width)
+        found = np.sqrt(np.maximum(square - np.square(first), LEAST_SHARE))
+        mean = np.clip(mean + wanted - first, -width, 2.0 * width)
+        sd = np.clip(sd / found, 1.0, LARGEST_FACTOR)
+    return mean, sd
+
+
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _is_auto(bound: Any) -> bool:
+    return isinstance(bound, str) and bound == "auto"
+
+
+def _is_number(bound: Any) -> bool:
+    number = isinstance(bound, int | float | np.integer | np.floating)
+    return bool(number and np.isfinite(bound))
+
+
+def _is_whole(values: Array) -> NDArray[np.bool_]:
+    """(S, T) whether all values so far are whole numbers."""
+    whole = np.isnan(values) | (values == np.round(values))
+    return np.asarray(np.logical_and.accumulate(whole, axis=1))
+
+
+def _find_bottom(values: Array) -> Array:
+    """(S, T) 0 where counts, or amounts that are sometimes 0, end."""
+    touched = np.logical_or.accumulate(values == 0.0, axis=1)
+    return np.where(_is_whole(values) | touched, 0.0, -np.inf)
+
+
+def _find_top(values: Array, periods: Sequence[float]) -> Array:
+    """(S, T) where shares and percentages end above: 1 or 100, as far as is known by then.
+
+    Both signs count (see above) as long as no value is at the top: data may have been divided by
+    their largest one. Where more than a twentieth of the values are, the first is enough. Series of
+    0 and 1 have none: there may be a count of 2.
+    """
+    tops = np.full(values.shape, np.inf)
+    with np.errstate(invalid="ignore"):
+        least = np.fmin.accumulate(values, axis=1)
+        most = np.fmax.accumulate(values, axis=1)
+    for top in TOPS:
+        inside = (least >= 0.0) & (most <= top) & ~(_is_whole(values) & (top == 1.0))
+        some = np.flatnonzero((inside & (most >= TOP_SHARE * top)).any(axis=1))
+        if not len(some):
+            continue
+        y = values[some]
+        at_top: Array = np.cumsum(y == top, axis=1) / np.maximum(
+            np.cumsum(np.isfinite(y), axis=1), 1
+        )
+        passed, better = _weigh_free(y, top, periods)
+        found = (passed > PASSED) & (better > BETTER) & (at_top == 0.0)
+        found |= (passed > PASSED_AT_TOP) & (at_top > FREQUENT_SHARE)
+        tops[some] = np.where(
+            np.logical_or.accumulate(found & inside[some], axis=1), top, tops[some]
+        )
+    return tops
+
+
+def _weigh_free(values: Array, top: float, periods: Sequence[float]) -> tuple[Array, Array]:
+    """(S, T) nats against values that are free to pass ``top``: not passed so far, and log odds."""
+    known, x = np.isfinite(values), carry_forward(values)
+    below = np.log(np.maximum(x, NEAREST * top))
+    above = np.log(np.maximum(top - x, NEAREST * top))
+    # Each scale, and the logarithm of the slope of the values by it.
+    scales = (
+        (x, 0.0),
+        (below, below),
+        (above, above),
+        (below - above, below + above - np.log(top)),
+    )
+    losses = []
+    for scale, slope in scales:
+        error, sd = compare_with_expected(scale, known, periods)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.minimum(np.abs(error) / sd, LARGEST_ERROR)
+            if scale is x:
+                missed = -log_ndtr((top - (x - error)) / sd)
+            losses.append(np.log(sd) + 0.5 * np.square(size) + slope)
+    passed, *sums = (
+        np.cumsum(np.where(np.isfinite(one), one, 0.0), axis=1) for one in (missed, *losses)
+    )
+    return passed, np.minimum(sums[0], sums[1]) - np.minimum(sums[2], sums[3])
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.borrowing import Loan, lend
-from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.clock import count_steps, place_by_clock
 from posterity.forecasting.components import Explanation
 from posterity.forecasting.dependence import find_correlation
@@ -33,14 +33,14 @@ def make_forecast(
     h: int,
     size: int,
     common: CommonScores | None = None,
-    bounds: LowerBounds | None = None,
+    bounds: Bounds | None = None,
     loans: Sequence[Loan] = (),
     periods: Sequence[float] = (),
 ) -> Forecast:
     """The forecast of learners that know the whole panel, weighed by their scores before.
 
-    ``common`` is what all series say, where these are some of them; ``bounds`` (S,)
-    are their lower bounds. Series with ``loans`` borrow their forecasts from others. Components
+    ``common`` is what all series say, where these are some of them; ``bounds`` (2, S)
+    are those of their values. Series with ``loans`` borrow their forecasts from others. Components
     have seasons of these ``periods``.
     """
     found: dict[int, Paths] = {}

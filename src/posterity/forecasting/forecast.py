@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import check_single_level, find_series
 from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.forecasting.bounds import LowerBounds
+from posterity.forecasting.bounds import Bounds, choose_end
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 BLOCK = 4_000_000
 # Matrices of all pairs of steps that are held at once for a sum.
 COVARIANCES = 4
-# Sums of steps that reach a lower bound: sample paths, and what they are smoothed by, in standard
+# Sums of steps that reach a bound: sample paths, and what they are smoothed by, in standard
 # deviations. Less than this probability at the bound does not count.
 SUMS, SMOOTHING, NEGLIGIBLE = 4_000, 0.05, 1e-4
 SMALLEST_DENSITY = 1e-300
@@ -234,17 +234,17 @@ class Forecast(StepsAhead):
         weights: Array,
         *,
         single: bool,
-        bounds: LowerBounds | None = None,
+        bounds: Bounds | None = None,
         shocks: ShockCorrelation | None = None,
         calendar: Calendar = NUMBERS,
         explanation: Explanation | None = None,
     ) -> Forecast:
-        """Return a forecast of each form's paths, weights (S, F), and lower bounds of values (S,).
+        """Return a forecast of each form's paths, weights (S, F), and bounds of values (2, S).
 
         Series are independent unless the correlation of their ``shocks`` is given. Components come
         of its ``explanation``.
         """
-        marginals = Marginals([some.steps for some in paths], weights).above(bounds)
+        marginals = Marginals([some.steps for some in paths], weights).within(bounds)
         shocks = shocks or ShockCorrelation.none(len(weights))
         each = tuple(forms), tuple(paths), shocks, explanation
         return cls(ids, marginals, single, times, calendar, *each)
@@ -295,12 +295,12 @@ class Forecast(StepsAhead):
                 before = rng.standard_normal((len(of), path.early.shape[3], 1))
                 errors += (path.early[of, k] @ before)[:, :, 0]
             errors *= path.noise[of, k, None]
-            if self.marginals.bound is not None:
+            if self.marginals.bounds is not None:
                 errors *= moved.sd[of, k] / np.where(path.sd > 0.0, path.sd, 1.0)[of, k]
             values = moved.mean[of, k] + errors
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
-        if self.marginals.bound is not None:
-            np.maximum(drawn, self.marginals.bound[:, None], out=drawn)
+        if self.marginals.bounds is not None:
+            np.clip(drawn, *self.marginals.bounds[:, :, None], out=drawn)
         return drawn[:, 0] if self.single else drawn
 
     def covariance(self) -> Array:
@@ -318,8 +318,8 @@ class Forecast(StepsAhead):
 
         Of forms on the scale of the values it is a mixture of Gaussians, by formula. The sum of
         what is Gaussian in logarithms is taken for lognormal, with the mean and the variance that
-        the sum has (Fenton 1960); :meth:`rvs` is free of that. Where steps reach a lower bound of
-        the values, it is that of 4,000 sample paths, always the same.
+        the sum has (Fenton 1960); :meth:`rvs` is free of that. Where steps reach a bound of the
+        values, it is that of 4,000 sample paths, always the same.
         """
         chosen = choose_steps(steps, self.horizon)
         parts = [_sum_steps(path, chosen) for path in self.paths]
@@ -383,35 +383,36 @@ class Forecast(StepsAhead):
         return products
 
     def _find_censored_series(self, steps: slice) -> NDArray[np.bool_]:
-        """(S,) whether a lower bound has more than a negligible probability at one of the steps."""
-        bound = self.marginals.bound
-        if bound is None:
+        """(S,) whether a bound has more than a negligible probability at one of the steps."""
+        if self.marginals.bounds is None:
             return np.zeros(len(self.marginals.weights), dtype=bool)
-        at = np.where(np.isfinite(bound), bound, 0.0)[:, None]
-        below = self.marginals.cdf(np.broadcast_to(at, (len(at), self.horizon)))[:, steps]
-        return np.isfinite(bound) & (below.max(axis=1) > NEGLIGIBLE)
+        reached = self.marginals.at_bounds()[:, :, steps]
+        return np.asarray((reached > NEGLIGIBLE).any(axis=(0, 2)))
 
     def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
-        assert self.marginals.bound is not None
+        assert self.marginals.bounds is not None
         drawn = draw_sums(self, steps)[:, :, None]
         # The mean of a sum is exactly the sum of means, without the error of draws.
         count = len(range(self.horizon)[steps])
-        bound = np.where(reached, count * self.marginals.bound, -np.inf)
-        least = np.where(reached, bound, 0.0)[:, None]
-        over = drawn[:, :, 0] - least
-        exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True) - least
+        free = np.array([[-np.inf], [np.inf]])
+        bounds = np.where(reached, count * self.marginals.bounds, free)
+        exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True)
+        sign, end, _ = choose_end(bounds, exact)
+        over = sign * (drawn[:, :, 0] - end)
         found = over.mean(axis=1, keepdims=True)
         ratio = np.where(
-            reached[:, None] & (found > 0.0), exact / np.maximum(found, SMALLEST_DENSITY), 1.0
+            reached[:, None] & (found > 0.0),
+            sign * (exact - end) / np.maximum(found, SMALLEST_DENSITY),
+            1.0,
         )
-        drawn = (least + over * ratio)[:, :, None]
+        drawn = (end + sign * over * ratio)[:, :, None]
         # Sums are drawn together as they are smoothed, which leaves their variance as it was.
         mean = drawn.mean(axis=1, keepdims=True)
         narrow = np.broadcast_to(SMOOTHING * drawn.std(axis=1, keepdims=True), drawn.shape)
         drawn = mean + np.sqrt(1.0 - SMOOTHING**2) * (drawn - mean)
         weights = np.hstack([np.where(reached[:, None], 0.0, sums.weights), reached[:, None]])
-        return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bound)
+        return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bounds)
 
 
 def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, Any]:

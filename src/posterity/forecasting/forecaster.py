@@ -15,7 +15,7 @@ from posterity.distributions._limits import check_single_level
 from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
-from posterity.forecasting.bounds import check_lower_bound, find_lower_bounds
+from posterity.forecasting.bounds import Bounds, check_bounds, find_bounds
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
@@ -96,6 +96,13 @@ class Forecaster(AtomicModel, BaseEstimator):
         quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
         has whole numbers only or a value of 0: counts, demand, rain. A value below ends a bound.
         None: there is no bound, as of temperatures in whole degrees.
+    upper_bound : "auto", float or None, default "auto"
+        Where values end above, as shares do. "auto" is 1 or 100 for a series whose values all lie
+        from 0 to there, and that would have passed it if it could: a walk, or what returns to its
+        mean or season, with the errors so far, would have with a probability of 86%, and log odds
+        are a scale on which errors are more alike, by a likelihood ratio of 3,000. If more than a
+        twentieth of the values are at the top, the first has to be 99.9% instead. Prices near 100
+        have no bound, nor have a series of 0 and 1 and one that was divided by its largest value.
     outliers : "ignore" or "learn", default "ignore"
         What to do with single values that are far from all before them, as a sensor's glitch or a
         typing error is: forecasts ignore them as if they were missing, or learn them. Values whose
@@ -161,6 +168,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         events: Any = None,
         forgetting: Any = None,
         lower_bound: float | str | None = "auto",
+        upper_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
         n_draws: int = 32,
     ) -> None:
@@ -170,6 +178,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         self.events = events
         self.forgetting = forgetting
         self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
         self.outliers = outliers
         self.n_draws = n_draws
 
@@ -322,7 +331,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             plan = self._read_plan(X_future, panel, h)
             learners, levels = begin_learners(forms, panel, priors)
             scores = run_trials(learners, levels, panel, h, size, used)
-        bounds = find_lower_bounds(panel.values, self.lower_bound).before(-1)
+        bounds = self._find_bounds(panel, self._learned).before(-1)
         forecast = make_forecast(
             panel, learners, levels, scores, plan, h, size, common, bounds, loans, self.periods_
         )
@@ -399,8 +408,9 @@ class Forecaster(AtomicModel, BaseEstimator):
         used = self._events_of(whole).add_to(whole)
         used = leave_out_outliers(used, self.outliers, self._find_periods(whole))
         forms = self._list_forms(used.before(whole.length - first))
+        bounds = self._find_bounds(used, whole)
         forecasts = compute_progress(
-            used, whole.values, first, h, forms, self.n_draws, level, ends, self.lower_bound
+            used, whole.values, first, h, forms, self.n_draws, level, ends, bounds
         )
         self._copy_from(whole)
         return forecasts
@@ -557,6 +567,11 @@ class Forecaster(AtomicModel, BaseEstimator):
             return by_times
         return (*by_times, year)
 
+    def _find_bounds(self, panel: Panel, whole: Panel) -> Bounds:
+        """Bounds of the values of a panel, with the periods of the whole one."""
+        periods = self._find_periods(whole)
+        return find_bounds(panel.values, self.lower_bound, self.upper_bound, periods)
+
     def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
         return add_memories(self._choose_forms(panel), self.forgetting)
 
@@ -577,7 +592,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
         check_forgetting(self.forgetting)
-        check_lower_bound(self.lower_bound)
+        check_bounds(self.lower_bound, self.upper_bound)
         list_regions(self.holidays)
         read_events(self.events)
         check_outliers(self.outliers)

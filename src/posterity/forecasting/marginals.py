@@ -14,8 +14,11 @@ from scipy.special import ndtr, ndtri
 from posterity import kernel
 from posterity.forecasting.bounds import (
     ROOT_2_PI,
-    LowerBounds,
+    Bounds,
+    choose_end,
+    compute_censored_lognormal_moments,
     compute_censored_moments,
+    move_between,
     move_to_moments,
 )
 from posterity.kernel.values import read_floats
@@ -30,6 +33,8 @@ BLOCK, STEPS, QUANTILE_TOLERANCE = 2_000_000, 60, 1e-9
 NODES = 16
 # Probability of each tail that integrals leave out, roughly.
 TAIL_PROBABILITY = 3e-5
+# What 1 less a probability is known to.
+ROUNDING = 1e-16
 # Inverse of a standard deviation of zero.
 POINT_MASS_PRECISION = 1e300
 
@@ -64,37 +69,56 @@ class Component:
             within = (np.square(each) * np.expm1(variance)).mean(axis=1)
         return mean, within + each.var(axis=1)
 
-    def above(self, bounds: LowerBounds) -> Component:
-        """The same, moved so that mean and variance stay when ``bounds`` (S,) censor it.
+    def within(self, bounds: Bounds) -> Component:
+        """The same, moved so that mean and variance stay when ``bounds`` (2, S) censor it.
 
         Only where bounds are often reached. The mean and the variance are those of the one normal
         that is nearest: draws that differ keep them nearly.
         """
         if self.log or not bounds.often.any():
             return self
-        least = np.where(bounds.often, bounds.values, 0.0)[:, None]
         mean, sd = self.matched()
         unit = np.where(sd > 0.0, sd, 1.0)
-        centre, factor = move_to_moments((mean - least) / unit)
-        moved = (bounds.often[:, None] & (sd > 0.0) & (factor != 1.0))[:, None]
+        ends = np.where(bounds.often, bounds.values, np.array([[-np.inf], [np.inf]]))
+        sign, end, width = choose_end(ends, mean)
+        over, width = sign * (mean - end) / unit, width / unit
+        centre, factor = move_to_moments(over)
+        both = np.isfinite(width)
+        if both.any():
+            centre[both], factor[both] = move_between(over[both], width[both])
+        often = np.asarray(bounds.often.any(axis=0))
+        moved = (often[:, None] & (sd > 0.0) & (factor != 1.0))[:, None]
         if not moved.any():
             return self
-        factor, centre = factor[:, None], (least + unit * centre)[:, None]
+        factor, centre = factor[:, None], (end + sign * unit * centre)[:, None]
         means = np.where(moved, centre + factor * (self.mean - mean[:, None]), self.mean)
         return Component(means, np.where(moved, factor * self.sd, self.sd), log=False)
 
-    def censored_moments(self, bound: Array) -> tuple[Array, Array]:
-        """(S, h) mean and variance where values below ``bound`` (S,) count as that (Tobin 1958)."""
-        if self.log or not np.isfinite(bound).any():
-            return self.moments()
-        least = np.where(np.isfinite(bound), bound, 0.0)[:, None, None]
-        over, sd = self.mean - least, np.maximum(self.sd, 1.0 / POINT_MASS_PRECISION)
+    def censored_moments(self, bounds: Array) -> tuple[Array, Array]:
+        """(S, h) mean and variance where values beyond ``bounds`` (2, S) count as at them.
+
+        Of logarithms only the upper one counts.
+        """
+        plain, some = self.moments(), np.asarray(np.isfinite(bounds[self.log :]).any(axis=0))
+        if not some.any():
+            return plain
+        sd = np.maximum(self.sd, 1.0 / POINT_MASS_PRECISION)
+        sign, end = np.ones(()), np.zeros(())
         with np.errstate(over="ignore"):
-            each, square = compute_censored_moments(over, sd)
+            if self.log:
+                top = np.where(some, bounds[1], 1.0)[:, None, None]
+                sd = np.minimum(sd, LARGEST_SD)
+                each, square = compute_censored_lognormal_moments(self.mean, sd, top)
+            else:
+                sign, end, width = choose_end(bounds, plain[0])
+                over = sign[:, None] * (self.mean - end[:, None])
+                each, square = compute_censored_moments(over, sd, width[:, None])
         mean = each.mean(axis=1)
         variance = np.maximum(square.mean(axis=1) - np.square(mean), 0.0)
-        plain, some = self.moments(), np.isfinite(bound)[:, None]
-        return np.where(some, least[:, 0] + mean, plain[0]), np.where(some, variance, plain[1])
+        return (
+            np.where(some[:, None], end + sign * mean, plain[0]),
+            np.where(some[:, None], variance, plain[1]),
+        )
 
     def matched(self) -> tuple[Array, Array]:
         """(S, h) mean and sd of the one normal with their mean and their mean absolute deviation.
@@ -114,18 +138,18 @@ class Component:
 class Marginals:
     """Mixtures over F components with weights (S, F).
 
-    What lies below ``bound`` (S,) counts as being there; None: nothing does.
+    What lies beyond ``bounds`` (2, S) counts as being there; None: nothing does.
     """
 
     components: Sequence[Component]
     weights: Array
-    bound: Array | None = None
+    bounds: Array | None = None
 
-    def above(self, bounds: LowerBounds | None) -> Marginals:
-        """The same with lower bounds (S,), and where these are often reached the same moments."""
+    def within(self, bounds: Bounds | None) -> Marginals:
+        """The same with bounds (2, S), and where these are often reached the same moments."""
         if bounds is None:
             return self
-        parts = [part.above(bounds) for part in self.components]
+        parts = [part.within(bounds) for part in self.components]
         return Marginals(parts, self.weights, bounds.values)
 
     def mean(self) -> Array:
@@ -145,21 +169,35 @@ class Marginals:
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
         below = self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
-        return np.where(y < self._least, 0.0, below)
+        least, most = self._ends
+        return np.where(y < least, 0.0, np.where(y >= most, 1.0, below))
 
     def logpdf(self, y: Array) -> Array:
-        """(S, h) log densities; at the bound the log of its probability."""
+        """(S, h) log densities; at a bound the log of its probability."""
         cdf = self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
         density = self._compute_by_blocks(lambda some, which: some._score(y[which])[1])
-        density = np.where(y > self._least, density, np.where(y == self._least, cdf, 0.0))
+        least, most = self._ends
+        density = np.where(
+            y == least, cdf, np.where(y == most, np.maximum(1.0 - cdf, ROUNDING), density)
+        )
+        density = np.where((y < least) | (y > most), 0.0, density)
         with np.errstate(divide="ignore"):
             return np.log(density)
+
+    def at_bounds(self) -> Array:
+        """(2, S, h) probabilities of the bounds; 0 of those that are infinite."""
+        ends = np.broadcast_to(self._ends, (2, *self._shape))
+        known = np.isfinite(ends)
+        ends = np.where(known, ends, 0.0)
+        low = self._compute_by_blocks(lambda some, which: some._score(ends[0, which])[0])
+        high = self._compute_by_blocks(lambda some, which: some._score(ends[1, which])[0])
+        return np.where(known, np.stack([low, 1.0 - high]), 0.0)
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
         each = np.broadcast_to(q, self._shape)
         found = self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
-        return np.maximum(found, self._least)
+        return np.clip(found, *self._ends)
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
@@ -169,14 +207,14 @@ class Marginals:
     # ---- inner ---------------------------------------------------------------------------------
 
     @property
-    def _least(self) -> Array:
-        """(S, 1) bounds, minus infinity where there is none."""
-        return (
-            np.full((len(self.weights), 1), -np.inf) if self.bound is None else self.bound[:, None]
-        )
+    def _ends(self) -> Array:
+        """(2, S, 1) bounds, infinite where there is none."""
+        if self.bounds is None:
+            return np.array([-np.inf, np.inf])[:, None, None]
+        return self.bounds[:, :, None]
 
     def _moments(self, part: Component) -> tuple[Array, Array]:
-        return part.censored_moments(self._least[:, 0])
+        return part.moments() if self.bounds is None else part.censored_moments(self.bounds)
 
     def _mix(self, of: Callable[[Component], Array]) -> Array:
         total: Any = 0.0
@@ -200,8 +238,9 @@ class Marginals:
 
     def select(self, which: slice | NDArray[np.intp]) -> Marginals:
         """Return the mixtures of some of the series."""
-        bound = None if self.bound is None else self.bound[which]
-        return Marginals([part.part(which) for part in self.components], self.weights[which], bound)
+        bounds = None if self.bounds is None else self.bounds[:, which]
+        parts = [part.part(which) for part in self.components]
+        return Marginals(parts, self.weights[which], bounds)
 
     def _score(self, y: Array) -> tuple[Array, Array]:
         """Distribution function and density (S, h) at ``y`` (S, h)."""
@@ -250,8 +289,8 @@ class Marginals:
         with np.errstate(divide="ignore"):
             unit = 1.0 / (ROOT_2_PI * cells.score(median[:, None])[1][:, 0])
         unit = np.clip(unit, 1e-6 * (high - low) + 1e-300, high - low + 1e-300)
-        least = np.broadcast_to(self._least, shape).reshape(-1)
-        low, high = np.maximum(low, least), np.maximum(high, least)
+        least, most = np.broadcast_to(self._ends, (2, *shape)).reshape(2, -1)
+        low, high = np.clip(low, least, most), np.clip(high, least, most)
         # Between the outcome and the point mass the integrand is 1.
         total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         ends = np.stack([low, np.clip(y, low, high), high])

@@ -79,13 +79,32 @@ def find_outliers(
     found = np.zeros(values.shape, dtype=np.int8)
     if columns is not None and columns.shape[2]:
         values = np.where(_find_unusual(columns), np.nan, values)
-    whole = tuple(int(m) for m in periods if float(m).is_integer() and 1 < m < values.shape[1])
+    whole = _choose_whole(periods, values.shape[1])
     share = max(1, BLOCK // max(values.shape[1], 1))
     for start in range(0, len(values), share):
         some = slice(start, start + share)
         for number in start + np.flatnonzero(_may_have_outliers(values[some], whole)):
             found[number] = _Search.of(values[number], whole).run()
     return found
+
+
+def compare_with_expected(x: Array, known: Mask, periods: Sequence[float]) -> tuple[Array, Array]:
+    """(S, T) errors of the best that expects each value of ``x``, and their standard errors so far.
+
+    The best is that with the smallest mean absolute error so far. Where there are too few errors,
+    both are NaN.
+    """
+    error, least = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
+    for expected in _expect(x, _choose_whole(periods, x.shape[1])):
+        off = x - expected
+        counted = known & np.isfinite(off)
+        sizes = np.where(counted, np.abs(off), 0.0)
+        count: Array = np.cumsum(counted, axis=1) - counted
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            size = (np.cumsum(sizes, axis=1) - sizes) / count
+        better = counted & (count >= FEWEST_ERRORS) & (size < least)
+        error[better], least[better] = off[better], size[better]
+    return error, NORMAL * np.where(np.isfinite(least), least, np.nan)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -190,6 +209,11 @@ class _Search:
         return True
 
 
+def _choose_whole(periods: Sequence[float], length: int) -> tuple[int, ...]:
+    """Periods that are whole numbers of steps, and shorter than the series."""
+    return tuple(int(m) for m in periods if float(m).is_integer() and 1 < m < length)
+
+
 def _take_logarithms(values: Array) -> Array:
     """(T,) logarithms; of what is not positive those of a tenth of the least value so far that is.
 
@@ -230,23 +254,11 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
 
 
 def _compare(x: Array, known: Mask, periods: tuple[int, ...]) -> tuple[Array, Array]:
-    """(S, T) errors of the best that expects each value of ``x``, and these in standard errors.
-
-    The best is that with the smallest mean absolute error so far.
-    """
-    error, least = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
-    for expected in _expect(x, periods):
-        off = x - expected
-        counted = known & np.isfinite(off)
-        sizes = np.where(counted, np.abs(off), 0.0)
-        count: Array = np.cumsum(counted, axis=1) - counted
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            size = (np.cumsum(sizes, axis=1) - sizes) / count
-        better = counted & (count >= FEWEST_ERRORS) & (size < least)
-        error[better], least[better] = off[better], size[better]
+    """(S, T) errors of the best that expects each value of ``x``, and these in standard errors."""
+    error, sd = compare_with_expected(x, known, periods)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.abs(error) / (NORMAL * least)
-    return error, np.where(np.isfinite(least) & (least > 0.0), ratio, 0.0)
+        ratio = np.abs(error) / sd
+    return error, np.where(sd > 0.0, ratio, 0.0)
 
 
 def _expect(x: Array, periods: tuple[int, ...]) -> Iterator[Array]:
@@ -299,4 +311,4 @@ def _find_unusual(columns: Array) -> Mask:
     return np.asarray((known & far & (before > 0) & ~trend).any(axis=2))
 
 
-__all__ = ["check_outliers", "find_outliers", "leave_out_outliers"]
+__all__ = ["check_outliers", "compare_with_expected", "find_outliers", "leave_out_outliers"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
@@ -14,6 +15,8 @@ Array = NDArray[np.float64]
 MOST_SERIES, LONGEST = 200, 400
 # Fewest cycles of a period in a series, and the smallest autocorrelation at it.
 FEWEST_CYCLES, SMALLEST_AUTOCORRELATION = 3, 0.2
+# Probability of a peak of noise; variance of autocorrelations of its differences, times the length.
+LEVEL, DIFFERENCES = 0.25, 1.5
 # The period is the shortest lag with at least this share of the largest correlation.
 PEAK_SHARE = 0.8
 # A longer period must have a correlation larger by this than the shorter one.
@@ -23,8 +26,10 @@ CORRELATION_GAIN = 0.05
 def find_periods(panel: Panel) -> tuple[int, ...]:
     """Find no period, one, or two of which the second is a multiple of the first.
 
-    Lags at which the autocorrelation of differences, averaged over series, has a peak that is
-    both significant at 95% (Bartlett) and not small.
+    Lags at which the autocorrelation of differences, averaged over series, has a peak that is not
+    small, and significant, at 95% by itself and such that noise has one at any of the lags in 25%
+    of cases at most (Bonferroni). The variance at one lag is (1 + 2 (1/2)^2) / n of differences of
+    noise, whose first autocorrelation is -1/2 (Bartlett 1946).
 
     Examples
     --------
@@ -42,8 +47,9 @@ def find_periods(panel: Panel) -> tuple[int, ...]:
         correlations[2:-1] >= correlations[3:]
     )
     length = float(np.median(panel.observed))
-    bound = np.maximum(SMALLEST_AUTOCORRELATION, 1.96 / np.sqrt(length))
-    peaks &= correlations > bound
+    many = min(len(panel), MOST_SERIES) * length
+    at_any = -ndtri(LEVEL / len(correlations)) * np.sqrt(DIFFERENCES / many)
+    peaks &= correlations > max(SMALLEST_AUTOCORRELATION, 1.96 / np.sqrt(length), at_any)
     if not peaks.any():
         return ()
     period = int(

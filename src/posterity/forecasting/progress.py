@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.borrowing import find_loan, lend
-from posterity.forecasting.bounds import find_lower_bounds
+from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.combining import find_counted, find_usable
 from posterity.forecasting.ensemble import (
     ForecastOrigin,
@@ -115,11 +115,11 @@ def compute_progress(
     size: int,
     level: float,
     ends: Ends | None = None,
-    lower_bound: float | str | None = None,
+    bounds: Bounds | None = None,
 ) -> Progress:
     """Make all of these forecasts, and compare them with ``observed`` values (S, T) of the panel.
 
-    A value that is missing from the panel alone is not learned.
+    A value that is missing from the panel alone is not learned. ``bounds`` are those of its values.
     ``ends`` may say the probabilities (h,) below the ends of the intervals of each forecast, by its
     number and by ``pit`` of those before: of what came until then.
     """
@@ -127,9 +127,9 @@ def compute_progress(
     median, low, high, crps, pit = (np.full((n, series, h), np.nan) for _ in range(5))
     outcomes = get_outcomes_from(observed, range(first, whole.length), h).swapaxes(0, 1)
     ends = ends or (lambda _number, _pit: _find_interval_tails(level, h))
-    bounds = find_lower_bounds(whole.values, lower_bound)
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
-        marginals = unbounded.above(bounds.before(slice(columns.start, columns.stop)))
+        now = slice(columns.start, columns.stop)
+        marginals = unbounded.within(None if bounds is None else bounds.before(now))
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)
