@@ -167,7 +167,8 @@ def _make_level_forms(short: list[int], long: list[float], *, levels: bool) -> l
     waves = _make_waves(short)
     if long:
         return [Form(0, (1, 2, 3), drift=False, waves=waves), *_make_long_forms(short, long)]
-    forms = [Form(0, lags, drift=False, waves=waves) for lags in ((), (1, 2, 3)) if levels]
+    some = ((), (1, 2, 3)) if levels else ((),) if not waves else ()
+    forms = [Form(0, lags, drift=False, waves=waves) for lags in some]
     if short and short[0] <= 2 * MOST_HARMONICS:
         forms += [Form(1, (), FAST_MEANS, waves=_make_waves(short[:1]))]
     return forms
