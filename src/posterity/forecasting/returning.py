@@ -1,4 +1,4 @@
-"""Whether short series return to a level: the odds against walks and lines, from their values.
+"""Whether short series return to a level: the evidence against walks and lines in their values.
 
 Each hypothesis is a Gaussian with a flat mean and an unknown scale: independent values around a
 level; a walk, with and without noise; a line; a walk with a drift. Of n values z with covariance
@@ -27,19 +27,20 @@ RISE = 3.0
 ROUNDING = 1e-12
 
 
-def compute_level_odds(values: Array) -> Array:
-    """(S,) log odds of a level in series (S, T), where all hypotheses are as probable before.
+def compute_level_evidence(values: Array) -> Array:
+    """(S,) log Bayes factor of a level in series (S, T), against the mean of the others.
 
-    Of observed values in order, as if there were no gaps. 0 where fewer than three values differ.
+    Of observed values in order, as if there were no gaps. 0 where there are fewer than three, or
+    all are equal.
 
     Examples
     --------
-    >>> noise = np.random.default_rng(0).normal(size=12)
-    >>> compute_level_odds(np.array([noise, np.cumsum(noise)])).round(1)
-    array([ 0.2, -4. ])
+    >>> noise = np.random.default_rng(1).normal(size=20)
+    >>> compute_level_evidence(np.array([noise, np.cumsum(noise)])).round(1)
+    array([ 1.4, -4. ])
     """
     count = np.isfinite(values).sum(axis=1)
-    odds = np.zeros(len(values))
+    found = np.zeros(len(values))
     for n in np.unique(count[count > 2]).tolist():
         some = values[count == n]
         z = some[np.isfinite(some)].reshape(-1, n)
@@ -48,9 +49,9 @@ def compute_level_odds(values: Array) -> Array:
         squares = np.square(z @ np.swapaxes(roots, 1, 2)).sum(axis=2)
         least = ROUNDING * np.square(z).sum(axis=1) + np.finfo(np.float64).tiny
         evidence = logs[:, None] - 0.5 * (n - 1) * np.log(squares + least)
-        found = evidence[0] - np.logaddexp.reduce(evidence[1:], axis=0)
-        odds[count == n] = np.where(z.any(axis=1), found, 0.0)
-    return odds
+        others = np.logaddexp.reduce(evidence[1:], axis=0) - np.log(len(evidence) - 1)
+        found[count == n] = np.where(z.any(axis=1), evidence[0] - others, 0.0)
+    return found
 
 
 @lru_cache(maxsize=128)
@@ -71,4 +72,4 @@ def _whiten_differences(n: int) -> tuple[Array, Array]:
     return np.linalg.solve(roots, np.broadcast_to(differences, (len(roots), n - 1, n))), logs
 
 
-__all__ = ["compute_level_odds"]
+__all__ = ["compute_level_evidence"]

@@ -15,7 +15,7 @@ from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.returning import compute_level_odds
+from posterity.forecasting.returning import compute_level_evidence
 
 Array = NDArray[np.float64]
 
@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Draws in a window with many series.
 FEW_DRAWS = 8
+# Log odds of a level in short series before their values speak, and where these speak against it.
+LEVEL_ODDS, NEVER = -np.log(3.0), -50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ class Trials:
 
 
 def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
-    """(F, S) log odds of a level, of forms that have nothing else; 0 of others, and in long series.
+    """(F, S) log odds of a level, for forms that have nothing else; 0 of others, and in long series.
 
     Few windows hardly tell a level from a slow walk, and the values tell more.
     """
@@ -178,7 +180,8 @@ def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
         if form.is_level and short.any():
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.log(panel.values[short]) if form.log else panel.values[short]
-            odds[number, short] = compute_level_odds(values)
+            evidence = compute_level_evidence(values)
+            odds[number, short] = np.where(evidence < 0.0, NEVER, evidence + LEVEL_ODDS)
     return odds
 
 
