@@ -22,7 +22,7 @@ MEANS, SLOW_MEAN, SLOWEST = (1, 4), 16, 400
 COLUMN_LAGS = (1, 2, 3)
 # Fewest values in which a drift can be distinguished from chance.
 DRIFT_ROWS = 12
-# Fewest values in which a level that a series returns to can be distinguished from a slow walk.
+# Fewest values whose trials distinguish a level that a series returns to from a slow walk.
 LEVEL_ROWS = 50
 # Fewest rows after the first period of a seasonal form.
 FEWEST_SEASONAL_ROWS = 3

@@ -170,7 +170,7 @@ class Trials:
 
 
 def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
-    """(F, S) log odds of a level, for forms that have nothing else; 0 of others, and in long series.
+    """(F, S) log odds of a level, for forms of nothing else; 0 of others, and in long series.
 
     Few windows hardly tell a level from a slow walk, and the values tell more.
     """
