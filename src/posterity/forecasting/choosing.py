@@ -22,7 +22,7 @@ MEANS, SLOW_MEAN, SLOWEST = (1, 4), 16, 400
 COLUMN_LAGS = (1, 2, 3)
 # Fewest values in which a drift can be distinguished from chance.
 DRIFT_ROWS = 12
-# Fewest values in which a level that a series returns to can be distinguished from a slow walk.
+# Fewest values whose trials distinguish a level that a series returns to from a slow walk.
 LEVEL_ROWS = 50
 # Fewest rows after the first period of a seasonal form.
 FEWEST_SEASONAL_ROWS = 3
@@ -167,7 +167,8 @@ def _make_level_forms(short: list[int], long: list[float], *, levels: bool) -> l
     waves = _make_waves(short)
     if long:
         return [Form(0, (1, 2, 3), drift=False, waves=waves), *_make_long_forms(short, long)]
-    forms = [Form(0, lags, drift=False, waves=waves) for lags in ((), (1, 2, 3)) if levels]
+    some = ((), (1, 2, 3)) if levels else ((),) if not waves else ()
+    forms = [Form(0, lags, drift=False, waves=waves) for lags in some]
     if short and short[0] <= 2 * MOST_HARMONICS:
         forms += [Form(1, (), FAST_MEANS, waves=_make_waves(short[:1]))]
     return forms

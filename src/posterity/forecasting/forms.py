@@ -128,6 +128,11 @@ class Form:
         return 0 if self.difference else 1 + int(self.drift)
 
     @property
+    def is_level(self) -> bool:
+        """Whether it has a level, and nothing else."""
+        return self.n_free == 1 and not (self.n_lags or self.waves)
+
+    @property
     def window(self) -> Array:
         """(L, p) columns over the lags 1..L, so that features are z_{t-1..t-L} @ window.
 

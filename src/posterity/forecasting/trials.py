@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
+from posterity.forecasting.choosing import LEVEL_ROWS
 from posterity.forecasting.ensemble import ForecastOrigin, FormLevels, Learner, join_paths
+from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
+from posterity.forecasting.returning import compute_level_evidence
 
 Array = NDArray[np.float64]
 
@@ -20,6 +23,8 @@ Array = NDArray[np.float64]
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
 # Draws in a window with many series.
 FEW_DRAWS = 8
+# Log odds of a level in short series before their values speak, and where these speak against it.
+LEVEL_ODDS, NEVER = -np.log(3.0), -50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,8 @@ class TrialScores:
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
     ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed, and ``totals``,
-    that of sums of the first steps; ``outcomes`` (S, W, h).
+    that of sums of the first steps; ``outcomes`` (S, W, h). ``log_odds`` (F, S) of forms by the
+    values themselves, beside their scores; None where these say all.
     """
 
     mean: Array
@@ -37,6 +43,7 @@ class TrialScores:
     totals: Array
     outcomes: Array
     log: NDArray[np.bool_]
+    log_odds: Array | None = None
 
     @property
     def n_windows(self) -> int:
@@ -56,7 +63,8 @@ class TrialScores:
     ) -> TrialScores:
         forecasts = (self.mean, self.sd, self.crps, self.totals)
         mean, sd, crps, totals = (some[:, series, windows] for some in forecasts)
-        return TrialScores(mean, sd, crps, totals, self.outcomes[series, windows], self.log)
+        odds = None if self.log_odds is None else self.log_odds[:, series]
+        return TrialScores(mean, sd, crps, totals, self.outcomes[series, windows], self.log, odds)
 
 
 def run_trials(
@@ -83,20 +91,20 @@ def run_trials(
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Trial forecasts of the next ``h`` steps, by column; in logarithms where ``log`` (F,).
+    """Trial forecasts of the next ``h`` steps of forms, by column.
 
     ``of_columns`` has (4, F, S, h) for each column right before which they were tried: mean, sd,
     crps and totals of :class:`TrialScores`.
     """
 
-    log: NDArray[np.bool_]
+    forms: tuple[Form, ...]
     h: int
     of_columns: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, learners: Sequence[Learner], h: int) -> Trials:
         """Return trials without any prediction."""
-        return cls(np.array([learner.form.log for learner in learners]), h)
+        return cls(tuple(learner.form for learner in learners), h)
 
     def run(
         self,
@@ -108,7 +116,7 @@ class Trials:
     ) -> None:
         """Have learners learn up to each of these columns, and forecast from there."""
         for column in origins:
-            shape = (4, len(self.log), len(panel), self.h)
+            shape = (4, len(self.forms), len(panel), self.h)
             self.of_columns.setdefault(column, np.full(shape, np.nan))
 
         def run_one(number: int) -> None:
@@ -147,16 +155,34 @@ class Trials:
         each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps, totals])
         for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
             if column not in self.of_columns:
-                self.of_columns[column] = np.full((4, len(self.log), *one.shape[1:]), np.nan)
+                self.of_columns[column] = np.full((4, len(self.forms), *one.shape[1:]), np.nan)
             self.of_columns[column][:, number] = one
 
     def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
         """Return the scores of the first ``h`` steps after each of these columns."""
-        shape = (4, len(self.log), len(panel), 0, h)
+        shape = (4, len(self.forms), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
         mean, sd, crps, totals = np.concatenate([np.empty(shape), *some], axis=3)
         outcomes = get_outcomes_from(panel.values, origins, h)
-        return TrialScores(mean, sd, crps, totals, outcomes, self.log)
+        log = np.array([form.log for form in self.forms])
+        odds = compute_log_odds(self.forms, panel)
+        return TrialScores(mean, sd, crps, totals, outcomes, log, odds)
+
+
+def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
+    """(F, S) log odds of a level, for forms of nothing else; 0 of others, and in long series.
+
+    Few windows hardly tell a level from a slow walk, and the values tell more.
+    """
+    odds = np.zeros((len(forms), len(panel)))
+    short = panel.observed < LEVEL_ROWS
+    for number, form in enumerate(forms):
+        if form.is_level and short.any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.log(panel.values[short]) if form.log else panel.values[short]
+            evidence = compute_level_evidence(values)
+            odds[number, short] = np.where(evidence < 0.0, NEVER, evidence + LEVEL_ODDS)
+    return odds
 
 
 def get_columns_from(panel: Panel, column: int, h: int) -> Array:

@@ -75,7 +75,8 @@ def compute_weights(
     """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
 
     Proportional to CRPS^-a over three windows, and to CRPS^-(a sqrt(W / 3)) over W, if more;
-    ``strict`` ones also to the root of the p-value of being as good as the best form. A form that
+    ``strict`` ones also to the root of the p-value of being as good as the best form; and to the
+    odds that the values themselves give a form. A form that
     could not be tried on a series is taken for as good, relative to the best, as it is ``usual``
     (F,): for the other series on average. Where none is usable, weights are 0.
     """
@@ -87,6 +88,8 @@ def compute_weights(
     score -= np.where(np.isfinite(best), best, 0.0)
     power = power * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
     each = np.where(usable, np.exp(-power * score), 0.0)
+    if tried.log_odds is not None:
+        each *= np.exp(tried.log_odds)
     if strict:
         each *= np.sqrt(_compute_p_values(tried, usable))
     total = each.sum(axis=0)
