@@ -122,7 +122,7 @@ test-newest: $(STAMPS)/uv  ## test with the newest Python that is found, and the
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
-guarantees: $(STAMPS)/runtime $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
+guarantees: $(STAMPS)/test $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m guarantees --output docs/guarantees.md $(ARGS)
 
 lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types

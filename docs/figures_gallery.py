@@ -25,6 +25,7 @@ from posterity.forgetting import Adaptive, Changepoint
 from posterity.plots import (
     plot_changepoints,
     plot_coefficients_along_time,
+    plot_components,
     plot_coverage_along_time,
     plot_forecast,
     plot_posterior_density,
@@ -191,6 +192,32 @@ def next_week() -> Figure:
     return figure
 
 
+def daily_sales() -> Figure:
+    """What the next four weeks of a shop are the sum of, with its holidays and promotions."""
+    import pandas as pd
+
+    from posterity.forecasting.holidays import Events
+    from posterity.forecasting.reading import read
+
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2023-01-01", "2026-01-31")
+    panel = read(pd.DataFrame({"ds": days, "y": rng.normal(size=len(days))}))
+    known = Events.of("DE", None, panel)
+    free, eve = (
+        known.add_to(panel).columns[0, :, known.names.index(name)] > 0
+        for name in ("any holiday", "day before a holiday")
+    )
+    week = np.array([1.0, 0.95, 0.95, 1.0, 1.25, 1.45, 0.8])[days.day_of_week]
+    year = 1.0 + 0.15 * np.sin(2 * np.pi * (days.day_of_year - 100) / 365.25)
+    discount = rng.random(len(days)) < 0.08
+    sold = 180.0 * week * year * np.where(discount, 1.4, 1.0) * np.where(eve, 1.3, 1.0)
+    sold = np.where(free, 0.4, 1.0) * sold * np.exp(0.08 * rng.normal(size=len(days)))
+    table = pd.DataFrame({"ds": days, "y": sold, "discount": discount.astype(float)})
+    past, plan = table[days <= "2025-12-17"], table[days > "2025-12-17"][:28]
+    forecast = Forecaster(holidays="DE").fit(past).forecast(28, X_future=plan)
+    return plot_components(forecast, unit="euros")
+
+
 def read_series(file: str, row: int) -> np.ndarray:
     """The numbers in a row of a table of series."""
     with gzip.open(Path(os.environ["POSTERITY_DATA"]) / "forecasting" / file, "rt") as table:
@@ -231,6 +258,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "residuals": residuals,
     "validated": validated,
     "next_week": next_week,
+    "daily_sales": daily_sales,
     "competitions": competitions,
 }
 NEED_DATA = {"california", "competitions"}

@@ -1,5 +1,6 @@
 """Forecasts n steps ahead: exact Bayesian autoregressions, averaged by how they have forecast."""
 
+from posterity.forecasting.components import Components
 from posterity.forecasting.forecast import Forecast, StepDistribution
 from posterity.forecasting.forecaster import Forecaster
 from posterity.forecasting.forms import Form
@@ -12,6 +13,7 @@ from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForeca
 
 __all__ = [
     "CoherentForecast",
+    "Components",
     "Forecast",
     "ForecastWarning",
     "Forecaster",

@@ -88,13 +88,16 @@ def find_bounds(
 ) -> Bounds:
     """Bounds (2, S, T + 1) known before each column of ``values`` (S, T), and after the last.
 
-    "auto" below: 0 where no value so far is negative, and all are whole numbers or some are 0.
+    "auto" below: 0 where no value so far is negative, and all are whole numbers or some are 0; or
+    where a series that is free to pass 0 would have done so, and logarithms are a better scale.
     Above: 1 or 100 where all values so far are from 0 to there, and a series that is free to pass
     it, with these seasonal ``periods``, would have done so; see :func:`_find_top`. No bound is
     infinite. A value beyond a bound that was given ends it for its series.
     """
     ends = np.empty((2, *values.shape))
-    ends[0] = _find_bottom(values) if _is_auto(lower) else -np.inf if lower is None else lower
+    ends[0] = (
+        _find_bottom(values, periods) if _is_auto(lower) else -np.inf if lower is None else lower
+    )
     ends[1] = _find_top(values, periods) if _is_auto(upper) else np.inf if upper is None else upper
     signs = np.array([1.0, -1.0])[:, None, None]
     with np.errstate(invalid="ignore"):
@@ -199,10 +202,21 @@ def _is_whole(values: Array) -> NDArray[np.bool_]:
     return np.asarray(np.logical_and.accumulate(whole, axis=1))
 
 
-def _find_bottom(values: Array) -> Array:
-    """(S, T) 0 where counts, or amounts that are sometimes 0, end."""
+def _find_bottom(values: Array, periods: Sequence[float]) -> Array:
+    """(S, T) 0 where counts, or amounts that are sometimes 0 or near it, end."""
     touched = np.logical_or.accumulate(values == 0.0, axis=1)
-    return np.where(_is_whole(values) | touched, 0.0, -np.inf)
+    bottoms = np.where(_is_whole(values) | touched, 0.0, -np.inf)
+    least = np.fmin.accumulate(values, axis=1)
+    with np.errstate(invalid="ignore"):
+        near = (least > 0.0) & (least <= (1.0 - TOP_SHARE) * np.fmax.accumulate(values, axis=1))
+    some = np.flatnonzero((near & np.isinf(bottoms)).any(axis=1))
+    if len(some):
+        x = carry_forward(values[some])
+        log = np.log(np.where(x > 0.0, x, 1.0))
+        passed, losses = _weigh_scales(values[some], [(x, 0.0), (log, log)], 0.0, periods)
+        found = (passed > PASSED) & (losses[0] - losses[1] > BETTER) & near[some]
+        bottoms[some] = np.where(np.logical_or.accumulate(found, axis=1), 0.0, bottoms[some])
+    return bottoms
 
 
 def _find_top(values: Array, periods: Sequence[float]) -> Array:
@@ -236,28 +250,42 @@ def _find_top(values: Array, periods: Sequence[float]) -> Array:
 
 def _weigh_free(values: Array, top: float, periods: Sequence[float]) -> tuple[Array, Array]:
     """(S, T) nats against values that are free to pass ``top``: not passed so far, and log odds."""
-    known, x = np.isfinite(values), carry_forward(values)
+    x = carry_forward(values)
     below = np.log(np.maximum(x, NEAREST * top))
     above = np.log(np.maximum(top - x, NEAREST * top))
-    # Each scale, and the logarithm of the slope of the values by it.
-    scales = (
+    scales = [
         (x, 0.0),
         (below, below),
         (above, above),
         (below - above, below + above - np.log(top)),
-    )
-    losses = []
-    for scale, slope in scales:
+    ]
+    passed, sums = _weigh_scales(values, scales, top, periods)
+    return passed, np.minimum(sums[0], sums[1]) - np.minimum(sums[2], sums[3])
+
+
+def _weigh_scales(
+    values: Array,
+    scales: Sequence[tuple[Array, Array | float]],
+    end: float,
+    periods: Sequence[float],
+) -> tuple[Array, list[Array]]:
+    """(S, T) nats so far against values that are free to pass an end, 0 from above or a top.
+
+    And losses of each scale. Scales come with the logarithms of the slopes of values by them, the values themselves first.
+    """
+    known, losses, missed = np.isfinite(values), [], np.zeros(values.shape)
+    for number, (scale, slope) in enumerate(scales):
         error, sd = compare_with_expected(scale, known, periods)
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.minimum(np.abs(error) / sd, LARGEST_ERROR)
-            if scale is x:
-                missed = -log_ndtr((top - (x - error)) / sd)
+            if number == 0:
+                inside = end - (scale - error) if end else scale - error
+                missed = -log_ndtr(inside / sd)
             losses.append(np.log(sd) + 0.5 * np.square(size) + slope)
     passed, *sums = (
         np.cumsum(np.where(np.isfinite(one), one, 0.0), axis=1) for one in (missed, *losses)
     )
-    return passed, np.minimum(sums[0], sums[1]) - np.minimum(sums[2], sums[3])
+    return passed, sums
 
 
 @lru_cache(maxsize=1)

@@ -1,10 +1,11 @@
 """What a forecast is the sum of: a trend, seasons, holidays and exogenous columns.
 
-Of each form and draw the expected path is taken twice: with all columns, and without any. What a
-column adds is linear in it; of a path in logarithms it is its share of the whole difference, by the
-logarithmic mean of both paths (Ang 2005), so that components add up. The path without columns
-follows the values before it. What a moving mean over a period takes away from that is the season of
-the period, the shortest first; what is left of all is the trend (Cleveland and others 1990).
+Of each form and draw the expected path is taken twice: with all columns, and as if exogenous ones
+were as usual and there were no holidays. What a column adds is linear in it; of a path in
+logarithms it is its share of the whole difference, by the logarithmic mean of both paths (Ang
+2005), so that components add up. The path without effects follows the values before it. What a
+moving mean over a period takes away from that is the season of the period, the shortest first; what
+is left of all is the trend (Cleveland and others 1990).
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ SMOOTHING = 0.2
 # Share of the variance of a step that is noise of its value alone: that and not more is known of
 # a series that may as well walk.
 NOISE = 0.5
+# Beyond the range of most paths, what a path in logarithms may rise by.
+LARGEST_RISE = 1.0
 # Changes of a logarithm that are as small as no change.
 SMALL = 1e-9
 # Arrays of all draws and steps that one form's components take.
@@ -50,7 +53,8 @@ class Components(Mapping[str, StepsAhead]):
     """Components of a forecast by name: each a distribution over series and steps.
 
     "trend", "season 7" for a period of 7 steps, "holidays", and own events and exogenous columns by
-    their names. Their means add up to that of the forecast's expected course.
+    their names: what they add beyond their usual value, the median or the most common level. Means
+    add up to that of the forecast's expected course.
 
     Examples
     --------
@@ -141,7 +145,7 @@ class Explanation:
         """Components of some of the series, by their names."""
         panel = self.plan.panel
         series = np.array([number for number, name in enumerate(panel.ids) if name in ids])
-        margins = sum(count_margin(period) for period in self.periods)
+        margins = sum(count_margin(*season) for season in list_seasons(self.periods))
         length = self.future.shape[1] + margins
         check_memory(
             8.0 * COPIES * len(self.shares) * self.size * length * (2 + len(self.plan.groups)),
@@ -168,7 +172,8 @@ class Explanation:
 
     def _explain(self, learner: Learner, series: Numbers, margins: int) -> dict[str, Component]:
         """Components of one form, and of its draws."""
-        none = np.zeros((len(self.shares), self.future.shape[1] + margins, self.future.shape[2]))
+        length = self.future.shape[1] + margins
+        none = np.repeat(self.plan.usual[:, None], length, axis=1)
         base, levels = self._draw(learner, none).part(series), self.levels[learner.form]
         history = _find_history(levels, learner.learned, margins)[series]
         found, sds = split_seasons(base, history, self.periods)
@@ -191,7 +196,7 @@ class Explanation:
     def _find_effects(
         self, learner: Learner, base: Paths, none: Array, series: Numbers
     ) -> dict[str, Array]:
-        """(S, K, h) what columns add to the path without any."""
+        """(S, K, h) what columns add to the path on which they are as usual."""
         found = {}
         for name, columns in self.plan.groups.items():
             some = self._draw(learner, _keep_columns(self.future, columns, none)).part(series)
@@ -207,9 +212,18 @@ class Explanation:
         return join_paths(learner.paths(self.levels[learner.form], future, self.size))
 
 
-def count_margin(period: float) -> int:
-    """Steps on either side that a moving mean over a period takes in."""
-    return int((period - 1.0) // 2) + 1
+def list_seasons(periods: Sequence[float]) -> list[tuple[float, int]]:
+    """Each period with how many of it the next one has, where that is a whole number; else 0."""
+    following = (*periods, 0.0)[1:]
+    return [
+        (period, int(after // period) if after % period == 0.0 else 0)
+        for period, after in zip(periods, following, strict=True)
+    ]
+
+
+def count_margin(period: float, cycles: int) -> int:
+    """Steps on either side that the season of a period is found from."""
+    return _count_half(period) + (int(period) * _count_half(cycles) if cycles else 0)
 
 
 def split_seasons(
@@ -226,17 +240,15 @@ def split_seasons(
     early = np.zeros((*rest.shape, 0))
     if base.early is not None:
         early = np.concatenate([np.zeros((*before.shape, base.early.shape[3])), base.early], axis=2)
-    if base.log:
-        rest = np.exp(np.minimum(rest, LARGEST_LOG))
     margin, found = history.shape[1], {}
     h = base.mean.shape[2] - margin
-    for period in periods:
-        cut = count_margin(period)
-        smooth = _average(rest, period)
-        margin -= cut
-        season = rest[:, :, cut:-cut] - smooth
+    if base.log:
+        rest = np.exp(_limit(rest, margin + h))
+    for period, cycles in list_seasons(periods):
+        margin -= count_margin(period, cycles)
+        season, rest = _split(rest, period, cycles)
         found[f"season {period:g}"] = season[:, :, margin : margin + h]
-        rest, responses, early = smooth, _average(responses, period), _average(early, period)
+        responses, early = (_split(one, period, cycles)[1] for one in (responses, early))
     squares = np.cumsum(np.square(responses), axis=2)[:, :, -h:]
     squares += np.square(early[:, :, :h]).sum(axis=3)
     grown = np.cumsum(np.square(base.responses[:, :, :h]), axis=2)
@@ -274,14 +286,46 @@ def find_echoes(
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _average(values: Array, period: float) -> Array:
-    """Moving means over a period, whole or not, along the steps, the third axis."""
-    cut = count_margin(period)
-    inner = 2 * cut - 1
-    sums = np.concatenate([np.zeros_like(values[:, :, :1]), np.cumsum(values, axis=2)], axis=2)
-    total = sums[:, :, inner + 1 : -1] - sums[:, :, 1 : -inner - 1]
-    ends = values[:, :, : -2 * cut] + values[:, :, 2 * cut :]
-    return np.asarray((total + 0.5 * (period - inner) * ends) / period)
+def _split(values: Array, period: float, cycles: int) -> tuple[Array, Array]:
+    """The season of a period in steps, the third axis, and the rest: what a moving mean leaves.
+
+    Where a longer season has so many ``cycles`` of it, the mean of these: what differs between them
+    is of the longer season.
+    """
+    smooth, cut = _average(values, period), _count_half(period)
+    season = values[:, :, cut:-cut] - smooth
+    if not cycles:
+        return season, smooth
+    season = _average(season, cycles, int(period))
+    cut = count_margin(period, cycles)
+    return season, values[:, :, cut:-cut] - season
+
+
+def _average(values: Array, count: float, stride: int = 1) -> Array:
+    """Moving means over a ``count``, whole or not, of values a stride apart on the third axis."""
+    half, n = _count_half(count), values.shape[2]
+    length = n - 2 * half * stride
+    ends = 0.5 * (count - (2 * half - 1))
+    if stride == 1:
+        sums = np.concatenate([np.zeros_like(values[:, :, :1]), np.cumsum(values, axis=2)], axis=2)
+        total = sums[:, :, 2 * half : n] - sums[:, :, 1 : length + 1]
+    else:
+        inner = range(stride, 2 * half * stride, stride)
+        total = sum((values[:, :, at : at + length] for at in inner), np.zeros(1))
+    total = total + ends * (values[:, :, :length] + values[:, :, n - length :])
+    return np.asarray(total / count)
+
+
+def _count_half(count: float) -> int:
+    """Values on either side that a moving mean takes in."""
+    return int((count - 1.0) // 2) + 1
+
+
+def _limit(logarithms: Array, stop: int) -> Array:
+    """Paths (S, K, n) within a factor of where most are before a step: a few may go anywhere."""
+    middle = np.median(logarithms[:, :, :stop], axis=1, keepdims=True)
+    low, high = middle.min(axis=2, keepdims=True), middle.max(axis=2, keepdims=True)
+    return np.clip(logarithms, low - LARGEST_RISE, np.minimum(high + LARGEST_RISE, LARGEST_LOG))
 
 
 def _find_history(levels: Levels, column: int, count: int) -> Array:
@@ -292,7 +336,7 @@ def _find_history(levels: Levels, column: int, count: int) -> Array:
 
 
 def _keep_columns(future: Array, columns: Sequence[int], none: Array) -> Array:
-    """The values of some columns in the next steps; others, and later ones, are 0."""
+    """The values of some columns in the next steps; others, and later ones, are as usual."""
     some = none.copy()
     some[:, : future.shape[1], columns] = future[:, :, columns]
     return some

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions._limits import check_single_level
-from posterity.forecasting import periods as seasons
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import Bounds, check_bounds, find_bounds
@@ -28,15 +27,15 @@ from posterity.forecasting.checks import (
     find_unlearned,
 )
 from posterity.forecasting.choosing import add_memories, choose_forms
-from posterity.forecasting.clock import find_places, follow_clock
 from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form
 from posterity.forecasting.holidays import Events, list_regions, read_events
-from posterity.forecasting.outliers import check_outliers, leave_out_outliers
+from posterity.forecasting.outliers import check_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.plans import Plan
+from posterity.forecasting.preparing import Preparation, choose_periods
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
 from posterity.forecasting.remarks import (
@@ -52,8 +51,6 @@ from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
 
-# Fewest years in which a year's season is looked for.
-YEARS = 2
 # Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
 
@@ -405,8 +402,8 @@ class Forecaster(AtomicModel, BaseEstimator):
                     "partial_fit for others"
                 )
         check_far(h, first)
-        used = self._events_of(whole).add_to(whole)
-        used = leave_out_outliers(used, self.outliers, self._find_periods(whole))
+        prepared = self._prepare(whole)
+        used = prepared.leave_out(prepared.events.add_to(whole))
         forms = self._list_forms(used.before(whole.length - first))
         bounds = self._find_bounds(used, whole)
         forecasts = compute_progress(
@@ -459,7 +456,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     @property
     def outliers_(self) -> NDArray[np.bool_]:
         """(S, n) which of ``values_`` forecasts ignore."""
-        return self._mark_left_out(self._fitted_panel) > 0
+        return self._prepared.mark_left_out(self._fitted_panel) > 0
 
     @property
     def exogenous_(self) -> tuple[str, ...]:
@@ -493,31 +490,16 @@ class Forecaster(AtomicModel, BaseEstimator):
     @property
     def _used(self) -> Panel:
         """The same as forms learn it."""
-        return self._use(self._learned)
-
-    def _use(self, panel: Panel) -> Panel:
-        """Rows by the clock, where times have a zone, without the values that are ignored."""
-        periods = self._find_periods(self._learned)
-        panel = follow_clock(self._events.add_to(panel))
-        return leave_out_outliers(panel, self.outliers, periods)
+        return self._prepared.apply(self._learned)
 
     @property
-    def _events(self) -> Events:
-        """Columns of the holidays and events that learned rows can tell something of."""
-        return self._events_of(self._learned)
+    def _prepared(self) -> Preparation:
+        return self._prepare(self._learned)
 
-    def _events_of(self, panel: Panel) -> Events:
-        return Events.of(self.holidays, self.events, panel)
-
-    def _mark_left_out(self, panel: Panel) -> NDArray[np.int8]:
-        """(S, T) which values of a panel are left out of the one in use."""
-        left_out = self._use(panel).left_out
-        if left_out is None:
-            return np.zeros(panel.values.shape, dtype=np.int8)
-        places = find_places(panel) - panel.length
-        return np.where(
-            np.isfinite(panel.values), np.take_along_axis(left_out, places, axis=1), 0
-        ).astype(np.int8)
+    def _prepare(self, panel: Panel) -> Preparation:
+        """How panels become those that forms learn, by what is known of one."""
+        events = Events.of(self.holidays, self.events, panel)
+        return Preparation(events, self.outliers, self._find_periods(panel))
 
     @property
     def _fitted_panel(self) -> Panel:
@@ -529,9 +511,10 @@ class Forecaster(AtomicModel, BaseEstimator):
         self._check_size(len(panel), h)
         given = reading.future(X_future, panel, h)
         steps = panel.ends[:, None] + np.arange(1, h + 1)
-        known = self._events.build_columns(panel.calendar, steps)
+        events = self._prepared.events
+        known = events.build_columns(panel.calendar, steps)
         m, columns = len(panel.names), np.concatenate([given, known], axis=2)
-        return Plan.of(panel, columns, self._events.find_groups(m), self._events.find_holidays(m))
+        return Plan.of(panel, columns, events.find_groups(m), events.find_holidays(m))
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
@@ -544,28 +527,21 @@ class Forecaster(AtomicModel, BaseEstimator):
     ) -> tuple[Panel, list[Loan]]:
         """Select series, all by default, with those that they borrow from; and what they borrow."""
         if series is None:
-            panel = self._use(self._fitted_panel)
+            panel = self._prepared.apply(self._fitted_panel)
             return panel, find_loans(panel, find_unlearned(panel, forms))
-        panel = self._use(select_series(self._learned, self._recent, series))
+        prepare = self._prepared.apply
+        panel = prepare(select_series(self._learned, self._recent, series))
         short = [panel.ids[number] for number in find_unlearned(panel, forms)]
         if not short:
             return panel, []
-        whole = self._use(self._fitted_panel)
+        whole = prepare(self._fitted_panel)
         loans = find_loans(whole, [whole.ids.index(name) for name in short])
         lenders = dict.fromkeys(whole.ids[one] for loan in loans for one in loan.lenders)
-        panel = self._use(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
+        panel = prepare(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
         return panel, [loan.move(whole.ids, panel.ids) for loan in loans]
 
     def _find_periods(self, panel: Panel) -> tuple[float, ...]:
-        if self.seasonality is not None:
-            given = (float(period) for period in np.atleast_1d(self.seasonality))
-            return tuple(int(period) if period.is_integer() else period for period in given)
-        by_times, year = panel.calendar.periods, panel.calendar.year
-        if by_times is None:
-            return seasons.find_periods(panel)
-        if year is None or np.median(panel.observed) < YEARS * year:
-            return by_times
-        return (*by_times, year)
+        return choose_periods(self.seasonality, panel)
 
     def _find_bounds(self, panel: Panel, whole: Panel) -> Bounds:
         """Bounds of the values of a panel, with the periods of the whole one."""
@@ -611,7 +587,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         answers = self.__dict__.setdefault("_answers", {})
         if h not in answers:
             panel, forms = self._used, self.forms_
-            warn_of_outliers(self._learned, self._mark_left_out(self._learned))
+            warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
             warn_of_short(panel, self.periods_)
             if self.forms is not None:
                 check_forms(panel, forms)

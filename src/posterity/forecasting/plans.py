@@ -77,13 +77,29 @@ class Plan:
         values = np.clip(given, (low - width)[:, None], (high + width)[:, None])
         m = len(panel.names)  # what the calendar says is never far
         ratio[:, :, m:], values[:, :, m:] = 1.0, given[:, :, m:]
-        each = {str(name): [place] for place, name in enumerate(panel.names)} | dict(groups or {})
+        each: dict[str, list[int]] = {}
+        for place, name in enumerate(panel.names):
+            each.setdefault(str(name).partition("=")[0], []).append(place)
+        each |= {name: list(columns) for name, columns in (groups or {}).items()}
         return cls(panel, given, values, low, high, ratio, each, holidays)
 
     @property
     def far(self) -> NDArray[np.bool_]:
         """(S, h, m) what is so far outside that its effect is not known."""
         return np.asarray(self.ratio > 1.0)
+
+    @property
+    def usual(self) -> Array:
+        """(S, m) values of columns that are usual: medians, the most common level, no holiday."""
+        m, found = len(self.panel.names), np.zeros(self.values[:, 0].shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a series may have no rows
+            found[:, :m] = np.nan_to_num(np.nanmedian(self.panel.columns[:, :, :m], axis=1))
+            means = np.nan_to_num(np.nanmean(self.panel.columns[:, :, :m], axis=1))
+        for columns in self.groups.values():
+            if len(columns) > 1 and columns[0] < m:  # levels of a column of text
+                found[:, columns] = np.eye(len(columns))[means[:, columns].argmax(axis=1)]
+        return found
 
     def widen(self, path: Paths, effects: Array) -> Paths:
         """Paths of one form with the variance of what is not known; ``effects`` are (S, m)."""

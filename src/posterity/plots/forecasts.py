@@ -143,6 +143,7 @@ def plot_components(
         _write_dates(ax, times)
         finish(ax, what, x="", y=unit)
     panels[-1].set_xlabel("time")
+    figure.align_ylabels()
     return figure
 
 
