@@ -13,6 +13,7 @@ from posterity.forecasting.bounds import (
     LOWEST_MEAN,
     SMALLEST_CENSORED_MEAN,
     UNCENSORED_MEAN,
+    find_bounds,
     move_to_moments,
 )
 
@@ -66,3 +67,16 @@ def test_means_and_totals_of_counts_are_those_of_the_series(rate: float, off: fl
     assert forecast.total().mean().mean() == pytest.approx(7.0 * counts.mean(), rel=off)
     free = Forecaster(forms=forms, lower_bound=None).fit(dict(enumerate(counts))).forecast(7)
     assert forecast.std().mean() == pytest.approx(free.std().mean(), rel=0.1)
+
+
+def test_amounts_that_come_near_zero_end_there() -> None:
+    """What is as free to fall below as to rise has no bound."""
+    rng = np.random.default_rng(0)
+    t = np.arange(132)
+    sales = np.exp(3.0 - 1.5 * (t > 80) + np.sin(t * np.pi / 6.0) + 0.4 * rng.normal(size=132))
+    walk = np.abs(8.0 + np.cumsum(rng.normal(size=132))) + 0.1
+    warmth = 12.0 + 10.0 * np.sin(t * np.pi / 6.0) + rng.normal(size=132)
+    bounds = find_bounds(np.array([sales, walk, warmth]), periods=(12,)).values[0]
+    assert bounds[:, -1].tolist() == [0.0, -np.inf, -np.inf]
+    assert np.isinf(bounds[0, :40]).all()
+    assert (Forecaster(seasonality=12).fit(sales).forecast(24).interval(0.99)[0] >= 0.0).all()

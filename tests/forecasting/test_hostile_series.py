@@ -124,7 +124,7 @@ def test_a_bound_is_given_found_or_left_out() -> None:
     assert lowest(y, 0.0) == 0.0
     assert lowest(np.append(y, -1.0), "auto") < 0.0
     assert lowest(y + 0.2 * (y > 0), "auto") == 0.0  # amounts, some of which are 0
-    assert lowest(y + 0.01, "auto") != 0.0
+    assert lowest(y + 5.01, "auto") != 0.0
     assert lowest(y - 1.0, -1.0) == -1.0
     with pytest.raises(ValueError, match="lower_bound"):
         Forecaster(lower_bound=np.nan).fit(y)

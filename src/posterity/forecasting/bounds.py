@@ -271,7 +271,8 @@ def _weigh_scales(
 ) -> tuple[Array, list[Array]]:
     """(S, T) nats so far against values that are free to pass an end, 0 from above or a top.
 
-    And losses of each scale. Scales come with the logarithms of the slopes of values by them, the values themselves first.
+    And losses of each scale. Scales come with the logarithms of the slopes of values by them, the
+    values themselves first.
     """
     known, losses, missed = np.isfinite(values), [], np.zeros(values.shape)
     for number, (scale, slope) in enumerate(scales):

@@ -91,8 +91,9 @@ class Forecaster(AtomicModel, BaseEstimator):
     lower_bound : "auto", float or None, default "auto"
         Where values end below. Forecasts that go below count as being there: ends of intervals,
         quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
-        has whole numbers only or a value of 0: counts, demand, rain. A value below ends a bound.
-        None: there is no bound, as of temperatures in whole degrees.
+        has whole numbers only or a value of 0: counts, demand, rain; or that would have passed 0 if
+        it could, and whose errors are more alike in logarithms: see ``upper_bound``. A value below
+        ends a bound. None: there is no bound, as of temperatures in whole degrees.
     upper_bound : "auto", float or None, default "auto"
         Where values end above, as shares do. "auto" is 1 or 100 for a series whose values all lie
         from 0 to there, and that would have passed it if it could: a walk, or what returns to its

@@ -37,6 +37,8 @@ LEVEL, SEASONS = 5, 3
 FLOOR = 0.1
 # Standard deviations from the mean so far within which an exogenous column is as usual.
 USUAL = 1.5
+# Errors are at least this share of the largest value: less is rounding.
+ROUNDING = 1e-12
 # Values in a block of series.
 BLOCK = 4_000_000
 
@@ -104,6 +106,9 @@ def compare_with_expected(x: Array, known: Mask, periods: Sequence[float]) -> tu
             size = (np.cumsum(sizes, axis=1) - sizes) / count
         better = counted & (count >= FEWEST_ERRORS) & (size < least)
         error[better], least[better] = off[better], size[better]
+    with np.errstate(invalid="ignore"):
+        rounding = ROUNDING * np.fmax.accumulate(np.abs(x), axis=1)
+        least = np.where(least > 0.0, np.maximum(least, rounding), least)
     return error, NORMAL * np.where(np.isfinite(least), least, np.nan)
 
 
