@@ -225,3 +225,10 @@ def test_wrong_types_years_and_numbers_are_said() -> None:
         Forecaster(forms=[Form()], holidays="DE").fit(make_days("2100-12-20", 60)).forecast(30)
     with pytest.warns(ForecastWarning, match="are known from 1991 on"):
         Forecaster(forms=[Form()], holidays="DE").fit(make_days("1990-12-20", 60)).forecast(3)
+
+
+def test_an_event_that_has_not_been_is_said() -> None:
+    with pytest.warns(ForecastWarning, match="on a day of the event 'fair': nothing is known"):
+        Forecaster(forms=FORMS, events={"fair": ["2025-01-03"]}).fit(
+            make_days("2024-12-31", 60)
+        ).forecast(5)

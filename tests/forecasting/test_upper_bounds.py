@@ -15,7 +15,7 @@ from scipy.stats import lognorm, norm
 
 from posterity.files import dumps, loads
 from posterity.files.container import pack, unpack
-from posterity.forecasting import Forecaster, Form
+from posterity.forecasting import Forecaster, ForecastWarning, Form
 from posterity.forecasting.bounds import Bounds, find_bounds
 from posterity.forecasting.marginals import Component, Marginals
 
@@ -122,7 +122,8 @@ def test_an_upper_bound_is_given_or_left_out() -> None:
     assert highest(0.0) == 0.0
     assert highest("auto") > 0.0
     assert highest(None) > 0.0
-    assert highest(-1.0) > 0.0
+    with pytest.warns(ForecastWarning, match="upper_bound is -1, and the series has 0"):
+        assert highest(-1.0) > 0.0
 
 
 @pytest.mark.parametrize(
@@ -228,3 +229,10 @@ def test_moments_between_two_bounds_are_the_integrals(log: bool, top: float) -> 
 
     assert mean[0, 0] == pytest.approx(moment(1), rel=1e-8)
     assert variance[0, 0] == pytest.approx(moment(2) - moment(1) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("upper_bound", 99.0), ("lower_bound", 101.0)])
+def test_a_bound_that_values_pass_is_said(name: str, bound: float) -> None:
+    y = 100.0 + np.random.default_rng(0).normal(size=60)
+    with pytest.warns(ForecastWarning, match=f"{name} is {bound:g}, and the series has"):
+        Forecaster(forms=[Form()], **{name: bound}).fit(y).forecast(2)

@@ -39,6 +39,8 @@ from posterity.forecasting.preparing import Preparation, choose_periods
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
 from posterity.forecasting.remarks import (
+    warn_of_bounds,
+    warn_of_events,
     warn_of_outliers,
     warn_of_short,
     warn_of_still,
@@ -590,6 +592,8 @@ class Forecaster(AtomicModel, BaseEstimator):
             panel, forms = self._used, self.forms_
             warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
             warn_of_short(panel, self.periods_)
+            warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
+            warn_of_events(self._prepared.events.unknown)
             if self.forms is not None:
                 check_forms(panel, forms)
             loans = find_loans(panel, find_unlearned(panel, forms))

@@ -77,6 +77,12 @@ class Events:
         names = tuple(name for name, one in found.items() if _varies(one, year))
         return replace(whole, names=(*names, UNSEEN) if whole.regions else names)
 
+    @property
+    def unknown(self) -> list[str]:
+        """Own events of which no learned row is."""
+        groups = {WINDOW.sub("", name) for name in self.names}
+        return sorted({WINDOW.sub("", name) for name in self.own} - groups)
+
     def add_to(self, panel: Panel) -> Panel:
         """The panel with these columns after its own."""
         if not self.names:

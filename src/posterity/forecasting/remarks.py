@@ -118,6 +118,35 @@ def warn_of_outliers(panel: Panel, left_out: NDArray[np.int8] | None) -> None:
         )
 
 
+def warn_of_bounds(panel: Panel, lower: float | str | None, upper: float | str | None) -> None:
+    """Warn of a bound that was given, and of a value beyond it, which ends it."""
+    for name, bound, sign in (("lower_bound", lower, 1.0), ("upper_bound", upper, -1.0)):
+        if bound is None or isinstance(bound, str):
+            continue
+        with np.errstate(invalid="ignore"):
+            series, column = np.nonzero(sign * (panel.values - bound) < 0.0)
+        if len(series):
+            more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
+            warnings.warn(
+                f"{name} is {bound:,.10g}, and {panel.describe_series(panel.ids[series[0]])} has "
+                f"{panel.values[series[0], column[0]]:,.10g}{more}: where values pass a bound "
+                "there is none",
+                ForecastWarning,
+                stacklevel=4,
+            )
+
+
+def warn_of_events(names: Sequence[str]) -> None:
+    """Warn of own events of which no day is among the learned rows."""
+    if names:
+        warnings.warn(
+            f"no learned row is on a day of the event {', '.join(map(repr, names[:MOST_NAMED]))}: "
+            "nothing is known of its effect, and forecasts have none",
+            ForecastWarning,
+            stacklevel=4,
+        )
+
+
 def warn_of_short(panel: Panel, periods: tuple[float, ...]) -> None:
     """Warn of series that are shorter than two of their shortest season."""
     season = min(periods, default=0)
