@@ -93,6 +93,20 @@ def test_without_times_rows_are_in_their_order(tmp_path: Path) -> None:
     assert list(alone[0])[:2] == ["row", "median"]
 
 
+def test_features_of_text_are_levels(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    offers = np.where(rng.random(N + 2) < 0.3, "half price", "none")
+    y = 30.0 + 20.0 * (offers == "half price") + 0.1 * rng.normal(size=N + 2)
+    days = np.datetime64("2026-01-01") + np.arange(N + 2)
+    lines = [f"{day},{offer},{v:.3f}" for day, offer, v in zip(days, offers, y, strict=True)]
+    past, plan = tmp_path / "past.csv", tmp_path / "plan.csv"
+    past.write_text("\n".join(["day,offer,sold", *lines[:N]]) + "\n")
+    plan.write_text("\n".join(["day,offer,sold", *lines[N:]]) + "\n")
+    options = ("--target", "sold", "--time", "day", "--horizon", 2, "--features", "offer")
+    rows = rows_of(invoke(past, *options, "--future", plan))
+    np.testing.assert_allclose([float(row["median"]) for row in rows], y[N:], atol=1.5)
+
+
 def test_features_and_their_future(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     price = rng.integers(1, 4, size=N + 2)
@@ -122,7 +136,7 @@ def test_holidays_and_events_have_effects(table: Path, tmp_path: Path) -> None:
     plain = rows_of(invoke(table, *options))
     rows = rows_of(invoke(table, *options, "--holidays", "DE", "--events", own))
     assert [row["median"] for row in rows] != [row["median"] for row in plain]
-    assert "no such country" in complaint(table, *options, "--holidays", "Germany")
+    assert "no such country" in complaint(table, *options, "--holidays", "Atlantis")
 
 
 def test_sums_by_a_column(tmp_path: Path) -> None:
@@ -137,6 +151,7 @@ def test_sums_by_a_column(tmp_path: Path) -> None:
     options = ("--target", "sold", "--time", "day", "--series", "shop", "--horizon", 2)
     rows = rows_of(invoke(path, *options, "--sum", "region"))
     assert [row["shop"] for row in rows[::2]] == ["Bern", "Lyon", "Oslo", "north", "south"]
+    assert rows[:6] == rows_of(invoke(path, *options))  # the series' own rows stay as they are
     mean = {(row["shop"], row["day"]): float(row["mean"]) for row in rows}
     day = rows[0]["day"]
     np.testing.assert_allclose(mean["north", day], mean["Bern", day] + mean["Oslo", day])
@@ -162,6 +177,20 @@ def test_the_report(table: Path, tmp_path: Path) -> None:
         "--horizon 3",
     ):
         assert words in html
+
+
+def test_the_report_of_days_with_a_year(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="needs posterity[report]")
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2023-01-01") + np.arange(800)
+    sold = 50.0 + 10.0 * np.sin(2.0 * np.pi * np.arange(800) / 365.25) + rng.normal(size=800)
+    path, page = tmp_path / "sales.csv", tmp_path / "next.html"
+    lines = [f"{day},{y:.2f}" for day, y in zip(days, sold, strict=True)]
+    path.write_text("\n".join(["day,sold", *lines]) + "\n")
+    options = ("--target", "sold", "--time", "day", "--horizon", 7, "--report", page)
+    result = invoke(path, *options)
+    assert result.exit_code == 0, result.stderr
+    assert "season 365.243" in page.read_text()
 
 
 def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:

@@ -205,12 +205,29 @@ def test_each_series_has_its_own_effects() -> None:
         ({"holidays": "XX"}, "no such country"),
         ({"holidays": "DE-QQ"}, "DE has no part 'QQ': give one of BB, BE"),
         ({"events": {"sale": ["tomorrow"]}}, "event 'sale': times such as"),
+        ({"events": {"trend": ["2024-12-24"]}}, "an event is called 'trend', as a component is"),
+        (
+            {"events": pd.DataFrame({"ds": ["2024-12-24"], "event": "x", "unique_id": "a"})},
+            "events are those of all series",
+        ),
+        (
+            {"events": pd.DataFrame({"ds": ["2024-12-24"], "event": "x", "lower_window": 1})},
+            "lower_window counts days before",
+        ),
         ({"events": pd.DataFrame({"when": ["2024-01-01"]})}, "it needs 'ds'"),
     ],
 )
 def test_what_is_wrong_is_said(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Forecaster(**parameters).fit(make_days("2024-12-31", 60)).forecast(3)
+
+
+def test_regions_may_be_written_otherwise() -> None:
+    frame = make_days("2024-12-31", 366)
+    expected = Events.of("DE-BY", None, read(frame)).names
+    assert Events.of("de_by", None, read(frame)).names == expected
+    germany = Events.of("Germany", None, read(frame)).names
+    assert germany == Events.of("DE", None, read(frame)).names
 
 
 def test_wrong_types_years_and_numbers_are_said() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from posterity.forecasting import Forecaster, Form
+from posterity.forecasting import Forecaster, Form, rows
 from posterity.forecasting.choosing import choose_forms
+from posterity.forecasting.panel import Panel
+from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import TrialScores
 from posterity.forecasting.weighing import POWERS, choose_power
 
@@ -93,3 +95,23 @@ def test_the_power_is_large_only_where_some_forms_are_better() -> None:
 def test_a_single_window_says_nothing_of_the_power() -> None:
     tried = scores_of((0.1, 2.0), series=5, windows=1, seed=0)
     assert choose_power(tried, np.ones((2, 5), dtype=bool)) == POWERS[0]
+
+
+@pytest.mark.parametrize(
+    "form", [Form(24, (1, 2), (30.0,), seasonal_half_lives=(12.0,)), Form(1, (), (3.0, 80.0))]
+)
+def test_long_means_are_the_same_by_filters(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All columns at once, and one value after the other, of a series far from 0 with gaps."""
+    rng = np.random.default_rng(0)
+    values = 1e5 + np.cumsum(rng.normal(size=(2, 3000)), axis=1)
+    values[0, :700] = np.nan
+    values[1, 1500:1510] = np.nan
+    levels = Levels.of(Panel.of_arrays({"a": values[0], "b": values[1]}), log=False)
+    triangles = []
+    for most in (1_000, 10**9):
+        monkeypatch.setattr(rows, "MANY_COLUMNS", most)
+        bank = rows.make_bank(form, levels)
+        rows.learn(bank, levels, form, 0, 3000)
+        triangles.append(bank.triangles.copy())
+    scale = np.abs(triangles[1]).max()
+    np.testing.assert_allclose(triangles[0], triangles[1], rtol=1e-7, atol=1e-9 * scale)

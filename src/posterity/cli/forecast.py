@@ -78,7 +78,10 @@ def run(settings: Settings) -> None:
         forecast = model.forecast(settings.horizon, X_future=future)
         sums = reconcile(forecast, frame.regions, bottom_up=True) if frame.regions else None
     with opened() as write:
-        write(_make_batch(settings, sums or forecast, frame.time_type))
+        write(_make_batch(settings, forecast, frame.time_type))
+        if sums is not None:
+            whole = _make_batch(settings, sums, frame.time_type)
+            write(whole.slice(len(forecast.ids) * settings.horizon))
     if page is not None:
         about = _describe_forecast(settings, notes)
         write_text(forecast_report(model, forecast, about, sums), page)

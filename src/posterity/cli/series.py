@@ -55,8 +55,10 @@ class Columns:
         source = open_source(path, text)
         require(wanted, list(source.schema.names), "column")
         numbers = self.features if future else (self.target, *self.features)
+        texts = {name for name in self.features if is_text(source.schema.field(name).type)}
         for name in numbers:
-            check_numbers(source, name, "column")
+            if name not in texts:
+                check_numbers(source, name, "column")
         if self.time is not None and is_text(source.schema.field(self.time).type):
             refuse_odd_dates(source, self.time)
         batches = [batch for batch, _ in source.batches(wanted, 65536)]
@@ -71,7 +73,8 @@ class Columns:
         elif self.series is not None and not future:
             columns[TIME] = _number_rows(columns[ID])
         for name in numbers:
-            columns[TARGET if name == self.target else name] = as_floats(table[name])
+            values = _plain(table[name]) if name in texts else as_floats(table[name])
+            columns[TARGET if name == self.target else name] = values
         time_type = None if self.time is None else table[self.time].type
         regions = {} if region is None else _group(columns[ID], _names(table[region]), region)
         return Frame(columns, time_type, source.notes, regions)

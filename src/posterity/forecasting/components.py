@@ -11,7 +11,8 @@ is left of all is the trend (Cleveland and others 1990).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,8 @@ from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.holidays import HOLIDAYS
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals, scale_spread
 from posterity.forecasting.panel import make_names_array
-from posterity.forecasting.paths import Paths, paths
+from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan
-from posterity.forecasting.posterior import Draws
 from posterity.forecasting.rows import Levels
 from posterity.safety import check_memory
 
@@ -40,6 +40,8 @@ SMOOTHING = 0.2
 # Share of the variance of a step that is noise of its value alone: that and not more is known of
 # a series that may as well walk.
 NOISE = 0.5
+# Changes of values before, at most, by which it is found how much of their noise is repeated.
+PROBES = 32
 # Beyond the range of most paths, what a path in logarithms may rise by.
 LARGEST_RISE = 1.0
 # Changes of a logarithm that are as small as no change.
@@ -271,13 +273,11 @@ def find_echoes(
     It is the root of the sum of squares of what a change of one in each of them changes.
     """
     form, length = learner.form, max(learner.form.length, history.shape[1])
-    unit = np.eye(length)
-    ahead = np.zeros((length, steps, learner.bank.n_coefficients - form.n_lags))
+    changes = _make_changes(length)
     found: dict[str, list[Array]] = {}
     for weights in learner.coefficients(levels, series):
-        draws = Draws(np.broadcast_to(weights, (length, 1, len(weights))), np.zeros((length, 1)))
-        path = replace(paths(form, draws, unit[:, length - form.length :], ahead, steps), log=False)
-        parts, _ = split_seasons(path, unit[:, length - history.shape[1] :], periods)
+        path = continue_changes(form, weights, changes[:, length - form.length :], steps)
+        parts, _ = split_seasons(path, changes[:, length - history.shape[1] :], periods)
         for name, part in parts.items():
             found.setdefault(name, []).append(np.sqrt(np.square(part[:, 0]).sum(axis=0)))
     return {name: np.array(each) for name, each in found.items()}
@@ -319,6 +319,18 @@ def _average(values: Array, count: float, stride: int = 1) -> Array:
 def _count_half(count: float) -> int:
     """Values on either side that a moving mean takes in."""
     return int((count - 1.0) // 2) + 1
+
+
+@lru_cache(maxsize=16)
+def _make_changes(length: int) -> Array:
+    """Changes (n, L) of L values whose effects have a sum of squares as those of one in each.
+
+    In expectation, of many values: at random up or down (Hutchinson 1990).
+    """
+    if length <= PROBES:
+        return np.eye(length)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(PROBES, length))
+    return np.asarray(signs / np.sqrt(PROBES))
 
 
 def _limit(logarithms: Array, stop: int) -> Array:

@@ -31,7 +31,7 @@ from posterity.forecasting.combining import compute_common_scores, make_forecast
 from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form
-from posterity.forecasting.holidays import Events, list_regions, read_events
+from posterity.forecasting.holidays import Events, check_events, check_regions, list_regions
 from posterity.forecasting.outliers import check_outliers
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.plans import Plan
@@ -572,8 +572,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         check_parameters(self.seasonality, self.forms, self.n_draws)
         check_forgetting(self.forgetting)
         check_bounds(self.lower_bound, self.upper_bound)
-        list_regions(self.holidays)
-        read_events(self.events)
+        check_regions(list_regions(self.holidays))
+        check_events(self.events)
         check_outliers(self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:

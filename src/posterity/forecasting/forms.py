@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# A column of more lags is long.
+MANY_LAGS = 32
 # Length of an exponential mean, in half-lives; and of one over seasons.
 REACH, SEASONAL_REACH = 5, 3
 
@@ -139,6 +141,11 @@ class Form:
         The lag that is taken off says nothing, and is left out.
         """
         return _build_window(self)
+
+    @property
+    def long_columns(self) -> NDArray[np.bool_]:
+        """(p,) which columns of the window are of many lags."""
+        return np.asarray((self.window != 0.0).sum(axis=0) > MANY_LAGS)
 
     @property
     def reach(self) -> NDArray[np.intp]:

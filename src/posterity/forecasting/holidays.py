@@ -147,6 +147,12 @@ def list_regions(holidays: Any) -> tuple[str, ...]:
     return tuple(codes)
 
 
+def check_regions(regions: tuple[str, ...]) -> None:
+    """Raise ``ValueError`` for a region that is not known."""
+    for region in regions:
+        _open_region(region)
+
+
 def read_events(events: Any) -> dict[str, Days]:
     """Sorted days by name, of a mapping of names to dates, or a frame with a row for each.
 
@@ -166,12 +172,26 @@ def read_events(events: Any) -> dict[str, Days]:
     called = next((name for name in NAMES if name in columns), None)
     if isinstance(events, Mapping) and not ("ds" in columns and called):
         return {str(name): _read_days(dates, name) for name, dates in events.items()}
+    if "unique_id" in columns:
+        raise ValueError(
+            "events has the column 'unique_id', and events are those of all series: leave it out, "
+            "or give events of some series as an exogenous column of zeros and ones"
+        )
     if called is None or "ds" not in columns:
         raise ValueError(
             f"events has the columns {list(columns)}: it needs 'ds', with dates, and 'event', with "
             "names"
         )
     return _spread_windows(events, columns, called)
+
+
+def check_events(events: Any) -> None:
+    """Raise ``ValueError`` for events that can't be read, or are called as another component."""
+    taken = {HOLIDAYS, "trend"} & {WINDOW.sub("", name) for name in read_events(events)}
+    if taken:
+        raise ValueError(
+            f"an event is called {taken.pop()!r}, as a component is: name it otherwise"
+        )
 
 
 def write_events(events: Any) -> dict[str, list[str]] | None:
@@ -287,6 +307,8 @@ def _open_region(region: str, years: Any = ()) -> Any:
             f"holidays={region!r} needs the package holidays: pip install 'posterity[holidays]', "
             "or give the days as events"
         ) from error
+    named = getattr(package, region.title().replace(" ", ""), None)
+    region = getattr(named, "country", None) or region.upper().replace("_", "-")
     country, _, part = region.partition("-")
     known = {**package.list_supported_countries(), **package.list_supported_financial()}
     if country not in known:
@@ -329,6 +351,10 @@ def _spread_windows(frame: Any, columns: Sequence[Any], called: str) -> dict[str
         else np.zeros(len(days))
         for name in WINDOWS
     )  # fmt: skip
+    if low.max(initial=0) > 0 or high.min(initial=0) < 0:
+        raise ValueError(
+            "lower_window counts days before an event and is 0 or less, upper_window 0 or more"
+        )
     if max(-low.min(initial=0), high.max(initial=0)) > LONGEST_WINDOW:
         raise ValueError(f"a window of an event is at most {LONGEST_WINDOW} days: give fewer")
     found: dict[str, list[Any]] = {}

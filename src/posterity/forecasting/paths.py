@@ -151,6 +151,19 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     return Paths(levels, responses, draws.noise, form.log)
 
 
+def continue_changes(form: Form, weights: Array, last: Array, h: int) -> Paths:
+    """What changes (n, L) of the last levels change in the next steps, with ``weights`` (p,)."""
+    recursion, lags = _build_recursion(form, weights[None, None]), form.reach
+    effects = np.zeros((last.shape[1], h))
+    for lag, weight in zip(lags.tolist(), recursion[0, 0], strict=True):
+        steps = np.arange(min(lag, h))
+        effects[steps - lag, steps] += weight
+    added = (last @ effects)[:, None]
+    each = np.broadcast_to(recursion, (len(last), *recursion.shape[1:]))
+    levels = _continue_levels(each, lags, added)
+    return Paths(levels, np.zeros(levels.shape), np.zeros(levels.shape[:2]), log=False)
+
+
 def is_plausible(responses: Array) -> NDArray[np.bool_]:
     """(S, K) whether no impulse grows beyond that of a walk that was summed twice, k + 1.
 

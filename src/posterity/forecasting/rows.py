@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import oaconvolve
 
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
@@ -22,6 +23,8 @@ Array = NDArray[np.float64]
 BLOCK = 4_000_000
 # Most columns learned at once, and most multiply-adds for each.
 MOST_TOGETHER, TOGETHER = 16, 200_000
+# Columns of the panel that are learned together, from which on long means are taken by filters.
+MANY_COLUMNS = 1_000
 # Most steps since the last observed value whose noise is counted.
 MOST_BEHIND = 500
 # Steps in which a level on a line changes by its slope.
@@ -161,6 +164,9 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
     if stop <= first:
         return
     width = len(form.reach) + n_columns(form, levels) + 3
+    if form.long_columns.any() and stop - first >= MANY_COLUMNS:
+        width = int(form.window[:, ~form.long_columns].any(axis=1).sum()) + form.n_lags
+        width += n_columns(form, levels) + 3
     columns = max(1, min(BLOCK // width, stop - first))
     share = max(1, BLOCK // (columns * width))
     for begin, start in itertools.product(range(first, stop, columns), range(0, bank.size, share)):
@@ -252,16 +258,39 @@ def _build_rows(
         target = target - bridged[:, first - back : stop - back]
     kept = np.isfinite(target) & np.isfinite(bridged[:, first - length : stop - length])
     series, at = np.nonzero(kept)
-    # Of the last values only those that some column looks at.
-    lags = np.flatnonzero(form.window.any(axis=1)) + 1
-    past = bridged[series[:, None], first + at[:, None] - lags]
     free, others = _build_known(
         form, levels.columns[which], levels.begins[which], series, first + at
     )
-    looked_at = past @ form.window[lags - 1]
+    looked_at = _look_back(bridged, form, first, stop, series, at)
     rows = np.concatenate([free, looked_at, others, target[series, at][:, None]], axis=1)
     usable = np.isfinite(rows).all(axis=1)
     return rows[usable], series[usable].astype(np.int32), at[usable]
+
+
+def _look_back(
+    bridged: Array,
+    form: Form,
+    first: int,
+    stop: int,
+    series: NDArray[np.intp],
+    at: NDArray[np.intp],
+) -> Array:
+    """(n, p) columns of the last levels of rows: those of long means for all columns at once."""
+    long = form.long_columns if stop - first >= MANY_COLUMNS else np.zeros(form.n_lags, dtype=bool)
+    found = np.empty((len(series), form.n_lags))
+    # Of the last values only those that some column looks at.
+    window = form.window[:, ~long]
+    lags = np.flatnonzero(window.any(axis=1)) + 1
+    found[:, ~long] = bridged[series[:, None], first + at[:, None] - lags] @ window[lags - 1]
+    if long.any():
+        values = bridged[:, first - form.length : stop - 1]
+        centre = np.nanmean(np.where(np.isfinite(values), values, np.nan), axis=1, keepdims=True)
+        values = np.nan_to_num(values - centre)
+        for column in np.flatnonzero(long):
+            weights = form.window[:, column]
+            means = oaconvolve(values, weights[None], mode="valid", axes=1)
+            found[:, column] = (means + weights.sum() * centre)[series, at]
+    return found
 
 
 def _build_known(

@@ -95,7 +95,7 @@ def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | No
     forecast, actual = then.forecast(h), values[:, -h:]
     shape = actual.shape
     low, high = (np.reshape(end, shape) for end in forecast.interval(0.95))
-    season = max((m for m in then.periods_ if m < values.shape[1] - h), default=1)
+    season = max((round(m) for m in then.periods_ if m < values.shape[1] - h), default=1)
     steps = values.shape[1] - h - season + np.arange(h) % season
     observed = np.isfinite(actual)
     return {
