@@ -130,11 +130,11 @@ lint: $(STAMPS)/lint $(STAMPS)/runtime  ## check style, format and types
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-docs: $(STAMPS)/docs $(STAMPS)/runtime $(STAMPS)/installed  ## build the documentation into docs/_build
+docs: $(STAMPS)/docs $(STAMPS)/test $(STAMPS)/installed  ## build the documentation into docs/_build
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html $(ARGS)
 	@echo "open docs/_build/html/index.html"
 
-figures: $(STAMPS)/runtime $(STAMPS)/installed  ## draw the figures of the documentation again
+figures: $(STAMPS)/test $(STAMPS)/installed  ## draw the figures of the documentation again
 	$(PYTHON) docs/figures.py $(ARGS)
 	$(PYTHON) docs/figures_likelihoods.py $(ARGS)
 	$(PYTHON) docs/figures_gallery.py $(ARGS)

@@ -27,7 +27,7 @@ FOLDER = "_notebooks"
 TUTORIALS = ":caption: Tutorials"
 TOCTREE = "{toctree}"
 # Not run: the package index does not have it yet.
-INSTALL = "# %pip install 'posterity[plots]' pandas"
+INSTALL = "# %pip install 'posterity[plots,holidays]' pandas"
 FIGURES = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!https?:)[^)]+\)")
 ROLE = re.compile(r"\{\w+\}`~?([^`<]+?)(?:\s*<[^>]*>)?`")
