@@ -286,7 +286,7 @@ LATER: dict[str, dict[str, object]] = {
         "column_lags": (),
     },
     "SeriesCalendar": {"business_days": False, "writing": None},
-    "SeriesPanel": {"left_out": None},
+    "SeriesPanel": {"left_out": None, "closing": None},
     "GaussianPrior": {"intercept_mean": 0.0, "intercept_precision": 0.0},
     "GroupBelief": {"unit": False},
     "Account": {"together": -1.0, "at_mode": False, "averaged": False, "start": None},

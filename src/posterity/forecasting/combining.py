@@ -72,6 +72,7 @@ def make_forecast(
     ]
     paths, lent = lend(paths, shares[:, counted], loans)
     times = panel.calendar.stamps(panel.ends[:, None] + np.arange(1, h + 1))
+    closed = panel.find_closed(plan.values, steps)
     explanation = Explanation(
         [learners[number] for number in counted],
         levels,
@@ -82,6 +83,7 @@ def make_forecast(
         common.factor,
         size,
         tuple(sorted(period for period in periods if period < panel.length)),
+        closed,
     )
     return Forecast.of(
         panel.ids,
@@ -94,6 +96,7 @@ def make_forecast(
         shocks=correlation,
         calendar=panel.calendar,
         explanation=explanation,
+        closed=closed,
     )
 
 

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Steps = NDArray[np.int64]
 
-TREND = "trend"
+TREND, CLOSED = "trend", "closed"
 # Standard deviation by which draws of a component are smoothed, in that of all draws.
 SMOOTHING = 0.2
 # Share of the variance of a step that is noise of its value alone: that and not more is known of
@@ -54,7 +54,8 @@ COPIES = 8
 class Components(Mapping[str, StepsAhead]):
     """Components of a forecast by name: each a distribution over series and steps.
 
-    "trend", "season 7" for a period of 7 steps, "holidays", and own events and exogenous columns by
+    "trend", "season 7" for a period of 7 steps, "holidays", "closed" on days that are known to have
+    0, and own events and exogenous columns by
     their names: what they add beyond their usual value, the median or the most common level. Means
     add up to that of the forecast's expected course.
 
@@ -123,7 +124,7 @@ class Explanation:
 
     ``shares`` (S, F) are the weights of the ``learners``, whose paths are as wide as ``factor``;
     ``future`` (S, h', m) are the columns of the next steps, and ``steps`` (S, h) which of these are
-    forecast.
+    forecast. Of steps that are ``closed`` (S, h) a component takes away all others.
     """
 
     learners: Sequence[Learner]
@@ -135,6 +136,7 @@ class Explanation:
     factor: float
     size: int
     periods: Sequence[float]
+    closed: NDArray[np.bool_]
 
     def get_history(self, name: Any) -> tuple[NDArray[Any], Array]:
         """Times and values (n,) of the learned rows of a series."""
@@ -186,6 +188,9 @@ class Explanation:
         at = np.broadcast_to(self.steps[series, None] - 1, (*base.noise.shape, self.steps.shape[1]))
         means = {name: np.take_along_axis(one, at, axis=2) for name, one in found.items()}
         sds = {name: np.take_along_axis(one, at, axis=2) for name, one in sds.items()}
+        if self.closed.any():
+            whole = sum(means.values(), np.zeros(1))
+            means[CLOSED] = np.where(self.closed[series, None], -whole, 0.0)
         unseen = self.plan.measure_unseen(levels.effects)[series, None]
         sds[HOLIDAYS] = unseen * (means[TREND] if base.log else 1.0)
         parts = {}

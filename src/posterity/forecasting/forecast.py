@@ -238,13 +238,15 @@ class Forecast(StepsAhead):
         shocks: ShockCorrelation | None = None,
         calendar: Calendar = NUMBERS,
         explanation: Explanation | None = None,
+        closed: NDArray[np.bool_] | None = None,
     ) -> Forecast:
         """Return a forecast of each form's paths, weights (S, F), and bounds of values (2, S).
 
         Series are independent unless the correlation of their ``shocks`` is given. Components come
-        of its ``explanation``.
+        of its ``explanation``. Steps that are ``closed`` (S, h) are 0.
         """
         marginals = Marginals([some.steps for some in paths], weights).within(bounds)
+        marginals = marginals if closed is None else marginals.close(closed)
         shocks = shocks or ShockCorrelation.none(len(weights))
         each = tuple(forms), tuple(paths), shocks, explanation
         return cls(ids, marginals, single, times, calendar, *each)
@@ -301,6 +303,8 @@ class Forecast(StepsAhead):
             drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
         if self.marginals.bounds is not None:
             np.clip(drawn, *self.marginals.bounds[:, :, None], out=drawn)
+        if self.marginals.closed is not None:
+            drawn[:, self.marginals.closed] = 0.0
         return drawn[:, 0] if self.single else drawn
 
     def covariance(self) -> Array:
@@ -322,7 +326,11 @@ class Forecast(StepsAhead):
         values, it is that of 4,000 sample paths, always the same.
         """
         chosen = choose_steps(steps, self.horizon)
-        parts = [_sum_steps(path, chosen) for path in self.paths]
+        counted = np.zeros((len(self.ids), self.horizon))
+        counted[:, chosen] = 1.0
+        if self.marginals.closed is not None:
+            counted[self.marginals.closed] = 0.0
+        parts = [_sum_steps(path, counted) for path in self.paths]
         sums = Marginals(parts, self.marginals.weights)
         reached = self._find_censored_series(chosen)
         if reached.any():
@@ -380,6 +388,9 @@ class Forecast(StepsAhead):
         for step in range(h):
             some = effects[:, step, : step + 1]
             products[step] = some @ some.T
+        if self.marginals.closed is not None:
+            shut = self.marginals.closed.T
+            products[shut[:, :, None] | shut[:, None]] = 0.0
         return products
 
     def _find_censored_series(self, steps: slice) -> NDArray[np.bool_]:
@@ -457,36 +468,36 @@ def _filter_shocks(responses: Array, shocks: Array) -> Array:
     return errors
 
 
-def _sum_steps(path: Paths, steps: slice) -> Component:
-    """The sum over some steps as a component with one step."""
+def _sum_steps(path: Paths, counted: Array) -> Component:
+    """The sum over the steps that are ``counted`` (S, h), as a component with one step."""
     if not path.log:
-        weights = np.zeros(path.mean.shape[2])
-        weights[steps] = 1.0
         # The effects of a shock at a step, summed over the chosen steps from then on.
         root = np.stack(
             [
-                path.responses[:, :, : len(weights) - shock] @ weights[shock:]
-                for shock in range(len(weights))
+                (path.responses[:, :, : counted.shape[1] - shock] @ counted[:, shock:, None])[
+                    :, :, 0
+                ]
+                for shock in range(counted.shape[1])
             ],
             axis=2,
         )
         squares = np.square(root).sum(axis=2)
         if path.early is not None:
-            squares += np.square(np.einsum("skhb,h->skb", path.early, weights)).sum(axis=2)
+            squares += np.square(np.einsum("skhb,sh->skb", path.early, counted)).sum(axis=2)
         sd = path.noise * np.sqrt(squares)
-        return Component((path.mean @ weights)[:, :, None], sd[:, :, None], log=False)
+        return Component(path.mean @ counted[:, :, None], sd[:, :, None], log=False)
     size = path.noise.shape[1] * path.mean.shape[2] ** 2
     check_memory(8.0 * COVARIANCES * size, f"the sum of {path.mean.shape[2]:,} steps")
     mean, sd = np.empty(path.noise.shape), np.empty(path.noise.shape)
-    share = max(1, BLOCK // size)
+    share, steps = max(1, BLOCK // size), np.flatnonzero(counted.any(axis=0))
     for start in range(0, len(mean), share):
         which = slice(start, start + share)
         some = path.part(which)
-        covariance = some.covariance()[:, :, steps, steps]
+        covariance = some.covariance()[:, :, steps[:, None], steps]
         means = some.mean[:, :, steps] + 0.5 * np.einsum("skii->ski", covariance)
-        top = means.max(axis=2, keepdims=True)
-        each = np.exp(means - top)
-        total = each.sum(axis=2)
+        top = means.max(axis=2, keepdims=True, initial=-LARGEST_LOG)
+        each = np.exp(means - top) * counted[which, None, steps]
+        total = np.maximum(each.sum(axis=2), SMALLEST_DENSITY)
         variance = np.einsum("ski,skij,skj->sk", each, np.expm1(np.minimum(covariance, 36.0)), each)
         spread = np.log1p(variance / np.square(total))
         mean[which] = np.log(total) + top[:, :, 0] - 0.5 * spread

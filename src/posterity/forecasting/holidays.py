@@ -187,7 +187,7 @@ def read_events(events: Any) -> dict[str, Days]:
 
 def check_events(events: Any) -> None:
     """Raise ``ValueError`` for events that can't be read, or are called as another component."""
-    taken = {HOLIDAYS, "trend"} & {WINDOW.sub("", name) for name in read_events(events)}
+    taken = {HOLIDAYS, "trend", "closed"} & {WINDOW.sub("", name) for name in read_events(events)}
     if taken:
         raise ValueError(
             f"an event is called {taken.pop()!r}, as a component is: name it otherwise"

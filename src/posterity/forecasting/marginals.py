@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -138,23 +138,29 @@ class Component:
 class Marginals:
     """Mixtures over F components with weights (S, F).
 
-    What lies beyond ``bounds`` (2, S) counts as being there; None: nothing does.
+    What lies beyond ``bounds`` (2, S) counts as being there; None: nothing does. At steps that are
+    ``closed`` (S, h) all is 0.
     """
 
     components: Sequence[Component]
     weights: Array
     bounds: Array | None = None
+    closed: NDArray[np.bool_] | None = None
 
     def within(self, bounds: Bounds | None) -> Marginals:
         """The same with bounds (2, S), and where these are often reached the same moments."""
         if bounds is None:
             return self
         parts = [part.within(bounds) for part in self.components]
-        return Marginals(parts, self.weights, bounds.values)
+        return Marginals(parts, self.weights, bounds.values, self.closed)
+
+    def close(self, closed: NDArray[np.bool_]) -> Marginals:
+        """The same, but 0 at some of the steps (S, h)."""
+        return replace(self, closed=closed) if closed.any() else self
 
     def mean(self) -> Array:
         """(S, h) means."""
-        return self._mix(lambda part: self._moments(part)[0])
+        return self._open(self._mix(lambda part: self._moments(part)[0]))
 
     def variance(self) -> Array:
         """(S, h) variances."""
@@ -164,13 +170,13 @@ class Marginals:
             centre, variance = self._moments(part)
             return variance + np.square(centre - mean)
 
-        return self._mix(spread)
+        return self._open(self._mix(spread))
 
     def cdf(self, y: Array) -> Array:
         """(S, h) probabilities of no more than ``y``."""
         below = self._compute_by_blocks(lambda some, which: some._score(y[which])[0])
         least, most = self._ends
-        return np.where(y < least, 0.0, np.where(y >= most, 1.0, below))
+        return self._open(np.where(y < least, 0.0, np.where(y >= most, 1.0, below)), y >= 0.0)
 
     def logpdf(self, y: Array) -> Array:
         """(S, h) log densities; at a bound the log of its probability."""
@@ -182,7 +188,7 @@ class Marginals:
         )
         density = np.where((y < least) | (y > most), 0.0, density)
         with np.errstate(divide="ignore"):
-            return np.log(density)
+            return np.log(self._open(density, y == 0.0))
 
     def at_bounds(self) -> Array:
         """(2, S, h) probabilities of the bounds; 0 of those that are infinite."""
@@ -191,18 +197,19 @@ class Marginals:
         ends = np.where(known, ends, 0.0)
         low = self._compute_by_blocks(lambda some, which: some._score(ends[0, which])[0])
         high = self._compute_by_blocks(lambda some, which: some._score(ends[1, which])[0])
-        return np.where(known, np.stack([low, 1.0 - high]), 0.0)
+        return self._open(np.where(known, np.stack([low, 1.0 - high]), 0.0))
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
         each = np.broadcast_to(q, self._shape)
         found = self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
-        return np.clip(found, *self._ends)
+        return self._open(np.clip(found, *self._ends))
 
     def crps(self, y: Array) -> Array:
         """(S, h) continuous ranked probability score: the integral of (F(x) - [x >= y])^2."""
         outcomes = read_floats(y, "y")
-        return self._compute_by_blocks(lambda some, which: some._crps(outcomes[which]))
+        scores = self._compute_by_blocks(lambda some, which: some._crps(outcomes[which]))
+        return self._open(scores, np.abs(outcomes))
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -212,6 +219,10 @@ class Marginals:
         if self.bounds is None:
             return np.array([-np.inf, np.inf])[:, None, None]
         return self.bounds[:, :, None]
+
+    def _open(self, values: Array, there: Any = 0.0) -> Array:
+        """Values (..., S, h) of steps, others at those that are closed."""
+        return values if self.closed is None else np.where(self.closed, there, values)
 
     def _moments(self, part: Component) -> tuple[Array, Array]:
         return part.moments() if self.bounds is None else part.censored_moments(self.bounds)
@@ -240,7 +251,8 @@ class Marginals:
         """Return the mixtures of some of the series."""
         bounds = None if self.bounds is None else self.bounds[:, which]
         parts = [part.part(which) for part in self.components]
-        return Marginals(parts, self.weights[which], bounds)
+        closed = None if self.closed is None else self.closed[which]
+        return Marginals(parts, self.weights[which], bounds, closed)
 
     def _score(self, y: Array) -> tuple[Array, Array]:
         """Distribution function and density (S, h) at ``y`` (S, h)."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, format_time
+from posterity.forecasting.closing import Closing
 from posterity.forecasting.typical import find_typical
 from posterity.safety import check_memory
 
@@ -45,6 +46,8 @@ class Panel:
     left_out
         (S, T) which values were observed, and are NaN here because forecasts ignore them:
         ``OUTLIER``, or ``STEP`` where the level moves with it.
+    closing
+        Which steps are known to be 0, and are NaN here.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Panel:
     names: tuple[Any, ...] = ()
     single: bool = False
     left_out: NDArray[np.int8] | None = None
+    closing: Closing | None = None
 
     @classmethod
     def of_arrays(cls, series: dict[Any, Any], *, single: bool = False) -> Panel:
@@ -151,7 +155,14 @@ class Panel:
             ends=self.ends[which],
             columns=self.columns[which],
             left_out=None if self.left_out is None else self.left_out[which],
+            closing=None if self.closing is None else self.closing.part(which),
         )
+
+    def find_closed(self, columns: Array, steps: Index) -> NDArray[np.bool_]:
+        """(S, n) which steps (S, n) after the last row are known to be 0, by columns (S, n, m)."""
+        if self.closing is None:
+            return np.zeros(steps.shape, dtype=bool)
+        return self.closing.find(self.ends[:, None] + steps, columns)
 
     def pad_to_length(self, length: int) -> Panel:
         """The same with so many columns, of which there must be no fewer than there are rows."""

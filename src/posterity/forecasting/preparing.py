@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.clock import find_places, follow_clock
+from posterity.forecasting.closing import leave_out_closed
 from posterity.forecasting.holidays import Events
 from posterity.forecasting.outliers import leave_out_outliers
 from posterity.forecasting.panel import Panel
@@ -34,7 +35,8 @@ class Preparation:
         return self.leave_out(follow_clock(self.events.add_to(panel)))
 
     def leave_out(self, panel: Panel) -> Panel:
-        """The same without the values that are ignored."""
+        """The same without the values that are ignored, and those of days that are closed."""
+        panel = leave_out_closed(panel, self.periods)
         return leave_out_outliers(panel, self.outliers, self.periods)
 
     def mark_left_out(self, panel: Panel) -> NDArray[np.int8]:

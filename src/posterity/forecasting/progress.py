@@ -130,6 +130,7 @@ def compute_progress(
     for columns, unbounded in _forecast_stretches(whole, first, h, forms, size):
         now = slice(columns.start, columns.stop)
         marginals = unbounded.within(None if bounds is None else bounds.before(now))
+        marginals = marginals.close(_find_closed(whole, columns, h))
         rows = slice(columns.start - first, columns.stop - first)
         shape = (len(columns), series, h)
         y = outcomes[rows].reshape(-1, h)
@@ -240,6 +241,16 @@ def _weigh(
 
 def _find_interval_tails(level: float, h: int) -> tuple[Array, Array]:
     return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
+
+
+def _find_closed(whole: Panel, columns: range, h: int) -> NDArray[np.bool_]:
+    """(n S, h) which steps from these columns on are known to be 0."""
+    back = [
+        np.broadcast_to(np.arange(1, h + 1) - whole.length + at, (len(whole), h)) for at in columns
+    ]
+    future = [np.nan_to_num(get_columns_from(whole, at, h)) for at in columns]
+    found = [whole.find_closed(*each) for each in zip(future, back, strict=True)]
+    return np.concatenate(found)
 
 
 def _mark_inside(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
