@@ -58,6 +58,17 @@ def test_the_truth_is_inside() -> None:
     assert {name: np.mean(each) > 0.85 for name, each in held.items()} == dict.fromkeys(held, True)
 
 
+def test_a_column_that_is_called_as_a_component_is_one_of_its_own() -> None:
+    y, promotion, _ = make_series(147)
+    table = {"ds": np.arange(147), "y": y, "trend": promotion}
+    frame = pytest.importorskip("pandas").DataFrame(table)
+    forecaster = Forecaster(seasonality=7, forms=FORMS, n_draws=8).fit(frame[:140])
+    forecast = forecaster.forecast(7, frame[140:][["ds", "trend"]])
+    parts = forecast.components()
+    assert list(parts) == ["trend", "season 7", "column trend"]
+    np.testing.assert_allclose(sum(part.mean() for part in parts.values()), forecast.mean())
+
+
 def test_two_seasons_are_told_apart() -> None:
     t, rng = np.arange(24 * 28 + 48), np.random.default_rng(0)
     day, week = 10.0 * np.sin(2 * np.pi * t / 24), 20.0 * (t // 24 % 7 >= 5)

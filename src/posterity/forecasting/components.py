@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
-from posterity.forecasting.forecast import StepsAhead, as_lists
+from posterity.forecasting.forecast import StepsAhead, make_frame
 from posterity.forecasting.gaps import carry_forward
-from posterity.forecasting.holidays import HOLIDAYS
+from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals, scale_spread
 from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
@@ -34,7 +33,6 @@ Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
 Steps = NDArray[np.int64]
 
-TREND, CLOSED = "trend", "closed"
 # Standard deviation by which draws of a component are smoothed, in that of all draws.
 SMOOTHING = 0.2
 # Share of the variance of a step that is noise of its value alone: that and not more is known of
@@ -114,8 +112,7 @@ class Components(Mapping[str, StepsAhead]):
         ImportError
             If pandas is not installed.
         """
-        pandas = require_pandas("to_frame", "to_columns()")
-        return pandas.DataFrame(as_lists(self.to_columns(level)))
+        return make_frame(self.to_columns(level))
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,8 +181,7 @@ class StepsAhead(StepDistribution):
         ImportError
             If pandas is not installed.
         """
-        pandas = require_pandas("to_frame", "to_columns()")
-        return pandas.DataFrame(as_lists(self.to_columns(levels)))
+        return make_frame(self.to_columns(levels))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -424,6 +423,11 @@ class Forecast(StepsAhead):
         drawn = mean + np.sqrt(1.0 - SMOOTHING**2) * (drawn - mean)
         weights = np.hstack([np.where(reached[:, None], 0.0, sums.weights), reached[:, None]])
         return Marginals([*sums.components, Component(drawn, narrow, log=False)], weights, bounds)
+
+
+def make_frame(columns: dict[str, NDArray[Any]]) -> Any:
+    """Columns as a pandas data frame; raises ``ImportError`` if pandas is not installed."""
+    return require_pandas("to_frame", "to_columns()").DataFrame(as_lists(columns))
 
 
 def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, Any]:

@@ -37,8 +37,9 @@ HOURS = 3
 # Columns of a frame of events: their names are here, as others call them, and how far they reach.
 NAMES = ("event", "holiday", "name")
 WINDOWS = ("lower_window", "upper_window")
-# Name of the component of holidays; the end of an event's name on days around it.
-HOLIDAYS, WINDOW = "holidays", re.compile(r" [+-]\d+$")
+# Names of components that are no columns; the end of an event's name on days around it.
+TREND, CLOSED, HOLIDAYS = "trend", "closed", "holidays"
+WINDOW = re.compile(r" [+-]\d+$")
 # Longest window of an event in days.
 LONGEST_WINDOW = 60
 
@@ -187,7 +188,7 @@ def read_events(events: Any) -> dict[str, Days]:
 
 def check_events(events: Any) -> None:
     """Raise ``ValueError`` for events that can't be read, or are called as another component."""
-    taken = {HOLIDAYS, "trend", "closed"} & {WINDOW.sub("", name) for name in read_events(events)}
+    taken = {TREND, CLOSED, HOLIDAYS} & {WINDOW.sub("", name) for name in read_events(events)}
     if taken:
         raise ValueError(
             f"an event is called {taken.pop()!r}, as a component is: name it otherwise"

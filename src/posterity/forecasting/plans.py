@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import format_time
+from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.remarks import ForecastWarning
@@ -78,8 +79,10 @@ class Plan:
         m = len(panel.names)  # what the calendar says is never far
         ratio[:, :, m:], values[:, :, m:] = 1.0, given[:, :, m:]
         each: dict[str, list[int]] = {}
+        taken = {TREND, CLOSED, HOLIDAYS, *(groups or ())}
         for place, name in enumerate(panel.names):
-            each.setdefault(str(name).partition("=")[0], []).append(place)
+            stem = str(name).partition("=")[0]
+            each.setdefault(f"column {stem}" if stem in taken else stem, []).append(place)
         each |= {name: list(columns) for name, columns in (groups or {}).items()}
         return cls(panel, given, values, low, high, ratio, each, holidays)
 
