@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib import import_module
 
-import numpy as np
 import pytest
 
 import posterity
@@ -63,40 +61,3 @@ def test_public_names_are_unique() -> None:
 def test_unknown_name_says_so() -> None:
     with pytest.raises(AttributeError, match="module 'posterity' has no attribute 'Regressor'"):
         posterity.Regressor  # noqa: B018
-
-
-def test_a_former_name_warns_and_is_the_class() -> None:
-    with pytest.warns(FutureWarning, match="BayesianRobustRegression now"):
-        former = posterity.RobustBayesianRegression
-    assert former is posterity.BayesianRobustRegression
-    with pytest.warns(FutureWarning):
-        assert posterity.generalized.RobustBayesianRegression is former
-
-
-@pytest.mark.parametrize(
-    ("module", "former", "now"),
-    [
-        ("posterity.evaluation", "merged", "merge_validations"),
-        ("posterity.evidence", "matched", "match_moments"),
-        ("posterity.evidence", "Together", "SharedScale"),
-        ("posterity.report", "Survey", "ColumnSummaries"),
-        ("posterity.report", "Line", "EstimateRow"),
-    ],
-)
-def test_former_names_of_functions(module: str, former: str, now: str) -> None:
-    home = import_module(module)
-    with pytest.warns(FutureWarning, match=f"{former} is called {now} now"):
-        assert getattr(home, former) is getattr(home, now)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        home.nothing  # noqa: B018
-
-
-def test_former_names_of_methods() -> None:
-    factor, other = posterity.factor.Factor(2), posterity.factor.Factor(2)
-    factor.append(np.array([[1.0, 2.0]]), np.array([[3.0]]))
-    with pytest.warns(FutureWarning, match=r"Factor.commit is called set_triangle now"):
-        other.commit(factor.triangle, factor.count, factor.seen)
-    assert other.count == factor.count
-    means = import_module("posterity.io").ColumnMeans()
-    with pytest.warns(FutureWarning, match=r"ColumnMeans.tallies is called get_sums now"):
-        assert means.tallies() == means.get_sums()

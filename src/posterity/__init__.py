@@ -71,17 +71,7 @@ _HOMES = {
 }
 
 
-# Names that are read for one version more, with a warning.
-_FORMER_NAMES = {"RobustBayesianRegression": "BayesianRobustRegression"}
-
-
 def __getattr__(name: str) -> object:
-    if name in _FORMER_NAMES:
-        import warnings
-
-        now = _FORMER_NAMES[name]
-        warnings.warn(f"{name} is called {now} now", FutureWarning, stacklevel=2)
-        return __getattr__(now)
     if name not in _HOMES:
         here = {
             "evaluate": "posterity.evaluation.progressive_validation(model, X, y)",

@@ -1,45 +1,15 @@
-"""Other names of arguments (random_state is rng, n_draws is size), and former names."""
+"""Other names of arguments: random_state is rng, n_draws is size."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 NAMES = {"random_state": "rng", "seed": "rng", "n_draws": "size", "n_samples": "size"}
-
-
-def find_former_name(module: str, name: str, former: Mapping[str, str]) -> str:
-    """Return the present name for a former one of a module and warn: for its ``__getattr__``.
-
-    Raises ``AttributeError`` for a name that it never had.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     find_former_name("posterity.evidence", "matched", {"matched": "match_moments"})
-    'match_moments'
-    """
-    if name not in former:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    warnings.warn(f"{name} is called {former[name]} now", FutureWarning, stacklevel=3)
-    return former[name]
-
-
-def warn_former_name(former: str, name: str) -> None:
-    """Warn that what was called by its former name is called ``name`` now.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(action="ignore"):
-    ...     warn_former_name("Factor.commit", "set_triangle")
-    """
-    warnings.warn(f"{former} is called {name} now", FutureWarning, stacklevel=3)
 
 
 def accept_other_names(method: Method) -> Method:

@@ -29,7 +29,7 @@ SECONDS, BYTES = 20.0, 1 << 30
 # many kinds of files.
 ALIKE, ALIKE_KINDS = 2, 4
 # Places that may have any name: under another one a series is another series.
-NAMES = frozenset({"SeriesPanel.ids"})
+NAMES = frozenset({"Panel.ids"})
 NUMBERS = [
     -1, 0, 3, 1_000_000, 2**31 - 1, 2**62, float("nan"), float("inf"), -1.0, 1e308, 1e-320,
 ]  # fmt: skip

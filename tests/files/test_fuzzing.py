@@ -141,7 +141,7 @@ def test_times_are_written_in_no_other_way_than_they_are_read(key: str, value: s
     model = Forecaster().fit(pd.DataFrame({"ds": MONTHS, "y": np.arange(40.0) % 7}))
     assert len(loads(dumps(model)).forecast(1).times) == 1
     with pytest.raises(ModelFileError):
-        loads(change_value(model, "SeriesWriting", key, value))
+        loads(change_value(model, "Writing", key, value))
 
 
 def test_parameters_that_cannot_be_are_refused_when_loaded() -> None:
@@ -177,7 +177,7 @@ def test_a_clock_that_is_late_goes_on() -> None:
     model = BayesianLinearRegression().partial_fit(X, y)
     document, arrays = unpack(dumps(model))
     parts = json.loads(document)["objects"]
-    known = next(node for node in parts if node.get("class") == "EvidenceKnown")
+    known = next(node for node in parts if node.get("class") == "EvidenceState")
     name = parts[known["fields"]["clock"]["object"]]["array"]
     late = loads(pack(document, {**arrays, name: np.array([60, 3])}))
     assert np.isfinite(late.predict_then_learn(X, y).mean()).all()

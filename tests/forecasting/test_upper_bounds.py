@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +11,6 @@ from scipy.integrate import quad
 from scipy.signal import lfilter
 from scipy.stats import lognorm, norm
 
-from posterity.files import dumps, loads
-from posterity.files.container import pack, unpack
 from posterity.forecasting import Forecaster, ForecastWarning, Form
 from posterity.forecasting.bounds import Bounds, find_bounds
 from posterity.forecasting.marginals import Component, Marginals
@@ -158,32 +154,6 @@ def test_means_and_variances_stay_where_the_top_is_often_reached() -> None:
         assert forecast.std().mean() == pytest.approx(y.std(), rel=0.3)
 
 
-def test_files_from_before_have_no_upper_bound() -> None:
-    model = Forecaster(forms=[Form(1)]).fit(shares())
-    assert loads(dumps(model)).upper_bound == "auto"
-    document, arrays = unpack(dumps(model))
-    parts = json.loads(document)
-    fields = next(node for node in parts["objects"] if node.get("class") == "Forecaster")["fields"]
-    del fields["upper_bound"]
-    former = loads(pack(json.dumps(parts), arrays))
-    assert former.upper_bound is None
-    assert (former.forecast(3).cdf(1.0)[1:] < 1.0).all()
-
-
-# ---- the censored distributions ------------------------------------------------------------------
-
-numbers = st.floats(-3.0, 3.0)
-
-
-@given(
-    means=st.lists(numbers, min_size=2, max_size=4),
-    sd=st.floats(0.1, 3.0),
-    low=st.floats(-4.0, 0.0),
-    width=st.floats(0.5, 5.0),
-    both=st.sampled_from([(True, False), (False, True), (True, True)]),
-    often=st.booleans(),
-)
-@settings(max_examples=60, deadline=None)
 def test_an_upper_bound_is_the_mirror_of_a_lower_one(
     means: list[float],
     sd: float,

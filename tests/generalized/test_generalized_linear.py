@@ -302,23 +302,6 @@ def test_a_copy_and_a_pickle_go_on() -> None:
         np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
-def test_former_names_of_a_likelihood_s_methods() -> None:
-    with pytest.warns(FutureWarning, match="defines observed, which is called distribution now"):
-
-        class Former(Likelihood):
-            def observed(self, eta: Array) -> Any:
-                return stats.expon(scale=np.exp(eta))
-
-    eta = np.array([0.0, 1.0])
-    np.testing.assert_allclose(Former().mean(eta), np.exp(eta))
-    with pytest.warns(FutureWarning, match="expected is called mean now"):
-        np.testing.assert_array_equal(Former().expected(eta), Former().mean(eta))
-    with pytest.warns(FutureWarning, match="eta_of is called link_function now"):
-        np.testing.assert_allclose(Poisson().eta_of(np.exp(eta)), eta)
-    with pytest.raises(AttributeError, match="'Former' object has no attribute 'nothing'"):
-        Former().nothing  # noqa: B018
-
-
 # ---- refusals ------------------------------------------------------------------------------------
 
 

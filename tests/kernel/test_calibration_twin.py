@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from twins import calibration as twin
 
 from posterity import kernel
-from posterity.kernel import calibration_twin as twin
 
 SEEDS = st.integers(0, 10**6)
 

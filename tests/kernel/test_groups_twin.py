@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twins import groups as groups_twin
 
 from posterity import kernel
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, number_keys, sort_rows
 from posterity.factor.packed import packed, unpacked
-from posterity.kernel import groups_twin
 
 SEEDS = st.integers(0, 10**6)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twins import sites as twin_sites
 
 from posterity import kernel
-from posterity.kernel import twin_sites
 from posterity.likelihoods import (
     Bernoulli,
     Gaussian,

@@ -48,19 +48,6 @@ def started(
     return GeneralizedPosterior.wrap(inner, likelihood or Bernoulli(), approximation)  # type: ignore[arg-type]
 
 
-def test_around_is_the_former_name_of_wrap() -> None:
-    prior = GaussianPrior(0.0, 1.0)
-    inner = LinearPosterior.before_data(prior, KnownNoise(1.0), 2, intercept=True)
-    with pytest.warns(FutureWarning, match="is called wrap now"):
-        former = GeneralizedPosterior.around(inner, Bernoulli(), "moments", keeps_start=True)
-    wrapped = GeneralizedPosterior.wrap(inner, Bernoulli(), "moments", keeps_start=True)
-    X, y = labels(0, 20, 2)
-    for one in (former, wrapped):
-        one.append(X, y, None, np.zeros(20))
-    assert former.keeps_start
-    np.testing.assert_array_equal(former.predictive(X).mean(), wrapped.predictive(X).mean())
-
-
 def labels(seed: int, n: int, m: int, size: float = 0.5) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, m))

@@ -7,8 +7,8 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
 from scipy.special import expit
+from twins.diagonal import DiagonalTwin
 
-from posterity.kernel.twin_diagonal import DiagonalTwin
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, moment_sites
 from posterity.posteriors.diagonal import SCALES, DiagonalPosterior, SparseRows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
 from posterity.files import dumps, loads
-from posterity.files.container import pack, unpack
 from posterity.forgetting import Stabilized
 from posterity.sparse import (
     DiagonalLogisticRegression,
@@ -343,27 +341,6 @@ def test_files_keep_offsets(kind: Any) -> None:
         one.partial_fit(rows[30:], claims[30:], exposure=100.0 * years[30:])
     assert dumps(model) == dumps(loaded)
     alike(model, loaded, rows[:5])
-
-
-@pytest.mark.parametrize("kind", WIDE)
-def test_files_from_before_offsets_were_kept(kind: Any) -> None:
-    rows, claims, years = policies(60)
-    model = kind().fit(rows, claims)
-    document, arrays = unpack(dumps(model))
-    parts = json.loads(document)
-    for one in parts["objects"]:
-        for name in ("row_offsets", "offset_centre"):
-            one.get("fields", one).pop(name, None)
-    text = json.dumps(parts)
-    assert "row_offsets" not in text
-    assert "offset_centre" not in text
-    former = loads(pack(text, arrays))
-    alike(former, model, rows[:5])
-    alike(
-        former.partial_fit(rows, claims, exposure=years),
-        model.partial_fit(rows, claims, exposure=years),
-        rows[:5],
-    )
 
 
 @pytest.mark.parametrize("kind", WIDE)

@@ -1,4 +1,4 @@
-"""Floor 5: doors to other people's software, each with the extra of its name.
+"""Doors to other people's software, each with the extra of its name.
 
 ``posterity.adapters.river``, ``.arviz``, ``.mlflow``, ``.nixtla``, ``.onnx``, ``.skops``,
 ``.sktime``, ``.spark`` and ``.dask``; importing this package imports none of them.

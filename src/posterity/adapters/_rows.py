@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from posterity.generalized._growth import widen_model
 from posterity.linear.base import LinearModel
 from posterity.noise import KnownNoise, LearnedNoise
-from posterity.posteriors import FadingPosterior, LinearPosterior
+from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 Row = Mapping[Hashable, float]
 Model = TypeVar("Model", bound=LinearModel)
-
-
-# Posteriors that are one factor, which learns in place.
-SINGLE_FACTOR_POSTERIORS = (LinearPosterior, FadingPosterior)
 
 
 class RowMoments(NamedTuple):
@@ -146,7 +142,9 @@ class NamedRows(Generic[Model]):
             paths.predict = path.predict_mean if posterior.has_fast_predict_one else None
         elif paths.predict is None and posterior.has_fast_predict_one:
             paths.predict = posterior.row_path(names).predict_mean
-        if paths.moments is None and type(posterior) in SINGLE_FACTOR_POSTERIORS:
+        # One factor learns in place, but for a window's, which is built anew from its rows.
+        one_factor = type(posterior) is LinearPosterior and posterior.stored_rows is None
+        if paths.moments is None and one_factor:
             paths.moments = _moments(posterior, names)
 
 

@@ -18,7 +18,6 @@ __all__ = ["trusted_types"]
 # Triangles, which model files hold as arrays.
 FACTORS = {
     "posterity.factor.factor.Factor",
-    "posterity.factor.bank.Bank",
     "posterity.factor.bank.FactorBank",
     "posterity.factor.grouped.GroupBank",
 }

@@ -1,4 +1,4 @@
-"""Floor 3: several models as one, each weighed by how probable it is."""
+"""Several models as one, each weighed by how probable it is."""
 
 from __future__ import annotations
 

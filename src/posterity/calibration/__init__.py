@@ -1,4 +1,4 @@
-"""Floor 4: intervals and distributions calibrated to outcomes, even if the model is wrong."""
+"""Intervals and distributions calibrated to outcomes, even if the model is wrong."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import Stretches, ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
-from posterity.other_names import find_former_name
 
 __all__ = [
     "PIT",
@@ -41,7 +40,3 @@ __all__ = [
     "progressive_classification",
     "progressive_validation",
 ]
-
-
-def __getattr__(name: str) -> object:
-    return globals()[find_former_name(__name__, name, {"merged": "merge_validations"})]

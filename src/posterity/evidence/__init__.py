@@ -32,7 +32,6 @@ from posterity.evidence.maximization import Maximized, Maximum, maximize
 from posterity.evidence.relevance import Relevance
 from posterity.evidence.spectrum import Spectrum
 from posterity.evidence.together import SharedScale
-from posterity.other_names import find_former_name
 
 __all__ = [
     "Bounded",
@@ -51,8 +50,3 @@ __all__ = [
     "match_moments",
     "maximize",
 ]
-
-
-def __getattr__(name: str) -> object:
-    former = {"matched": "match_moments", "Together": "SharedScale"}
-    return globals()[find_former_name(__name__, name, former)]

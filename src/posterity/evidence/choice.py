@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.columns import FeatureScales
-from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -57,9 +56,6 @@ class Choice:
     contrasts
         (K, b, m) rows u, whose products u u' are to be taken away from the diagonal precisions:
         one for each category that leaves out a base level. None: there are none.
-    spectrum
-        The data in the coordinates of one shape and no pinned feature, by which all posteriors can
-        be read, where the strategy came by it and reads of it are exact.
 
     Examples
     --------
@@ -87,7 +83,6 @@ class Choice:
     found: str = ""
     others: tuple[float, ...] = field(default=())
     coefficients: Array | None = None
-    spectrum: Spectrum | None = None
     contrasts: Array | None = None
 
     @property
@@ -102,10 +97,6 @@ class Choice:
             return list(self.precisions)
         pairs = zip(self.precisions, self.contrasts, strict=True)
         return [np.diag(diagonal) - rows.T @ rows for diagonal, rows in pairs]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state without the spectrum, which is larger than all else and only saves time."""
-        return {**self.__dict__, "spectrum": None}
 
 
 class Strategy(Protocol):

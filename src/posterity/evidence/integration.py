@@ -134,7 +134,7 @@ class Integrated:
             for shape in shapes
         ]
         chosen = _join_nodes(parts, self._compute_disagreement, self.most_nodes, self.tolerance)
-        spectrum = coefficients = None
+        coefficients = None
         if len(parts) == 1 and not pinned.any():
             spectrum = parts[0].spectrum
             coefficients = _compute_coefficients(data, spectrum, chosen.ratios, mean, shapes[0])
@@ -153,8 +153,6 @@ class Integrated:
             n_parameters=chosen.n_parameters,
             found="integrated",
             coefficients=coefficients,
-            # Nodes of a stream learn more rows, of which this does not know.
-            spectrum=None if coefficients is None or self._compute_fitted_variance else spectrum,
         )
 
     def _integrate_in_kernel(

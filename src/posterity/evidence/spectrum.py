@@ -112,19 +112,6 @@ class Spectrum:
         shrunk = np.sqrt(squares) * self.projections / (ratios[:, None] + squares)
         return np.asarray(shrunk @ self.directions)
 
-    def leverages(self, Z: Array, ratios: Array) -> Array:
-        """(K, n) leverages of rows ``Z`` (n, m) that are divided by the shape's root.
-
-        Sums of squares along the directions, and of what lies outside all of them, where the data
-        say nothing: no digits go.
-        """
-        along = Z @ self.directions.T
-        outside = np.zeros(len(Z))
-        if len(self.directions) < Z.shape[1]:
-            outside = np.square(Z - along @ self.directions).sum(axis=1)
-        within = np.square(along) @ (1.0 / (self.squares[:, None] + ratios))
-        return np.asarray((within + outside[:, None] / ratios).T)
-
     # ---- parts of the evidence -----------------------------------------------------------------
 
     def shares(self, ratio: Array | float) -> Array:

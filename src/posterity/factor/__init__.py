@@ -1,4 +1,4 @@
-"""Floor 1: the factor and its algebra."""
+"""The factor and its algebra."""
 
 from posterity.factor.factor import Factor, NotInFactorError, OneStepPredictions
 from posterity.factor.rows import Rows

@@ -123,6 +123,3 @@ def combine_prior_with_data(prior: Factor, data: Array, weight: float) -> Array:
     rows = np.sqrt(weight) * data[:p, : p + 1]
     kernel.append_block(triangle, 1, rows[:, :p], np.ascontiguousarray(rows[:, p:]), None, False)
     return triangle
-
-
-Bank = FactorBank  # the name in pickles and skops files from before

@@ -27,7 +27,6 @@ from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import LARGEST_IN_TRIANGLE, check_learned, check_usable
-from posterity.other_names import warn_former_name
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
@@ -266,11 +265,6 @@ class Factor:
     def set_triangle(self, triangle: Array, count: float, seen: float) -> None:
         """Set the triangle and the sums of weights, if all values are usable."""
         self._replace_checked(triangle, [count, seen])
-
-    def commit(self, triangle: Array, count: float, seen: float) -> None:
-        """Former name of :meth:`set_triangle`."""
-        warn_former_name("Factor.commit", "set_triangle")
-        self.set_triangle(triangle, count, seen)
 
     def remove(
         self,

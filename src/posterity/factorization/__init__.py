@@ -1,4 +1,4 @@
-"""Floor 7: factorization machines for users, items and the like."""
+"""Factorization machines for users, items and the like."""
 
 from posterity.factorization.classifier import BayesianFactorizationClassifier
 from posterity.factorization.machine import BayesianFactorizationMachine

@@ -52,17 +52,20 @@ def _check_lengths(prior: Factor, factor: Factor, intercept: bool) -> bool:
     return prior.n_coefficients == factor.n_coefficients >= int(intercept)
 
 
-def _fading(posterior: Any) -> bool:
-    return _posterior(posterior) and posterior.tally.shape == (1,)
+def _linear(posterior: Any) -> bool:
+    tally, kept = posterior.tally, posterior.stored_rows
+    well = _posterior(posterior) and posterior.memory.forgets == (tally is not None)
+    return well and (tally is None or tally.shape == (1,)) and _kept_rows(posterior, kept)
 
 
-def _window(posterior: Any) -> bool:
-    kept, n_features = posterior.stored_rows, posterior.n_coefficients - int(posterior.intercept)
+def _kept_rows(posterior: Any, kept: Any) -> bool:
+    n_features = posterior.n_coefficients - int(posterior.intercept)
+    if kept is None:
+        return posterior.memory.keep_rows(n_features) is None
     n = len(kept.weights)
     return (
-        _posterior(posterior)
         # Rows in units of their noise bring the intercept's column.
-        and kept.X.shape in ((n, n_features), (n, posterior.n_coefficients))
+        kept.X.shape in ((n, n_features), (n, posterior.n_coefficients))
         and kept.y.shape == (n, posterior.factor.n_targets)
         and kept.weights.shape == kept.times.shape == (n,)
         and kept.removed >= 0
@@ -389,12 +392,9 @@ def _check_factorization(posterior: Any) -> bool:
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
-    "LinearPosterior": _posterior,
-    "FadingPosterior": _fading,
-    "WindowPosterior": _window,
+    "LinearPosterior": _linear,
     "RefittedPosterior": _refitted,
     "AveragedPosterior": _get_averaged,
-    "GeneralizedAverage": _get_averaged,
     "AdaptivePosterior": _adaptive,
     "NoiseMemories": _noise_memories,
     "Runs": _runs,
@@ -405,8 +405,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "GeneralizedPosterior": _check_wrapped,
     "HeteroscedasticPosterior": _check_heteroscedastic,
     "DispersedPosterior": _dispersed,
-    "SeveralQuantilesPosterior": _check_quantiles,
-    "SeriesPanel": _panel,
+    "QuantilesPosterior": _check_quantiles,
+    "Panel": _panel,
     "Centres": _centres,
     "DiagonalPosterior": _diagonal,
     "FactorizationPosterior": _check_factorization,
@@ -415,7 +415,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "SharedPrior": _shared_prior,
     "KeyIndex": _check_key_index,
     "Contrasts": _contrasts,
-    "ContrastsPosterior": _softmax,
+    "SoftmaxPosterior": _softmax,
     "RecentRows": _check_recent_rows,
 }
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from copy import deepcopy
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,12 +25,7 @@ from posterity.files.container import DTYPES
 from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import (
     DERIVED,
-    ESTIMATOR_FIELDS,
-    FIELD_NAMES,
-    FORMER,
-    FORMER_CLASSES,
     HOMES,
-    LATER,
     POSTERIORS,
     class_of,
     name_of,
@@ -96,19 +89,10 @@ class Decoder:
         return self._array(node)
 
     def _instance(self, name: str, fields: dict[str, Any]) -> Any:
-        if name in FORMER_CLASSES:
-            values = {key: self.value(node) for key, node in fields.items()}
-            module, function = FORMER_CLASSES[name]
-            return getattr(import_module(module), function)(values)
         if name not in HOMES:
             raise ValueError(f"{name!r} is not a class that a model file may contain")
         kind = class_of(name)
-        gone = FORMER.get(name, frozenset())
-        names = {
-            there: here for here, there in (ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})).items()
-        }
-        given = {names.get(key, key): self.value(fields[key]) for key in fields if key not in gone}
-        values = deepcopy(LATER.get(name, {})) | given
+        values = {key: self.value(node) for key, node in fields.items()}
         check_numbers(kind, name, values)
         made = _instantiate(kind, values)
         checks.check(name, made)

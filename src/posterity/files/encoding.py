@@ -43,8 +43,6 @@ from posterity.files.errors import ModelFileError
 from posterity.files.registry import (
     CACHES,
     DERIVED,
-    ESTIMATOR_FIELDS,
-    FIELD_NAMES,
     WRITTEN,
     name_of,
     slots_of,
@@ -139,13 +137,11 @@ class Encoder:
             if (name, key) in WRITTEN:
                 module, function = WRITTEN[name, key]
                 attributes[key] = getattr(import_module(module), function)(attributes[key])
-        caches, names = CACHES.get(name, {}), ESTIMATOR_FIELDS | FIELD_NAMES.get(name, {})
+        caches = CACHES.get(name, {})
         return {
             "class": name,
             "fields": {
-                names.get(key, key): self.value(
-                    caches.get(key, one), f"{where}.{key}" if where else key
-                )
+                key: self.value(caches.get(key, one), f"{where}.{key}" if where else key)
                 for key, one in attributes.items()
                 if key not in DERIVED
             },

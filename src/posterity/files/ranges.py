@@ -22,13 +22,13 @@ LARGEST, SMALLEST = 1e200, 1e-200
 
 # Fields, of one class or of any, that hold padding of the largest numbers, and those that may be
 # infinite, or not known yet (NaN).
-PADDED = frozenset({"AveragedStanding.members", "AveragedStanding.rates"})
+PADDED = frozenset({"TwoLevelWeights.members", "TwoLevelWeights.rates"})
 NOT_FINITE = frozenset({
     "Baseline.largest_loss",
     "Choice.disagreement", "DiagonalPosterior.scores", "FactorizationPosterior.noise_shape",
-    "Ledger.recent", "ModelStanding.scores", "ModelStanding.log_prior", "ReweightedBegun.scale",
-    "SeriesPanel.columns", "SeriesPanel.values", "Start.variance", "ReachingScales.low",
-    "ReachingScales.high", "FactorizationPosterior.log_evidence", "NoiseSpread.df",
+    "Ledger.recent", "Ensemble.scores", "Ensemble.log_prior", "WarmStart.scale",
+    "Panel.columns", "Panel.values", "Start.variance", "RareFeatureScales.low",
+    "RareFeatureScales.high", "FactorizationPosterior.log_evidence", "Spread.df",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({

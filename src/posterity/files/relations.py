@@ -27,7 +27,7 @@ PARAMETERS = {
 # What the posterior of an estimator has that others lack.
 PARTS = {
     "BayesianNegativeBinomialRegression": "linear_predictor",
-    "RobustBayesianRegression": "core_predictive",
+    "BayesianRobustRegression": "core_predictive",
 }
 
 # ---- many features -------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def _check_shared_arms(arms: Any) -> bool:
 
 def _check_delayed(delayed: Any) -> bool:
     held = getattr(delayed, "held_", {})
-    return all(name == name and name_of(type(one)) == "Held" for name, one in held.items())
+    return all(name == name and name_of(type(one)) == "HeldDecision" for name, one in held.items())
 
 
 def _check_separate_arms(arms: Any) -> bool:
@@ -249,7 +249,7 @@ def check_parameters(name: str, values: Mapping[str, Any]) -> None:
 
 
 def _check_forecaster(model: Any) -> bool:
-    return model.forms is None or all(name_of(type(one)) == "ForecastForm" for one in model.forms)
+    return model.forms is None or all(name_of(type(one)) == "Form" for one in model.forms)
 
 
 def _check_averaged(model: Any) -> bool:
@@ -307,7 +307,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
             "BayesianNegativeBinomialRegression",
             "BayesianPoissonRegression",
             "BayesianQuantileRegression",
-            "RobustBayesianRegression",
+            "BayesianRobustRegression",
         ),
         _check_linear_model,
     ),
@@ -316,9 +316,9 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
         (name for name, home in HOMES.items() if home == "posterity.basis"), _check_basis
     ),
     "Forecaster": _check_forecaster,
-    "SeriesWriting": attrgetter("is_known"),
+    "Writing": attrgetter("is_known"),
     "Averaged": _check_averaged,
-    "NoiseTally": _check_noise_tally,
+    "NoiseSums": _check_noise_tally,
     "Roster": _check_roster,
     "Bandit": _check_bandit,
     "SeparateArms": _check_separate_arms,
@@ -326,7 +326,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "DelayedRewards": _check_delayed,
     "AdaptedTails": _check_adapted_tails,
     "ProbabilityMap": _check_probability_map,
-    "ModelStanding": _check_ensemble,
+    "Ensemble": _check_ensemble,
 }
 
 __all__ = ["RELATIONS", "check_parameters", "know_features"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting.fading import Memory, Stabilized
+from posterity.forgetting.fading import DiscountAndLength, Stabilized
 from posterity.noise import LearnedNoise
 from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
@@ -84,7 +84,7 @@ class Adaptive:
         memories = np.geomspace(max(2000.0, 40.0 * shortest), shortest, 7)
         return (1.0, *(1.0 - 1.0 / memories).tolist())
 
-    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+    def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories that forecasts average over: every second discount of the grid."""
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
@@ -190,7 +190,7 @@ class Changepoint:
             return ChangepointPosterior.wrap(banked, self)
         return RegimesPosterior.wrap(posterior, self)
 
-    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+    def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories of a forecaster: all rows, or multiples of the usual run length."""
         usual = (math.ceil(share / self.hazard) for share in (1.0, 0.5, 0.25, 0.125))
         sizes = sorted({max(rows, SHORTEST * (n_coefficients + 1)) for rows in usual})

@@ -22,21 +22,17 @@ from posterity.factor.forgetting import (
     random_walk_path,
 )
 from posterity.kernel import RowPath
-from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.memory import Memory
 
 Array = NDArray[np.float64]
 # What all rows so far count for one row on, and how many rows there are at most.
-Memory = tuple[float, int | None]
+DiscountAndLength = tuple[float, int | None]
 
 
 @dataclass(frozen=True)
-class _Discounted:
-    has_evidence: ClassVar[bool] = True
+class _Discounted(Memory):
     only_discounts: ClassVar[bool] = True
-    keeps_prior: ClassVar[bool] = False
-    by_direction: ClassVar[bool] = False
-    has_fast_learn_one: ClassVar[bool] = True
 
     discount: float | None = None
     half_life: float | None = None
@@ -67,26 +63,10 @@ class _Discounted:
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
-    def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left of sums over the rows after each time."""
-        return self.discounts(elapsed)
-
-    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
-
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        raise NotImplementedError  # each kind says how
-
-    def row_path(
-        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
-    ) -> RowPath:
+    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        kept = prior if self.keeps_prior else None
-        return fading_path(factor, kept, self._of_one_row, intercept, names)
+        kept = data.prior if self.keeps_prior else None
+        return fading_path(data.factor, kept, self._of_one_row, data.intercept, names)
 
     @property
     def _of_one_row(self) -> float:
@@ -116,15 +96,13 @@ class Exponential(_Discounted):
     array([0.5 , 0.25])
     """
 
-    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+    def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_fading(factor, rows, self.discounts(elapsed))
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        return learn_fading(data.factor, rows, self.discounts(rows.elapsed))
 
 
 @dataclass(frozen=True)
@@ -150,20 +128,19 @@ class Stabilized(_Discounted):
     """
 
     keeps_prior: ClassVar[bool] = True
+    why_not_merge: ClassVar[str] = ""
 
-    def memories(self, n_coefficients: int) -> tuple[Memory, ...]:
+    def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_stabilized(factor, prior, rows, self.discounts(elapsed))
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        return learn_stabilized(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
-    def absorb(self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array) -> None:
+    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
         """Learn them where nobody asks how they were predicted."""
-        absorb_stabilized(factor, prior, rows, self.discounts(elapsed))
+        absorb_stabilized(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
 
 @dataclass(frozen=True)
@@ -195,21 +172,18 @@ class Directional(_Discounted):
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
 
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_directional(factor, prior, rows, self.discounts(elapsed))
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        return learn_directional(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
-    def row_path(
-        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
-    ) -> RowPath:
+    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        return directional_path(factor, prior, self._of_one_row, intercept, names)
+        own = data.factor, data.prior
+        return directional_path(*own, self._of_one_row, data.intercept, names)
 
 
 @dataclass(frozen=True)
-class Smoothing:
+class Smoothing(Memory):
     """A weighted average of the old information and the new row: gamma old + (1 - gamma) new.
 
     The smoothing of a well-known tutorial (Halford 2020), for comparison. Each row weighs
@@ -227,10 +201,6 @@ class Smoothing:
     0.8
     """
 
-    has_evidence: ClassVar[bool] = True
-    only_discounts: ClassVar[bool] = False
-    keeps_prior: ClassVar[bool] = False
-    by_direction: ClassVar[bool] = False
     has_fast_learn_one: ClassVar[bool] = False
 
     gamma: float
@@ -239,24 +209,13 @@ class Smoothing:
         if not 0.0 < self.gamma < 1.0:
             raise ValueError(f"gamma is {self.gamma}: it must lie between 0 and 1, as in 0.8")
 
-    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: FadingPosterior.wrap(data, self))
-
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        if factor.seen == 0.0:
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        elapsed = rows.elapsed
+        if data.factor.seen == 0.0:
             # The tutorial's average forgets the prior at the first row already.
             elapsed = np.where(np.arange(len(elapsed)) == rows.first, 1.0, elapsed)
-        return learn_fading(factor, rows, self.discounts_of_sums(elapsed), 1.0 - self.gamma)
-
-    def row_path(
-        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
-    ) -> RowPath:
-        """A path that reads only."""
-        return factor.row_path(intercept, names)
+        return learn_fading(data.factor, rows, self.discounts_of_sums(elapsed), 1.0 - self.gamma)
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left of sums over the rows after each time."""
@@ -264,7 +223,7 @@ class Smoothing:
 
 
 @dataclass(frozen=True)
-class RandomWalk:
+class RandomWalk(Memory):
     """Coefficients follow a random walk: w_t = w_(t-1) + Normal(0, variance) per unit of time.
 
     The local-level model of dynamic regression, learned by a square-root information filter
@@ -284,10 +243,6 @@ class RandomWalk:
     """
 
     has_evidence: ClassVar[bool] = False
-    only_discounts: ClassVar[bool] = False
-    keeps_prior: ClassVar[bool] = False
-    by_direction: ClassVar[bool] = False
-    has_fast_learn_one: ClassVar[bool] = True
 
     variance: ArrayLike
 
@@ -306,13 +261,9 @@ class RandomWalk:
         def random_walk(data: LinearPosterior) -> LinearPosterior:
             # Rows are in noise-relative units: a known precision turns variances into those.
             walk = RandomWalk(tuple(steps / data.noise.prior_unit))
-            return FadingPosterior.wrap(data, walk)
+            return data.with_memory(walk)
 
         return posterior.with_change(random_walk)
-
-    def discounts_of_sums(self, elapsed: Array) -> Array:
-        """(n,) what is left of sums over the rows after each time: all."""
-        return np.ones(len(elapsed))
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""
@@ -328,17 +279,13 @@ class RandomWalk:
             )
         return variance
 
-    def learn(
-        self, factor: Factor, prior: Factor, rows: Rows, elapsed: Array
-    ) -> OneStepPredictions:
-        """Learn rows in order in ``factor``, where elapsed[i] >= 0 passes before row i."""
-        return learn_random_walk(factor, rows, elapsed, self._each(factor))
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        return learn_random_walk(data.factor, rows, rows.elapsed, self._each(data.factor))
 
-    def row_path(
-        self, factor: Factor, prior: Factor, intercept: bool, names: Sequence[str] | None
-    ) -> RowPath:
+    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        return random_walk_path(factor, self._each(factor), intercept, names)
+        return random_walk_path(data.factor, self._each(data.factor), data.intercept, names)
 
     def _each(self, factor: Factor) -> Array:
         # With K classes there are K - 1 times the coefficients of one contrast.

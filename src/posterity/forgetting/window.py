@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor import OneStepPredictions, Rows
+from posterity.factor.forgetting import slide, window_path
+from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.memory import KeptRows, Memory
 from posterity.posteriors.refitted import RefittedPosterior
-from posterity.posteriors.window import WindowPosterior
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Memory):
     """Use exactly the last rows, and none before them.
 
     Gaussian rows that leave are rotated out; where that would lose digits, as after a row of
@@ -39,6 +44,12 @@ class Window:
     500
     """
 
+    keeps_prior: ClassVar[bool] = True
+    why_not_unlearn: ClassVar[str] = "old rows leave it automatically; fit the rows you want"
+    why_not_merge: ClassVar[str] = (
+        "it is unknown which rows are the latest; fit all rows in one model"
+    )
+
     size: int | None = None
     duration: float | None = None
 
@@ -56,8 +67,37 @@ class Window:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         if posterior.rows_leave_no_trace:
-            return posterior.with_change(lambda data: WindowPosterior.wrap(data, self))
+            return super().begin(posterior)
         return RefittedPosterior.wrap(posterior, self)
+
+    def keep_rows(self, n_features: int) -> KeptRows:
+        """Where rows are kept, of a posterior without data."""
+        return KeptRows.none_of(n_features)
+
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data`` as the window slides over them."""
+        kept, n = data.stored_rows, len(rows)
+        assert kept is not None
+        start = len(kept.X)
+        weights = np.ones(n) if rows.weights is None else rows.weights
+        times = (kept.times[-1] if start else 0.0) + np.cumsum(rows.elapsed)
+        weights, times = np.append(kept.weights, weights), np.append(kept.times, times)
+        X = np.concatenate([kept.X, rows.X]) if start else rows.X  # X may bring the intercept's 1
+        y = np.concatenate([kept.y, rows.y])
+        leave = self.first_kept(times, weights, start)
+        every = Rows(X, y, weights, intercept=rows.intercept)
+        before = slide(data.factor, data.prior, every, start, leave)
+        # Copies: a view would keep expired rows in memory. Times stay near 0.
+        last = slice(int(leave[-1]), None)
+        kept.X, kept.y = X[last].copy(), y[last].copy()
+        kept.weights, kept.times = weights[last].copy(), times[last] - times[-1]
+        kept.removed = 0
+        return before
+
+    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+        """The path that learns single rows so, and keeps them."""
+        kept, most = (data.prior, data.stored_rows), (self.size, self.duration)
+        return window_path(data.factor, *kept, *most, data.intercept, names)
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""

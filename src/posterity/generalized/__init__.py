@@ -1,4 +1,4 @@
-"""Floor 3: linear models of targets without Gaussian noise."""
+"""Linear models of targets without Gaussian noise."""
 
 from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
 from posterity.generalized.logistic import BayesianLogisticRegression
@@ -7,7 +7,6 @@ from posterity.generalized.poisson import BayesianPoissonRegression
 from posterity.generalized.quantile import BayesianQuantileRegression
 from posterity.generalized.robust import BayesianRobustRegression
 from posterity.generalized.varying_features import VaryingFeatures
-from posterity.other_names import find_former_name
 
 __all__ = [
     "BayesianGeneralizedLinear",
@@ -18,8 +17,3 @@ __all__ = [
     "BayesianRobustRegression",
     "VaryingFeatures",
 ]
-
-
-def __getattr__(name: str) -> object:
-    former = {"RobustBayesianRegression": "BayesianRobustRegression"}  # for one version more
-    return globals()[find_former_name(__name__, name, former)]

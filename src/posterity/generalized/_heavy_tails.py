@@ -238,7 +238,7 @@ class HeavyTailedPosterior(LinearPosterior):
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:
         """True if nothing is forgotten."""
         return not self.state.inner.forgets
 

@@ -21,9 +21,6 @@ from posterity.posteriors.dispersed import DispersedPosterior
 Array = NDArray[np.float64]
 
 
-DispersedCounts = NegativeBinomial  # the name in files from before
-
-
 class BayesianNegativeBinomialRegression(CountRegression):
     """Negative binomial regression, for overdispersed counts; the dispersion is learned.
 

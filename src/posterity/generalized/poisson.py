@@ -20,9 +20,6 @@ OVERDISPERSED = 1.3
 DISPERSION_STANDARD_ERRORS = 4.0
 
 
-CountsOrRates = Poisson  # the name in files from before
-
-
 class BayesianPoissonRegression(CountRegression):
     """Poisson regression with a log link and a Gaussian prior, online or in batches.
 

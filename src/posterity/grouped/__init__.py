@@ -1,4 +1,4 @@
-"""Floor 3: one small model for each of many groups, which learn from each other."""
+"""One small model for each of many groups, which learn from each other."""
 
 from posterity.grouped.regression import GroupedRegression
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.io.errors import Cure, TableError
-from posterity.other_names import warn_former_name
 
 FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
@@ -70,11 +69,6 @@ class ColumnMeans:
     def get_sums(self) -> dict[str, list[float]]:
         """Sum and count of each feature, in numbers that a file can keep."""
         return {name: [total, count] for name, (total, count) in self._tallies.items()}
-
-    def tallies(self) -> dict[str, list[float]]:
-        """Former name of :meth:`get_sums`."""
-        warn_former_name("ColumnMeans.tallies", "get_sums")
-        return self.get_sums()
 
     def merge(self, other: ColumnMeans) -> Self:
         """Add the sums and counts of ``other``."""

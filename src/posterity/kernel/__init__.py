@@ -1,4 +1,4 @@
-"""Floor 0: rotations of rows into and out of a triangle, in C, with a NumPy twin as the oracle."""
+"""Rotations of rows into and out of a triangle, in C."""
 
 from posterity.kernel.instructions import FOLDER, instruction_set
 

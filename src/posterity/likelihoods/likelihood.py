@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ Array = NDArray[np.float64]
 # Variance of eta where its cavity is flat: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
 VAGUE_VARIANCE = 100.0
-FORMER_NAMES = {"observed": "distribution", "expected": "mean", "eta_of": "link_function"}
 # Step of eta for finite differences: rounding and truncation error are then about equal.
 STEP = 1e-2
 # Range of the search for the eta of a mean, and the number of bisections.
@@ -93,25 +91,6 @@ class Likelihood:
     def kernel_code(self) -> Kernel | None:
         """Code and parameters in compiled code; None of a likelihood that is not built in."""
         return None
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        for former, name in FORMER_NAMES.items():
-            if former in cls.__dict__:
-                warnings.warn(
-                    f"{cls.__name__} defines {former}, which is called {name} now",
-                    FutureWarning,
-                    stacklevel=2,
-                )
-                setattr(cls, name, cls.__dict__[former])
-
-    if not TYPE_CHECKING:  # or else any attribute would pass the checks of types
-
-        def __getattr__(self, name: str) -> Any:
-            if name not in FORMER_NAMES:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warnings.warn(f"{name} is called {FORMER_NAMES[name]} now", FutureWarning, stacklevel=2)
-            return getattr(self, FORMER_NAMES[name])
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.

@@ -1,4 +1,4 @@
-"""Floor 3: linear models with Gaussian noise."""
+"""Linear models with Gaussian noise."""
 
 from posterity.linear.regression import BayesianLinearRegression
 

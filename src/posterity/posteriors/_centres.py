@@ -143,11 +143,6 @@ class Centres:
             places = self.find(rows.features)
             np.add.at(self.counts, places[places >= 0], sign)
 
-    def count_former(self, n_rows: float) -> None:
-        """Take rows of a model from an older file for rows without numbers."""
-        if self.n_rows == 0.0 and n_rows > 0.0:
-            self.n_rows = self.weight = n_rows
-
     def tally(self, rows: SparseRows, weights: Array | None, left: Array | None) -> None:
         """Add what is left of the numbers in centred rows.
 

@@ -51,7 +51,7 @@ class Chooser:
                 scales=self.scales(state),
             )
         known = turn is not None or rows is state.data.factor
-        return choice if known else replace(choice, coefficients=None, spectrum=None)
+        return choice if known else replace(choice, coefficients=None)
 
     def select_strategy(self, *, stream: bool, single: bool) -> Strategy:
         """Return the strategy of nodes that a stream learns, or that are read, or of one node."""

@@ -24,7 +24,6 @@ from posterity.noise import Distribution
 from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._nodes import Nodes, predict_nodes
-from posterity.posteriors._plain_turns import PlainTurns
 from posterity.posteriors._turns import (
     ConstantFeatures,
     count_rows,
@@ -160,13 +159,6 @@ class NodesStream:
         predictions: list[Distribution] = []
         first = 0
         while first < len(X) or not predictions:
-            rest = slice(first, None)
-            some = None if weights is None else weights[rest]
-            plain = self._take_plain_turns(X[rest], y[rest], some)
-            if plain is not None:
-                predictions.append(plain)
-                first += len(plain.loc)
-                continue
             choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
             part = slice(first, self._stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
@@ -179,31 +171,11 @@ class NodesStream:
             first = part.stop
         return predictions
 
-    def _take_plain_turns(self, X: Array, y: Array, weights: Array | None) -> Distribution | None:
-        """Learn the first rows, as far as compiled code predicts and learns them.
-
-        Returns their predictions before, of as many as were learned.
-        """
-        state, chooser = self.state, self.chooser
-        if not self._has_plain_nodes or not len(X):
-            return None
-        ahead = not self.prior_is_frozen
-        turns = PlainTurns.of(chooser, state, stream=ahead, single=self.single_node)
-        if turns is None:
-            return None
-        predictions = turns.predict_then_learn(X, y, weights)
-        if predictions is not None:
-            state.clock[:], state.turn, state.fresh = (turns.rows, turns.due), turns.turn, None
-            state.stream = None
-        if turns.choice is not None:
-            state.stream = Nodes.of(turns.choice, chooser.mean, state.data)
-        return predictions
-
     @property
     def _has_plain_nodes(self) -> bool:
         """True if nodes can be built from the data at any time, and predict as linear models do."""
         state, plain = self.state, isinstance(self.chooser.strategy, Integrated)
-        return plain and state.shared is None and type(state.data) is LinearPosterior
+        return plain and state.shared is None and state.data.is_plain
 
     def _predict_by(
         self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array

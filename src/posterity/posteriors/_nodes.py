@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
-from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
 from posterity.kernel import predict_by_nodes, stack_nodes
-from posterity.noise import Distribution, Joint, JointOfOne, Noise
+from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
@@ -165,34 +164,6 @@ class LazyNodes:
         each = self.choice.coefficients
         return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
 
-    def predictive(self, data: LinearPosterior, X: Array) -> Distribution | None:
-        """Predict new observations by the data's singular values, where these were computed.
-
-        As :meth:`Nodes.predictive` does, without a triangle for each node. Whether nodes were made
-        does not matter: what was read before changes no digit.
-        """
-        choice, spectrum = self.choice, self.choice.spectrum
-        if spectrum is None:
-            return None
-        means, leverages = _predict_by_spectrum(choice, spectrum, data, X)
-        residuals = spectrum.residuals(spectrum.shares(choice.ratios)).tolist()
-        predictions = [
-            choice.noise.predictive(mean, leverage, spectrum.residual_df, residual)
-            for mean, leverage, residual in zip(means, leverages, residuals, strict=True)
-        ]
-        if len(predictions) == 1:
-            return predictions[0]
-        return mix_predictions(predictions, choice.weights[:, None])
-
-    def noise_precision(self, mean: Array, data: LinearPosterior) -> float:
-        """Return the noise precision: as given, or its posterior mean, averaged over the nodes."""
-        choice, spectrum = self.choice, self.choice.spectrum
-        if spectrum is None:
-            nodes = self.nodes(mean, data)
-            return float(nodes.average([node.noise_precision for node in nodes.posteriors]))
-        shares = spectrum.shares(choice.ratios)
-        return float(choice.weights @ spectrum.noise_precision(shares, choice.noise))
-
 
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
     """Return one distribution a row: the moment-matched mixture by weights (K, n or 1)."""
@@ -232,29 +203,5 @@ def predict_nodes(
     loc, scale, df = predict_by_nodes(
         factor.triangle, X, y, weights, ones, *nodes, factor.count, noise
     )
-    return make_distribution(loc, scale, df, choice.noise)
-
-
-def make_distribution(loc: Array, scale: Array, df: Array, noise: Noise) -> Distribution:
-    """The distribution of rows of these moments (n,): normal where the noise is known."""
-    return Normal(loc, scale) if noise.parameters[0] > 0.0 else StudentT(df, loc, scale)
-
-
-def _predict_by_spectrum(
-    choice: Choice, spectrum: Spectrum, data: LinearPosterior, X: Array
-) -> tuple[Array, Array]:
-    """Means and leverages (K, n) of the posteriors at rows, of which a 1 may be the first column.
-
-    An intercept's prior is flat: each row is read about the means of the data.
-    """
-    assert choice.coefficients is not None
-    slopes = X[:, X.shape[1] - len(choice.pinned) :]
-    means = choice.coefficients[:, -slopes.shape[1] :] @ slopes.T
-    root = np.sqrt(choice.precisions[0] / choice.ratios[0])
-    if not data.intercept:
-        return means, spectrum.leverages(slopes / root, choice.ratios)
-    ones = X[:, 0] if slopes.shape[1] < X.shape[1] else np.ones(len(X))
-    means += np.outer(choice.coefficients[:, 0], ones)
-    first = ones / data.factor.root[0, 0]
-    centred = slopes - np.outer(first, data.factor.root[0, 1:])
-    return means, spectrum.leverages(centred / root, choice.ratios) + np.square(first)
+    known = choice.noise.parameters[0] > 0.0
+    return Normal(loc, scale) if known else StudentT(df, loc, scale)

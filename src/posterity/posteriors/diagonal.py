@@ -540,12 +540,11 @@ class DiagonalPosterior:
     def __post_init__(self) -> None:
         if self.beliefs.ctypes.data % 64:
             self.beliefs = _allocate_aligned(self.beliefs.size, self.beliefs)
-        self.centres.count_former(self.n_observations)
 
     @property
     def _begins_wide(self) -> bool:
-        """True if scales began as those of labels and counts do; in older files they did not."""
-        return self.learns and np.array_equal(self.start, WIDE_SCALES**-2.0)
+        """True if scales begin as those of labels and counts do."""
+        return self.learns and not self.likelihood.is_noise
 
     @property
     def _initial_information(self) -> float:

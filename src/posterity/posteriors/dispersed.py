@@ -178,7 +178,7 @@ class DispersedPosterior(LinearPosterior):
     is_one_factor = False
 
     @property
-    def forgets(self) -> bool:  # type: ignore[override]
+    def forgets(self) -> bool:
         """True if rows count for less as they age."""
         return bool(self.counts.forgets)
 

@@ -177,7 +177,7 @@ class EvidencePosterior(LinearPosterior):
         return Chooser(self.strategy, self.noise, self.intercept, self.mean, self.shapes)
 
     @property
-    def forgets(self) -> bool:  # type: ignore[override]
+    def forgets(self) -> bool:
         """True if rows count for less as they age."""
         return self.state.data.forgets
 
@@ -187,7 +187,7 @@ class EvidencePosterior(LinearPosterior):
         return self.state.data.has_evidence
 
     @property
-    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:
         """True if compiled code learns single rows, in the data's factor and in the nodes."""
         return self.stream.has_fast_learn_one
 
@@ -207,7 +207,7 @@ class EvidencePosterior(LinearPosterior):
         return path
 
     @property
-    def fades_to_prior(self) -> bool:  # type: ignore[override]
+    def fades_to_prior(self) -> bool:
         """True if its nodes fade to their priors."""
         return self.state.data.fades_to_prior and not self.single_node
 
@@ -412,10 +412,6 @@ class EvidencePosterior(LinearPosterior):
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
-        if not self.prior_is_frozen:
-            prediction = self._fresh.predictive(self.state.data, X)
-            if prediction is not None:
-                return prediction
         nodes = self.nodes
         return nodes.predictive(X, self.stream.unseen(nodes, X))
 
@@ -462,7 +458,8 @@ class EvidencePosterior(LinearPosterior):
         """The noise precision: as given, or the posterior mean."""
         if self.prior_is_frozen:
             return self.central().noise_precision
-        return self._fresh.noise_precision(self.mean, self.state.data)
+        nodes = self.nodes
+        return float(nodes.average([node.noise_precision for node in nodes.posteriors]))
 
     @property
     def log_evidence(self) -> float:

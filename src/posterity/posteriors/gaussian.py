@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
-from posterity.factor import Factor, NotInFactorError, OneStepPredictions
+from posterity.factor import Factor, NotInFactorError, OneStepPredictions, Rows
 from posterity.factor.dummies import find_sums_to_one
+from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
-from posterity.factor.usable import LARGEST
-from posterity.kernel import FadingMember, RowPath
+from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Distribution, Joint, Noise, Predictive
+from posterity.posteriors._row_evidence import compute_evidence_gain
+from posterity.posteriors.memory import KEEP, KeptRows, Memory
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
 
@@ -39,7 +41,8 @@ NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 class LinearPosterior:
     """Posterior of [intercept, coefficients] of a Gaussian linear model (one target).
 
-    It forgets nothing.
+    Before each row its ``memory`` forgets. ``tally`` (1,) sums log densities of the rows as they
+    came, where the factor does not know the evidence; ``stored_rows`` are those in a window.
     """
 
     belief: GaussianPrior
@@ -47,6 +50,9 @@ class LinearPosterior:
     intercept: bool
     prior: Factor
     factor: Factor
+    memory: Memory = field(default=KEEP, kw_only=True)
+    tally: Array | None = field(default=None, repr=False, compare=False, kw_only=True)
+    stored_rows: KeptRows | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     @classmethod
     def before_data(
@@ -57,12 +63,26 @@ class LinearPosterior:
         prior = belief.factor(n_features, intercept=intercept, unit=noise.prior_unit)
         return cls(belief, noise, intercept, prior, prior.copy())
 
+    def with_memory(self, memory: Memory) -> Self:
+        """The same that forgets, before it has seen anything."""
+        kept = memory.keep_rows(self.n_features)
+        return self._copy_with(memory=memory, tally=np.zeros(1), stored_rows=kept)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if a triangle is all that it knows, and nothing is forgotten."""
+        return type(self) is LinearPosterior and not self.memory.forgets
+
     def copy(self) -> Self:
         """An independent copy."""
         return self.copy_with_factor(self.factor.copy())
 
     def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
         """An independent copy but for its factor, which is this one, and for ``changes``."""
+        if self.memory.forgets:
+            kept = self.stored_rows
+            changes["tally"] = None if self.tally is None else self.tally.copy()
+            changes["stored_rows"] = None if kept is None else replace(kept)
         return self._copy_with(factor=factor, **changes)
 
     def _copy_with(self, **changes: object) -> Self:
@@ -74,6 +94,10 @@ class LinearPosterior:
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.factor.copy_from(other.factor)
+        if self.tally is not None:
+            self.tally[...] = other.tally
+        if self.stored_rows is not None:
+            self.stored_rows.__dict__.update(other.stored_rows.__dict__)
 
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """Return ``change`` of this posterior, as a strategy that forgets does before any data."""
@@ -132,14 +156,17 @@ class LinearPosterior:
 
         It only learns: what is read of it is read target by target, or by who knows of them all.
         """
-        prior = for_targets(self.prior, count)
-        return self._copy_with(prior=prior, factor=prior.copy())
+        prior, kept = for_targets(self.prior, count), self.stored_rows
+        nothing = None if kept is None else KeptRows.none_of(kept.X.shape[1], count)
+        return self._copy_with(prior=prior, factor=prior.copy(), stored_rows=nothing)
 
     def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
         """Return the posterior of one target, or of some, as if they had come alone."""
-        return self._copy_with(
-            prior=of_target(self.prior, target), factor=of_target(self.factor, target)
-        )
+        own = self.copy_with_factor(of_target(self.factor, target))
+        if own.stored_rows is not None:
+            some = [target] if isinstance(target, int) else list(target)
+            own.stored_rows.y = np.ascontiguousarray(own.stored_rows.y[:, some])
+        return own._copy_with(prior=of_target(self.prior, target))
 
     def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same, with what all targets have to choose together chosen."""
@@ -168,96 +195,183 @@ class LinearPosterior:
     @property
     def reads_columns(self) -> bool:
         """True if rows that come together may be columns that each lie by themselves."""
-        return type(self) is LinearPosterior
+        return self.is_plain
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
         self.append(X, y, weights, elapsed)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows at once."""
-        self.factor.append(X, y, weights, intercept=self.intercept, largest=LARGEST)
+        """Learn rows at once; where something is forgotten, in order."""
+        if self.memory.has_evidence:
+            self.memory.absorb(self, self._rows_to_learn(X, y, weights, elapsed))
+        else:
+            self.predict_then_learn(X, y, weights, elapsed)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
-        self.append(X, y, weights, elapsed)
+        if self.memory.forgets:
+            self.memory.absorb(self, self._rows_to_learn(X, y, weights, elapsed))
+        else:
+            self.append(X, y, weights, elapsed)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        return self._predict_by(self.learn_each(X, y, weights, elapsed), y)
+        before = self.learn_each(X, y, weights, elapsed)
+        if self.tally is None or self.memory.has_evidence:
+            return self._predict_by(before, y)
+        added = None if weights is None else self._compute_added_evidence(before, weights)
+        predictive = self._predict_by(before, y)
+        self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
+        return predictive
+
+    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
+        """Return the log evidence that rows of these weights add."""
+        with np.errstate(all="ignore"):
+            return sum(
+                float(
+                    compute_evidence_gain(
+                        self.noise,
+                        float(weights[i]),
+                        before.error[i],
+                        before.leverage[i : i + 1],
+                        before.count[i : i + 1] - self.n_flat,
+                        before.residual[i],
+                    )[0]
+                )
+                for i in np.flatnonzero(weights)
+            )
 
     def learn_each(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> OneStepPredictions:
-        """Learn row after row; returns what was known of each before it."""
-        return self.factor.learn(X, y, weights, intercept=self.intercept, largest=LARGEST)
+        """Learn row after row, forgetting before each; returns what was known of each before it."""
+        return self.memory.learn(self, self._rows_to_learn(X, y, weights, elapsed))
 
-    # True if rows count for less as they age.
-    forgets: ClassVar[bool] = False
+    def _rows_to_learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Rows:
+        """The rows, and the time before each in which something is forgotten."""
+        rows = Rows(X, y, weights, elapsed, intercept=self.intercept)
+        if self.memory.forgets and self.factor.seen == 0.0:
+            # Before the first row there is nothing to forget.
+            later = np.arange(len(elapsed)) > rows.first
+            return replace(rows, elapsed=np.where(later, elapsed, 0.0))
+        return rows
+
+    @property
+    def forgets(self) -> bool:
+        """True if rows count for less as they age."""
+        return self.memory.forgets
 
     def pass_time(self, X: Array, elapsed: float) -> None:
         """Let time pass before an observation, of rows ``X`` that are not learned."""
+        if not self.memory.forgets:
+            return
+        count, seen, rows = self.factor.count, self.factor.seen, X[:1]
+        if self.memory.by_direction:
+            # In identified directions all fade once; they fade together if at all.
+            known = self.factor.root @ X.T
+            rows = np.linalg.svd(known)[2] @ X
+        nothing = np.zeros(len(rows))
+        self.learn_each(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
+        if self.memory.by_direction and len(rows) > 1:
+            spent = self.factor.rank - self.prior.rank  # does not fade
+            left = (self.factor.count - spent) / (count - spent) if count > spent else 1.0
+            count = spent + left ** (1.0 / len(rows)) * (count - spent)
+            self.factor.set_triangle(self.factor.triangle, count, seen)
 
     def discounts(self, elapsed: Array) -> Array | None:
         """Return the share of all information left after each time (n,); None if it varies."""
-        return np.ones(len(elapsed))
+        return self.memory.discounts(elapsed) if self.memory.only_discounts else None
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """Return the approximate share left of sums over the rows after each time (n,)."""
-        return np.ones(len(elapsed))
+        return self.memory.discounts_of_sums(elapsed)
 
     def repeat_for(self, count: int) -> Self:
         """The same, for observations of so many rows; nothing was seen yet."""
-        return self
+        return self._copy_with(memory=self.memory.of_rows(count))
 
     def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
         """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far."""
         factor = self.factor.copy()
         factor.append(x, np.array([[target]]), np.array([precision]))
         factor.set_triangle(factor.triangle, self.factor.count, self.factor.seen)
-        return self._copy_with(factor=factor)
+        kept = self.stored_rows
+        if kept is not None and (kept.weights > 0.0).any():
+            kept = kept.with_pseudo_row(x, target, precision, count)
+        memory = self.memory.of_rows((count + 1.0) / count)
+        return self._copy_with(factor=factor, stored_rows=kept, memory=memory)
 
     def transform_features(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
-        prior = Factor(matrix.shape[1])
+        prior, kept = Factor(matrix.shape[1]), self.stored_rows
         return self._copy_with(
-            intercept=False, prior=prior, factor=transform_features(self.factor, matrix)
+            intercept=False,
+            prior=prior,
+            factor=transform_features(self.factor, matrix),
+            stored_rows=kept and kept.transform_features(matrix, intercept=self.intercept),
         )
 
     def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
         factor = self.factor.copy()
         factor.set_triangle(factor.triangle, effective, seen)
-        return self._copy_with(factor=factor)
+        kept = self.stored_rows
+        if kept is not None:
+            kept = kept.with_weight(effective / max(int((kept.weights > 0.0).sum()), 1))
+        return self._copy_with(factor=factor, stored_rows=kept)
 
     @property
     def keeps_prior(self) -> bool:
         """True if the factor still contains the prior, as it was."""
-        return True
+        return self.memory.keeps_prior
 
     @property
     def has_evidence(self) -> bool:
         """True if the evidence of all rows can be computed from the state."""
-        return True
+        return self.memory.has_evidence
 
-    # True if its compiled path learns single rows, one unit of time apart; and if it predicts them.
-    has_fast_learn_one: ClassVar[bool] = True
+    @property
+    def has_fast_learn_one(self) -> bool:
+        """True if its compiled path learns single rows, one unit of time apart."""
+        if self.memory.only_discounts:
+            return True
+        one, kept = self.factor.n_targets == 1, self.stored_rows
+        with_features_only = kept is None or kept.X.shape[1] == self.n_features
+        return self.memory.has_fast_learn_one and one and with_features_only
+
+    # True if its compiled path predicts single rows.
     has_fast_predict_one: ClassVar[bool] = True
     # True if the factor is its only statistic, but for other parts.
     is_one_factor: ClassVar[bool] = True
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path that reads and predicts single rows, and may learn them."""
-        return self.factor.row_path(self.intercept, names)
+        if not self.has_fast_learn_one:
+            return self.factor.row_path(self.intercept, names)
+        path = self.memory.row_path(self, names)
+        if not self.memory.has_evidence:
+            tallying, tally = cast(ForgettingPath, path), cast(Array, self.tally)
+            tallying.keep_tally(tally, self.noise.parameters, self.n_flat)
+        return path
 
-    # True if it only fades towards its prior, so that an average can learn it row by row.
-    fades_to_prior: ClassVar[bool] = False
+    @property
+    def fades_to_prior(self) -> bool:
+        """True if it only fades towards its prior, so that an average can learn it row by row."""
+        memory = self.memory
+        return memory.forgets and memory.only_discounts and memory.keeps_prior
 
     def as_member(self) -> FadingMember:
         """The member of a compiled average; only where it fades to its prior."""
-        raise NotImplementedError
+        return self.factor.fading(self.prior, self._left_after_one)
+
+    @property
+    def _left_after_one(self) -> float:
+        """The discount of one unit of time."""
+        left = float(self.memory.discounts(np.ones(1))[0])
+        return max(left, SMALLEST_DISCOUNT) if self.memory.keeps_prior else left
 
     def _predict_by(self, before: OneStepPredictions, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
@@ -266,6 +380,7 @@ class LinearPosterior:
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
+        self.memory.check_unlearns()
         removed = float(len(X)) if weights is None else float(np.sum(weights))
         left = self.factor.count - removed
         rounding = 1e-12 * max(self.factor.count, removed)
@@ -305,6 +420,7 @@ class LinearPosterior:
         The prior is taken out of the sum of both factors, where it is at most half of anything:
         no digits go, not even when ``other`` knows little.
         """
+        self.check_mergeable()
         both = self.factor.copy()
         both.merge(other.factor)
         both.take_out(self.prior)
@@ -312,6 +428,7 @@ class LinearPosterior:
 
     def check_mergeable(self) -> None:
         """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
+        self.memory.check_merges()
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior, so that they can be merged."""
@@ -319,6 +436,7 @@ class LinearPosterior:
             type(self) is type(other)
             and self.noise == other.noise
             and self.intercept == other.intercept
+            and self.memory == other.memory
             and np.array_equal(self.prior.triangle, other.prior.triangle)
         )
 
@@ -344,7 +462,7 @@ class LinearPosterior:
     @property
     def single_factor(self) -> LinearPosterior | None:
         """The same where one triangle is all that it will know, for many of them in a bank."""
-        return self if type(self) is LinearPosterior else None
+        return self if self.is_plain else None
 
     @property
     def of_rows(self) -> LinearPosterior:
@@ -401,15 +519,23 @@ class LinearPosterior:
     @property
     def only_discounts(self) -> bool:
         """True if rows are appended to the factor, which at most was discounted before."""
-        return not self.forgets
+        return not self.forgets or (self.memory.forgets and self.memory.only_discounts)
 
     def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
         """Return the discounts before each row, if any, and the prior that does not fade."""
-        return None, None
+        if not self.memory.forgets:
+            return None, None
+        elapsed = rows.elapsed.copy()
+        if self.factor.seen == 0.0:  # before the first row there is nothing to forget
+            elapsed[: rows.first + 1] = 0.0
+        return self.memory.discounts(elapsed), self.prior if self.keeps_prior else None
 
     def forget_before(self, row: SiteRows) -> Array:
         """Forget before one row is predicted; returns the time that its learning still takes."""
-        return row.elapsed
+        if not self.memory.forgets or self.stored_rows is not None:
+            return row.elapsed
+        self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
+        return np.zeros(1)
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], T], rows: SiteRows
@@ -422,7 +548,10 @@ class LinearPosterior:
         return self.factor
 
     def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
-        """Let all else that is known go along with what ``path`` learns."""
+        """Let all that is known fade before each row that ``path`` learns."""
+        if self.memory.forgets and self.memory.only_discounts:
+            prior = self.prior.triangle if self.memory.keeps_prior else None
+            path.fade(self._left_after_one, prior)
 
     @property
     def has_fast_site_predictions(self) -> bool:
@@ -540,7 +669,9 @@ class LinearPosterior:
 
     @property
     def log_evidence(self) -> float:
-        """The log evidence log p(y); flat directions have density 1."""
+        """Log p(y), or of the rows as they came; flat directions have density 1."""
+        if self.tally is not None and not self.memory.has_evidence:
+            return float(self.tally[0])
         log_determinants = self.prior.log_determinant() - self.factor.log_determinant()
         return self.noise.log_evidence(self.residual_df, self.residual, log_determinants)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -123,17 +122,6 @@ class GeneralizedPosterior(LinearPosterior):
             inner,
             keeps_start=keeps_start,
         )
-
-    @classmethod
-    def around(cls, *args: Any, **keywords: Any) -> Self:
-        """The former name of :meth:`wrap`."""
-        warnings.warn(
-            "GeneralizedPosterior.around is called wrap now: use wrap, as the next version has no "
-            "other name",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return cls.wrap(*args, **keywords)
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -337,7 +325,7 @@ class GeneralizedPosterior(LinearPosterior):
     # ---- reading -------------------------------------------------------------------------------
 
     @property
-    def has_fast_learn_one(self) -> bool:  # type: ignore[override]
+    def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
         fades = self.inner.of_rows.only_discounts
         if self.keeps_first_rows and self.statistics.start is None:
@@ -421,7 +409,7 @@ class GeneralizedPosterior(LinearPosterior):
         return self.inner.n_flat
 
     @property
-    def forgets(self) -> bool:  # type: ignore[override]
+    def forgets(self) -> bool:
         """True if rows count for less as they age."""
         return self.inner.of_rows.forgets
 
@@ -516,7 +504,7 @@ class GeneralizedPosterior(LinearPosterior):
         inner, trial = self.inner, self.inner.copy()
         learned = learn_rows(trial, self.likelihood, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
-        if type(inner) is LinearPosterior and inner.factor.rank == inner.n_coefficients:
+        if inner.is_plain and inner.factor.rank == inner.n_coefficients:
             # Predictive densities add up to the evidence: that saves a sum for every row.
             log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))

@@ -21,14 +21,12 @@ from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
-from posterity.posteriors.fading import FadingPosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
 from posterity.posteriors.refitted import RefittedPosterior
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.posteriors.targets import TargetsPosterior
-from posterity.posteriors.window import WindowPosterior
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -55,17 +53,11 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) ->
     triangle = new.factor.triangle.copy()  # of the prior: what it says of the features that are new
     _place(triangle, old.factor, places, new.n_coefficients)
     new.factor.set_triangle(triangle, old.factor.count, old.factor.seen)
-
-
-def _widen_fading(new: FadingPosterior, old: FadingPosterior, places: Places) -> None:
-    _widen_linear(new, old, places)
-    new.tally[...] = old.tally
-
-
-def _widen_window(new: WindowPosterior, old: WindowPosterior, places: Places) -> None:
-    _widen_linear(new, old, places)
-    X = spread_columns(old.stored_rows.X, places, new.n_coefficients)
-    new.stored_rows.__dict__.update(replace(old.stored_rows, X=X).__dict__)
+    if new.tally is not None:
+        new.tally[...] = old.tally
+    if new.stored_rows is not None and old.stored_rows is not None:
+        X = spread_columns(old.stored_rows.X, places, new.n_coefficients)
+        new.stored_rows.__dict__.update(replace(old.stored_rows, X=X).__dict__)
 
 
 def _widen_refitted(new: RefittedPosterior, old: RefittedPosterior, places: Places) -> None:
@@ -188,8 +180,6 @@ def spread_columns(array: Array, places: Places, p: int) -> Array:
 
 _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     LinearPosterior: _widen_linear,
-    FadingPosterior: _widen_fading,
-    WindowPosterior: _widen_window,
     RefittedPosterior: _widen_refitted,
     AveragedPosterior: _widen_averaged,
     AdaptivePosterior: _widen_adaptive,

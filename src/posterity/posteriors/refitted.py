@@ -19,7 +19,6 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.noise import Joint
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.mixed import MixedPosterior, as_arguments
-from posterity.posteriors.window import WindowStrategy, refuse_merging, refuse_unlearning
 
 Array = NDArray[np.float64]
 
@@ -69,11 +68,11 @@ class WindowState:
 class RefittedPosterior(MixedPosterior):
     """A posterior that forgets nothing by itself, of the rows in a window; see the module."""
 
-    strategy: WindowStrategy
+    strategy: Any
     state: WindowState = field(repr=False)
 
     @classmethod
-    def wrap(cls, fresh: Any, strategy: WindowStrategy) -> Self:
+    def wrap(cls, fresh: Any, strategy: Any) -> Self:
         """Begin from a posterior that has not seen any rows."""
         make: Any = cls  # whose fields are not its parent's
         nothing = WindowRows(np.empty((0, fresh.n_features)), *(np.empty(0) for _ in range(4)))
@@ -174,11 +173,11 @@ class RefittedPosterior(MixedPosterior):
 
     def remove(self, X: Array, y: Array, weights: Array | None, *offsets: Array) -> None:
         """Refuse: rows leave a window by themselves."""
-        refuse_unlearning()
+        self.strategy.check_unlearns()
 
     def merge(self, other: Self) -> None:
         """Refuse: two windows over different rows are no window."""
-        refuse_merging()
+        self.strategy.check_merges()
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and have the same window."""

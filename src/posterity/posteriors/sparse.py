@@ -72,11 +72,6 @@ class SparsePosterior:
     members = 1
     weights = np.ones(1)
 
-    def __post_init__(self) -> None:
-        self.centres.count_former(self.n_observations)
-        if not len(self.row_offsets):  # of files from before
-            self.row_offsets = np.zeros_like(self.row_weights)
-
     @classmethod
     def before_data(
         cls,

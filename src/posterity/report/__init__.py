@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from posterity.other_names import find_former_name
 from posterity.report.comparison import comparison_report
 from posterity.report.forecast import forecast_report
 from posterity.report.intervals import EstimateRow, intervals_report
@@ -18,8 +17,3 @@ __all__ = [
     "intervals_report",
     "validation_report",
 ]
-
-
-def __getattr__(name: str) -> object:
-    former = {"Survey": "ColumnSummaries", "Line": "EstimateRow"}
-    return globals()[find_former_name(__name__, name, former)]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.kernel.twin import _append_row, _predict_row, stack_rows
+from twins.rows import _append_row, _predict_row, stack_rows
 
 Array = NDArray[np.float64]
 # Precision, target and log normaliser, given target, mean, variance and weight.

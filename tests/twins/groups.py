@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.kernel import twin
+from twins import rows as twin
 
 Array = NDArray[np.float64]
 Tallies = tuple[Array, Array, NDArray[np.int64], int]

@@ -1,0 +1,171 @@
+"""Memories: what a posterior of Gaussian rows forgets before each of them.
+
+A memory is a frozen value without data. What it needs to keep, rows or a sum, is in the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import OneStepPredictions, Rows
+from posterity.factor.usable import LARGEST
+from posterity.kernel import RowPath
+
+if TYPE_CHECKING:
+    from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class KeptRows:
+    """The rows in a window, old to new, and when they came.
+
+    ``removed`` counts those that single rows have pushed out since the factor was last built from
+    the rows: a copy builds it anew at the same row, and agrees to the last bit.
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    times: Array
+    removed: int = 0
+
+    @classmethod
+    def none_of(cls, n_features: int, n_targets: int = 1) -> Self:
+        """No rows yet."""
+        return cls(np.empty((0, n_features)), np.empty((0, n_targets)), np.empty(0), np.empty(0))
+
+    def transform_features(self, matrix: Array, *, intercept: bool) -> Self:
+        """The same rows x @ ``matrix``, a 1 before each x where there is an intercept."""
+        X = np.column_stack([np.ones(len(self.X)), self.X]) if intercept else self.X
+        return replace(self, X=X @ matrix)
+
+    def with_weight(self, each: float) -> Self:
+        """The rows of positive weight, scaled so that each has this weight."""
+        there = self.weights > 0.0
+        size = np.sqrt(self.weights[there] / each)[:, None]
+        return type(self)(
+            size * self.X[there],
+            size * self.y[there],
+            np.full(len(size), each),
+            self.times[there],
+        )
+
+    def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
+        """The same, a row (1, p) of all observations shared out among them, to leave with them.
+
+        Each observation, of ``count`` rows, gets a row more, with its share of it.
+        """
+        there = self.weights > 0.0
+        n, p, grown = int(there.sum()) // count, x.shape[1], count / (count + 1.0)
+        weights = np.repeat(grown * self.weights[there].reshape(n, count)[:, :1], count + 1, 1)
+        share = np.sqrt(precision / n / weights[:, :1])
+        rows = np.empty((n, count + 1, p + 1))
+        old = np.hstack([self.X[there], self.y[there]])
+        rows[:, :count] = old.reshape(n, count, -1) / np.sqrt(grown)
+        rows[:, count] = share * np.append(x[0], target)
+        rows = rows.reshape(-1, p + 1)
+        times = self.times[there].reshape(n, count)
+        return type(self)(
+            rows[:, :p].copy(),
+            rows[:, p:].copy(),
+            weights.ravel(),
+            np.column_stack([times, times[:, -1]]).ravel(),
+        )
+
+
+class Memory:
+    """The base of memories that forget, with what most of them do."""
+
+    forgets: ClassVar[bool] = True
+    # True if the evidence of the rows can be computed from the factor.
+    has_evidence: ClassVar[bool] = True
+    # True if it only discounts old rows; and if it spares the prior.
+    only_discounts: ClassVar[bool] = False
+    keeps_prior: ClassVar[bool] = False
+    # True if only the directions of a row fade before it.
+    by_direction: ClassVar[bool] = False
+    # True if compiled code learns single rows of one target.
+    has_fast_learn_one: ClassVar[bool] = True
+    # Why rows can't be unlearned, and models not be merged; "": they can be.
+    why_not_unlearn: ClassVar[str] = (
+        "the weight of a row depends on its age; fit the remaining rows again"
+    )
+    why_not_merge: ClassVar[str] = (
+        "their priors were discounted with their rows; use Stabilized, which keeps the prior"
+    )
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that forgets in this way, from one without data."""
+        return posterior.with_change(lambda data: data.with_memory(self))
+
+    def keep_rows(self, n_features: int) -> KeptRows | None:
+        """Where rows are kept, of a posterior without data; None: they are not."""
+        return None
+
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
+        raise NotImplementedError  # each kind says how
+
+    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
+        """Learn them where nobody asks how they were predicted."""
+        self.learn(data, rows)
+
+    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+        """A path that learns single rows so, one unit of time apart, or reads only."""
+        return data.factor.row_path(data.intercept, names)
+
+    def discounts(self, elapsed: Array) -> Array:
+        """(n,) share of all information left after each time, where it only discounts."""
+        return np.ones(len(elapsed))
+
+    def discounts_of_sums(self, elapsed: Array) -> Array:
+        """(n,) share left of sums over the rows, as those of the noise, after each time."""
+        return self.discounts(elapsed)
+
+    def of_rows(self, share: float) -> Memory:
+        """The same where an observation has so many times as many rows."""
+        return self
+
+    def check_unlearns(self) -> None:
+        """Raise ``ValueError`` where rows can't be unlearned."""
+        if self.why_not_unlearn:
+            self._refuse("unlearn rows", self.why_not_unlearn)
+
+    def check_merges(self) -> None:
+        """Raise ``ValueError`` where models can't be merged."""
+        if self.why_not_merge:
+            self._refuse("merge models", self.why_not_merge)
+
+    def _refuse(self, what: str, why: str) -> NoReturn:
+        raise ValueError(f"can't {what} under {type(self).__name__}: {why}")
+
+
+@dataclass(frozen=True)
+class Keep(Memory):
+    """Forget nothing."""
+
+    forgets: ClassVar[bool] = False
+    only_discounts: ClassVar[bool] = True
+    keeps_prior: ClassVar[bool] = True
+    why_not_unlearn: ClassVar[str] = ""
+    why_not_merge: ClassVar[str] = ""
+
+    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+        """Learn rows in order in the factor of ``data``."""
+        given = rows.X, rows.y, rows.weights
+        return data.factor.learn(*given, intercept=rows.intercept, largest=LARGEST)
+
+    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
+        """Learn them at once."""
+        given = rows.X, rows.y, rows.weights
+        data.factor.append(*given, intercept=rows.intercept, largest=LARGEST)
+
+
+KEEP = Keep()
