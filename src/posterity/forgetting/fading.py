@@ -23,15 +23,23 @@ from posterity.factor.forgetting import (
 )
 from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.memory import Memory
+from posterity.posteriors.memory import Learned, Memory
 
 Array = NDArray[np.float64]
 # What all rows so far count for one row on, and how many rows there are at most.
 DiscountAndLength = tuple[float, int | None]
 
 
+class Strategy(Memory):
+    """A memory that a posterior can begin with."""
+
+    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
+        """Return a posterior that forgets in this way, from one without data."""
+        return posterior.with_change(lambda data: data.with_memory(self))
+
+
 @dataclass(frozen=True)
-class _Discounted(Memory):
+class _Discounted(Strategy):
     only_discounts: ClassVar[bool] = True
 
     discount: float | None = None
@@ -63,7 +71,7 @@ class _Discounted(Memory):
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
-    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
         kept = data.prior if self.keeps_prior else None
         return fading_path(data.factor, kept, self._of_one_row, data.intercept, names)
@@ -100,7 +108,7 @@ class Exponential(_Discounted):
         """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         return learn_fading(data.factor, rows, self.discounts(rows.elapsed))
 
@@ -134,11 +142,11 @@ class Stabilized(_Discounted):
         """Return the memories of a forecaster's forms: a discount, and no window."""
         return ((self.rate, None),)
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         return learn_stabilized(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
-    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
+    def absorb(self, data: Learned, rows: Rows) -> None:
         """Learn them where nobody asks how they were predicted."""
         absorb_stabilized(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
@@ -172,18 +180,18 @@ class Directional(_Discounted):
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         return learn_directional(data.factor, data.prior, rows, self.discounts(rows.elapsed))
 
-    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
         own = data.factor, data.prior
         return directional_path(*own, self._of_one_row, data.intercept, names)
 
 
 @dataclass(frozen=True)
-class Smoothing(Memory):
+class Smoothing(Strategy):
     """A weighted average of the old information and the new row: gamma old + (1 - gamma) new.
 
     The smoothing of a well-known tutorial (Halford 2020), for comparison. Each row weighs
@@ -209,7 +217,7 @@ class Smoothing(Memory):
         if not 0.0 < self.gamma < 1.0:
             raise ValueError(f"gamma is {self.gamma}: it must lie between 0 and 1, as in 0.8")
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         elapsed = rows.elapsed
         if data.factor.seen == 0.0:
@@ -223,7 +231,7 @@ class Smoothing(Memory):
 
 
 @dataclass(frozen=True)
-class RandomWalk(Memory):
+class RandomWalk(Strategy):
     """Coefficients follow a random walk: w_t = w_(t-1) + Normal(0, variance) per unit of time.
 
     The local-level model of dynamic regression, learned by a square-root information filter
@@ -279,11 +287,11 @@ class RandomWalk(Memory):
             )
         return variance
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         return learn_random_walk(data.factor, rows, rows.elapsed, self._each(data.factor))
 
-    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
         return random_walk_path(data.factor, self._each(data.factor), data.intercept, names)
 

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from posterity.factor import OneStepPredictions, Rows
 from posterity.factor.forgetting import slide, window_path
+from posterity.forgetting.fading import Strategy
 from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.memory import KeptRows, Memory
+from posterity.posteriors.memory import KeptRows, Learned
 from posterity.posteriors.refitted import RefittedPosterior
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Window(Memory):
+class Window(Strategy):
     """Use exactly the last rows, and none before them.
 
     Gaussian rows that leave are rotated out; where that would lose digits, as after a row of
@@ -74,7 +75,7 @@ class Window(Memory):
         """Where rows are kept, of a posterior without data."""
         return KeptRows.none_of(n_features)
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data`` as the window slides over them."""
         kept, n = data.stored_rows, len(rows)
         assert kept is not None
@@ -94,7 +95,7 @@ class Window(Memory):
         kept.removed = 0
         return before
 
-    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """The path that learns single rows so, and keeps them."""
         kept, most = (data.prior, data.stored_rows), (self.size, self.duration)
         return window_path(data.factor, *kept, *most, data.intercept, names)

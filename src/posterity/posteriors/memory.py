@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
+from typing import ClassVar, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import OneStepPredictions, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath
-
-if TYPE_CHECKING:
-    from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -80,6 +77,26 @@ class KeptRows:
         )
 
 
+class Learned(Protocol):
+    """What a memory works on: a factor of prior and rows, the prior, and rows that it keeps."""
+
+    @property
+    def factor(self) -> Factor:
+        """Prior and rows."""
+
+    @property
+    def prior(self) -> Factor:
+        """The prior alone."""
+
+    @property
+    def intercept(self) -> bool:
+        """True if a 1 comes before each row."""
+
+    @property
+    def stored_rows(self) -> KeptRows | None:
+        """The rows in a window."""
+
+
 class Memory:
     """The base of memories that forget, with what most of them do."""
 
@@ -101,23 +118,19 @@ class Memory:
         "their priors were discounted with their rows; use Stabilized, which keeps the prior"
     )
 
-    def begin(self, posterior: LinearPosterior) -> LinearPosterior:
-        """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: data.with_memory(self))
-
     def keep_rows(self, n_features: int) -> KeptRows | None:
         """Where rows are kept, of a posterior without data; None: they are not."""
         return None
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
         raise NotImplementedError  # each kind says how
 
-    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
+    def absorb(self, data: Learned, rows: Rows) -> None:
         """Learn them where nobody asks how they were predicted."""
         self.learn(data, rows)
 
-    def row_path(self, data: LinearPosterior, names: Sequence[str] | None) -> RowPath:
+    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart, or reads only."""
         return data.factor.row_path(data.intercept, names)
 
@@ -157,12 +170,12 @@ class Keep(Memory):
     why_not_unlearn: ClassVar[str] = ""
     why_not_merge: ClassVar[str] = ""
 
-    def learn(self, data: LinearPosterior, rows: Rows) -> OneStepPredictions:
+    def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``."""
         given = rows.X, rows.y, rows.weights
         return data.factor.learn(*given, intercept=rows.intercept, largest=LARGEST)
 
-    def absorb(self, data: LinearPosterior, rows: Rows) -> None:
+    def absorb(self, data: Learned, rows: Rows) -> None:
         """Learn them at once."""
         given = rows.X, rows.y, rows.weights
         data.factor.append(*given, intercept=rows.intercept, largest=LARGEST)
