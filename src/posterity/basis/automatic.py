@@ -75,8 +75,7 @@ class AutoBasis(DomainTransformer):
     True
     """
 
-    # Log variances of the coefficients of curves, by hypothesis, over the first's; none in files
-    # from before.
+    # Log variances of the coefficients of curves, by hypothesis, over the first's.
     _smoothness: Array = np.zeros((0, 0))
 
     def __init__(
@@ -163,8 +162,7 @@ class AutoBasis(DomainTransformer):
         parts = [lines]
         if self._curved:
             curves = self._spline._compute_columns(X)
-            # Files from before have B-splines here, all on a par.
-            parts.append(curves[:, self._bends] * self._sds if self._spline.smooth else curves)
+            parts.append(curves[:, self._bends] * self._sds)
         if self._multiplied:
             first, second = np.triu_indices(X.shape[1])
             inside = np.clip(lines, -1.0, 1.0)
@@ -182,7 +180,7 @@ class AutoBasis(DomainTransformer):
         names = list(inputs)
         if self._curved:
             curves = np.array(self._spline._column_names(inputs), dtype=object)
-            names += (curves[self._bends] if self._spline.smooth else curves).tolist()
+            names += curves[self._bends].tolist()
         if self._multiplied:
             pairs = zip(*np.triu_indices(len(inputs)), strict=True)
             names += [f"{inputs[i]}^2" if i == j else f"{inputs[i]} {inputs[j]}" for i, j in pairs]

@@ -141,7 +141,6 @@ class Decoder:
         p, clock = node["coefficients"], node["clock"]
         if type(p) is not int or not 0 <= p <= triangles.LARGEST_SPARSE or type(clock) is not int:
             raise ValueError(f"groups can't have {p!r} coefficients and a clock of {clock!r}")
-        # Files from before may have posteriors as well, which are made when they are needed.
         packed = triangles.unpack_triangles(self._arrays[node["groups"]], p + 1)
         tallies = [self._arrays[name] for name in node["tallies"]]
         kinds = [np.float64, np.float64, np.int64]
