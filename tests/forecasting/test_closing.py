@@ -12,7 +12,7 @@ import pandas as pd
 
 from posterity.files import dumps, loads
 from posterity.forecasting import Forecaster, Form, reconcile
-from posterity.forecasting.closing import Closing
+from posterity.forecasting.closed_days import find_closed
 from posterity.forecasting.panel import Panel
 
 Array = np.ndarray
@@ -32,7 +32,7 @@ def make_sales(seed: int = 0, noise: float = 0.05) -> Array:
 
 
 def find_places(values: Array) -> list[int]:
-    closing = Closing.of(Panel.of_arrays({"a": values}), (7,))
+    closing = find_closed(Panel.of_arrays({"a": values}), (7,))
     return np.flatnonzero(closing.places[0][0]).tolist() if closing.places else []
 
 

@@ -20,8 +20,8 @@ from posterity.cli.series import Columns, as_typed, read_table, without_hours
 from posterity.cli.tables import name_input, table_path
 from posterity.cli.text import print_note
 from posterity.forecasting import Forecaster, reconcile
-from posterity.forecasting.forecast import StepsAhead
 from posterity.forecasting.reading import ID, TIME
+from posterity.forecasting.steps import StepsAhead
 from posterity.report import About, forecast_report
 
 

@@ -16,8 +16,9 @@ from posterity.evaluation.paired import compare_predictions
 from posterity.evaluation.paired_result import PairedComparison, PairedDifference
 from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
-from posterity.evaluation.result import Stretches, ValidationResult
+from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
+from posterity.evaluation.stretches import Stretches
 
 __all__ = [
     "PIT",

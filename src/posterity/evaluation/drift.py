@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-if TYPE_CHECKING:
-    from posterity.evaluation.result import Stretches
+from posterity.evaluation.stretches import Stretches
 
 FloatArray = NDArray[np.float64]
 

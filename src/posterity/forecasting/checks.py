@@ -20,6 +20,10 @@ FEWEST_ROWS = 3
 STEPS_A_ROW, FEW_STEPS, MOST_STEPS = 100, 10_000, 10**12
 
 
+class ForecastWarning(UserWarning):
+    """A forecast is less certain than it may seem: short, constant or incomplete series."""
+
+
 def check_parameters(
     seasonality: float | Sequence[float] | None, forms: Sequence[Form] | None, n_draws: int
 ) -> None:

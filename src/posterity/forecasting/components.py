@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
-from posterity.forecasting.forecast import StepsAhead, make_frame
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
 from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals, scale_spread
@@ -27,6 +26,7 @@ from posterity.forecasting.panel import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.rows import Levels
+from posterity.forecasting.steps import StepsAhead, make_frame
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forecast import (
     Forecast,
-    StepDistribution,
-    StepsAhead,
     choose_steps,
     draw_sums,
 )
 from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.forecasting.vector_forecast import VectorForecast
 
 Array = NDArray[np.float64]

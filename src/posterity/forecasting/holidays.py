@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import DAY, ONE_DAY, Calendar, Index, as_times
+from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.clock import find_local_seconds
 from posterity.forecasting.panel import Panel
-from posterity.forecasting.remarks import ForecastWarning
 
 Array = NDArray[np.float64]
 Days = NDArray[np.datetime64]

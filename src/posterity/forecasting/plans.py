@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import format_time
+from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.remarks import ForecastWarning
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.clock import find_places, follow_clock
-from posterity.forecasting.closing import leave_out_closed
+from posterity.forecasting.closed_days import leave_out_closed
 from posterity.forecasting.holidays import Events
 from posterity.forecasting.outliers import leave_out_outliers
 from posterity.forecasting.panel import Panel

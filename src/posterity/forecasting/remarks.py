@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.borrowing import Loan
 from posterity.forecasting.calendar import format_time
-from posterity.forecasting.checks import FEWEST_VALUES, find_constant
+from posterity.forecasting.checks import FEWEST_VALUES, ForecastWarning, find_constant
 from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.panel import OUTLIER, STEP, Panel
@@ -19,10 +19,6 @@ from posterity.forecasting.panel import OUTLIER, STEP, Panel
 MOST_NAMED = 3
 # Probability without noise from which the usual intervals have no width.
 NOISELESS = 0.9
-
-
-class ForecastWarning(UserWarning):
-    """A forecast is less certain than it may seem: short, constant or incomplete series."""
 
 
 def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:

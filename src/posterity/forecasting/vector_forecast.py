@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from posterity.forecasting.calendar import Calendar
-from posterity.forecasting.forecast import StepDistribution, StepsAhead, choose_steps
+from posterity.forecasting.forecast import choose_steps
 from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]

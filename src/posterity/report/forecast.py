@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting import CoherentForecast, Forecast, Forecaster
-from posterity.forecasting.forecast import StepsAhead
+from posterity.forecasting.steps import StepsAhead
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, cards, table, tag
 from posterity.report.validation import About, describe_command, problems

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from posterity.evaluation.drift import drift_periods
-from posterity.evaluation.result import Stretches
+from posterity.evaluation.stretches import Stretches
 from posterity.service.engine import Engine, Served
 from posterity.service.experiments import Experiment
 from posterity.service.predictors import Predictor, is_surprising
