@@ -278,6 +278,6 @@ def test_parts_that_do_not_fit_together(field: str) -> None:
 
 def test_runs_that_do_not_fit_together() -> None:
     model = BayesianLinearRegression(forgetting=Changepoint(), prior_precision=1.0).fit(X, Y)
-    model._posterior_or_none.runs.changes.append(None)
-    with pytest.raises(ModelFileError, match="parts of a Runs do not have matching shapes"):
+    model._posterior_or_none.hypotheses.changes.append(None)
+    with pytest.raises(ModelFileError, match="parts of a BankedRuns do not have matching shapes"):
         loads(dumps(model))

@@ -18,7 +18,7 @@ from posterity.factor import Factor
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
 from posterity.kernel import MemberNoises, MembersPath
-from posterity.posteriors.averaged import TwoLevelWeights
+from posterity.posteriors.switching import TwoLevelWeights
 
 SHORT = Adaptive(discounts=(1.0, 0.97, 0.8))
 LEARNED: list[Any] = ["auto", "ard", Maximized()]

@@ -55,12 +55,11 @@ def test_it_is_as_good_as_the_best_memory_and_reads_are_mixtures(name: str) -> N
     assert model.coef_[0] < -1.5
     assert model.n_effective_ < 150.0
     # What is read is the members' mixture.
-    known = model._posterior
-    weights = known.weights
-    assert model.coef_ == pytest.approx(weights @ [run.coefficients()[1:] for run in known.runs])
+    runs, weights = model._posterior.ahead()
+    assert model.coef_ == pytest.approx(weights @ [run.coefficients()[1:] for run in runs])
     assert np.allclose(model.posterior_.mean[1:], model.coef_)
     ahead = model.predict_distribution(X[:4])
-    parts = [run.predictive(X[:4]) for run in known.runs]
+    parts = [run.predictive(X[:4]) for run in runs]
     mixture = weights @ [part.pdf(Y[:4]) for part in parts]
     assert ahead.logpdf(Y[:4]) == pytest.approx(np.log(mixture), rel=1e-9)
     low, high = ahead.interval(0.8)

@@ -16,8 +16,11 @@ from scipy.stats import multivariate_normal, multivariate_t
 from posterity import BayesianLinearRegression
 from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise, LearnedNoise
-from posterity.posteriors._runs import Runs
+from posterity.posteriors._row_evidence import compute_evidence_gain
+from posterity.posteriors.banked_runs import ROWS_BETWEEN_LOOKS, BankedRuns
+from posterity.posteriors.ensemble import update_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.runs import Change, RunHistory, select_runs
 from posterity.priors import GaussianPrior
 
 KEEP_ALL: dict[str, Any] = {"max_runs": 100, "smallest_probability": 0.0}
@@ -80,8 +83,10 @@ def test_posterior_equals_enumeration_of_all_segmentations(noise: Any, elapsed: 
     evidence, last, changed = enumerate_segmentations(X, y, 1.0 - 0.95**elapsed, noise)
     assert found.log_evidence == pytest.approx(evidence, abs=1e-9)
     assert predictive.logpdf(y).sum() == pytest.approx(evidence, abs=1e-9)
-    assert found.run_starts.tolist() == list(range(12))
-    assert np.allclose(found.run_probabilities, last, rtol=0.0, atol=1e-9)
+    runs = found.hypotheses
+    assert runs.size == 12
+    assert runs.first[:12].tolist() == list(range(12))
+    assert np.allclose(runs.probability[:12], last, rtol=0.0, atol=1e-9)
     assert np.allclose(found.change_probability, changed, rtol=0.0, atol=1e-9)
 
 
@@ -107,8 +112,9 @@ def test_weight_two_is_the_row_twice_within_a_run() -> None:
     elapsed = np.tile([1.0, 0.0], 6)
     twice.append(np.repeat(X, 2, axis=0), np.repeat(y, 2)[:, None], None, elapsed)
     assert twice.log_evidence == pytest.approx(once.log_evidence, abs=1e-9)
-    assert np.allclose(twice.run_probabilities, once.run_probabilities, atol=1e-9)
-    assert (twice.run_starts == 2 * once.run_starts).all()
+    assert twice.hypotheses.size == once.hypotheses.size
+    assert np.allclose(twice.hypotheses.probability, once.hypotheses.probability, atol=1e-9)
+    assert (twice.hypotheses.first == 2 * once.hypotheses.first).all()
     assert twice.n_observations == once.n_observations == 12.0
     assert twice.n_effective == pytest.approx(once.n_effective)
 
@@ -123,7 +129,7 @@ def test_one_run_is_the_plain_posterior(noise: Any) -> None:
     runs.append(X, y[:, None], weights, np.zeros(12))
     plain.append(X, y[:, None], weights, np.zeros(12))
     assert runs.log_evidence == pytest.approx(plain.log_evidence, abs=1e-10)
-    assert runs.run_starts.tolist() == [0]
+    assert runs.hypotheses.size == 1
     assert np.array_equal(runs.change_probability, np.zeros(12))
     assert runs.n_effective == pytest.approx(weights.sum())
 
@@ -345,6 +351,61 @@ def test_without_the_strategy_there_are_no_changes_to_report() -> None:
             getattr(model, name)
 
 
+def learn_plainly(
+    self: BankedRuns,
+    X: np.ndarray,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    elapsed: np.ndarray,
+    *,
+    with_predictions: bool,
+) -> RunHistory:
+    """What compiled code does, a row at a time."""
+    history = RunHistory(len(X), len(self.first), with_predictions=with_predictions)
+    hazards = self.strategy.hazards(elapsed)
+    for i in range(len(X)):
+        row, weight = slice(i, i + 1), 1.0 if weights is None else float(weights[i])
+        with np.errstate(all="ignore"):
+            start = self.start() if hazards[i] > 0.0 and self.seen > 0.0 else None
+        history.record(i, self, 0.0 if start is None else hazards[i])
+        k = self.size
+        if start is not None:
+            self.changes = [*self.changes, Change(self.row, self.last_change)]
+            self.bank.push(start.triangle)
+            self.first[k], self.residual_df[k], self.learned[k] = self.row, start.residual_df, 0.0
+            self.probability[:k] *= 1.0 - hazards[i]
+            self.probability[k] = hazards[i]
+            k += 1
+        some = None if weights is None else weights[row]
+        error, leverage, residual = self.bank.learn(
+            X[row], y[row], some, intercept=self.fresh.intercept
+        )
+        known = error[1:, 0], leverage[1:], self.residual_df[:k].copy(), residual[1:, 0]
+        if with_predictions:
+            history.error[i, :k], history.leverage[i, :k] = known[:2]
+            history.residual_df[i, :k], history.residual[i, :k] = known[2:]
+        gain = compute_evidence_gain(self.fresh.noise, np.full(k, weight), *known)
+        with np.errstate(all="ignore"):
+            self.probability[:k], added = update_probabilities(self.probability[:k], gain)
+        self.log_evidence += added
+        self.residual_df[:k] += weight
+        self.learned[:k] += weight
+        self.seen += weight
+        self.row += 1
+        rules = self.strategy.smallest_probability, self.strategy.max_runs
+        looks = k > self.strategy.max_runs or self.row % ROWS_BETWEEN_LOOKS == 0
+        kept = select_runs(self.probability[:k], *rules) if looks else None
+        if kept is not None:
+            self.bank.keep(np.concatenate([[True], kept]))
+            left = self.size
+            for values in (self.first, self.probability, self.residual_df, self.learned):
+                values[:left] = values[:k][kept]
+            self.probability[:left] /= self.probability[:left].sum()
+            self.changes = [one for one, stays in zip(self.changes, kept, strict=True) if stays]
+    self.found = history.find_changes(self)
+    return history
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -366,7 +427,7 @@ def test_rows_in_the_kernel_are_learned_as_one_by_one_outside(
     found = []
     for plainly in (False, True):
         if plainly:
-            monkeypatch.setattr(Runs, "learn_rows", lambda self, i, *rows: i)
+            monkeypatch.setattr(BankedRuns, "_learn", learn_plainly)
         model = BayesianLinearRegression(forgetting=Changepoint(max_runs=20), **settings)
         predictive = [
             model.predict_then_learn(

@@ -22,8 +22,9 @@ from posterity.files import dumps, loads
 from posterity.forgetting import Changepoint
 from posterity.likelihoods import Gaussian, StudentT
 from posterity.noise import KnownNoise, LearnedNoise, Noise
-from posterity.posteriors import ChangepointPosterior, LinearPosterior
-from posterity.posteriors.regimes import RegimesPosterior
+from posterity.posteriors import LinearPosterior, MixedPosterior
+from posterity.posteriors.banked_runs import BankedRuns
+from posterity.posteriors.regimes import Regimes
 from posterity.priors import GaussianPrior
 
 N, AT = 90, 50
@@ -76,9 +77,12 @@ SLOW: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-def both(noise: Noise, strategy: Changepoint) -> tuple[ChangepointPosterior, RegimesPosterior]:
+def both(noise: Noise, strategy: Changepoint) -> tuple[MixedPosterior, MixedPosterior]:
     fresh = LinearPosterior.before_data(GaussianPrior(0.3, 0.7), noise, 2, intercept=False)
-    return ChangepointPosterior.wrap(fresh, strategy), RegimesPosterior.wrap(fresh, strategy)
+    return (
+        MixedPosterior.of(BankedRuns.before_data(fresh, strategy)),
+        MixedPosterior.of(Regimes.before_data(fresh, strategy)),
+    )
 
 
 @pytest.mark.parametrize("noise", [KnownNoise(2.0), LearnedNoise(1.5, 0.8)])
@@ -97,8 +101,10 @@ def test_it_is_the_bank_of_runs(noise: Noise, pieces: int) -> None:
         assert np.allclose(slow.std(), expected.std(), rtol=1e-8)
         assert np.allclose(slow.logpdf(y[part, 0]), expected.logpdf(y[part, 0]), atol=1e-8)
     assert general.log_evidence == pytest.approx(bank.log_evidence, abs=1e-8)
-    assert general.run_starts.tolist() == bank.run_starts.tolist()
-    assert np.allclose(general.run_probabilities, bank.run_probabilities, atol=1e-9)
+    k, runs, banked = general.hypotheses.size, general.hypotheses, bank.hypotheses
+    assert banked.size == k
+    assert runs.first.tolist() == banked.first[:k].tolist()
+    assert np.allclose(runs.probability, banked.probability[:k], atol=1e-9)
     assert general.changes.tolist() == bank.changes.tolist()
     assert np.allclose(general.coefficients(), bank.coefficients(), atol=1e-8)
     assert general.n_effective == pytest.approx(bank.n_effective)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,21 +88,9 @@ class InUnits:
 
     strategy: Strategy
 
-    def choose(
-        self,
-        data: Factor,
-        noise: Noise,
-        *,
-        intercept: int,
-        mean: Array,
-        shapes: Array | None = None,
-        scales: FeatureScales | None = None,
-    ) -> Choice:
+    def choose(self, data: Factor, noise: Noise, **how: Any) -> Choice:
         """The other's choice, with the noise as a unit; parameters as in :class:`Strategy`."""
-        choice = self.strategy.choose(
-            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
-        )
-        return replace(choice, noise=noise.unit)
+        return replace(self.strategy.choose(data, noise, **how), noise=noise.unit)
 
 
 def use_many_nodes(strategy: Strategy) -> Strategy:

@@ -15,7 +15,7 @@ from posterity.files.relations import RELATIONS, know_features
 from posterity.files.shapes import check_shapes
 from posterity.kernel import leading_dimension
 from posterity.posteriors._dispersion import N_POINTS
-from posterity.posteriors._noise_memories import MEMORIES
+from posterity.posteriors.switching import NOISE_MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
 MOST_RUNS = 1_000_000
@@ -75,35 +75,40 @@ def _kept_rows(posterior: Any, kept: Any) -> bool:
     )
 
 
-def _refitted(posterior: Any) -> bool:
-    state, rows = posterior.state, posterior.state.rows
-    n, kinds = len(rows.y), {name_of(type(one)) or "" for one in (state.fresh, state.fitted)}
+def _are_posteriors(*members: Any) -> bool:
     return (
-        kinds <= POSTERIORS
-        and state.fresh.n_features == state.fitted.n_features
-        and rows.X.shape == (n, state.fresh.n_features)
+        len(members) > 0
+        and all((name_of(type(one)) or "") in POSTERIORS for one in members)
+        and len({one.n_coefficients for one in members}) == 1
+    )
+
+
+def _check_window(known: Any) -> bool:
+    rows = known.rows
+    n = len(rows.y)
+    return (
+        _are_posteriors(known.fresh, known.fitted)
+        and rows.X.shape == (n, known.fresh.n_features)
         and rows.weights.shape == rows.times.shape == rows.offsets.shape == (n,)
         and bool((rows.weights >= 0.0).all() and (np.diff(rows.times) >= 0.0).all())
         and all(bool(np.isfinite(values).all()) for values in vars(rows).values())
     )
 
 
-def _get_averaged(posterior: Any) -> bool:
-    expert_weights, rates = posterior.expert_weights, len(posterior.persistence)
+def _check_switching(known: Any) -> bool:
+    k, rates, noises = len(known.members), len(known.persistence), known.noises
     return (
-        len(posterior.runs) > 0
-        and all((name_of(type(run)) or "") in POSTERIORS for run in posterior.runs)
-        and all(run.n_coefficients == posterior.n_coefficients for run in posterior.runs)
-        and expert_weights.members.shape == (rates, leading_dimension(len(posterior.runs)))
-        and expert_weights.rates.shape == (leading_dimension(rates),)
-    )
-
-
-def _adaptive(posterior: Any) -> bool:
-    return (
-        _get_averaged(posterior)
-        and len(posterior.noises) == len(posterior.runs)
-        and all(map(_has_single_node, posterior.runs))
+        _are_posteriors(*known.members)
+        and known.scores.members.shape == (rates, leading_dimension(k))
+        and known.scores.rates.shape == (leading_dimension(rates),)
+        and (
+            noises is None
+            or (
+                noises.shape == (k, 4, len(NOISE_MEMORIES))
+                and bool(np.isfinite(noises).all() and (noises[:, [0, 1, 3]] >= 0.0).all())
+                and all(map(_has_single_node, known.members))
+            )
+        )
     )
 
 
@@ -113,50 +118,33 @@ def _has_single_node(posterior: Any) -> bool:
     return inner is None or use_single_node(inner) == inner
 
 
-def _noise_memories(posterior: Any) -> bool:
-    state = posterior.state
+def _check_runs(runs: Any) -> bool:
+    """Return True if there is a run, and each is one of rows that have come."""
+    probability = runs.probability[: runs.size]
     return (
-        state.shape == (4, len(MEMORIES))
-        and bool(np.isfinite(state).all())
-        and bool((state[[0, 1, 3]] >= 0.0).all())
-    )
-
-
-def _runs(runs: Any) -> bool:
-    capacity = len(runs.bank._triangles) - 1
-    arrays = (runs.first, runs.probability, runs.residual_df, runs.learned)
-    return (
-        runs.bank.size >= 2
-        and all(array.shape == (capacity,) for array in arrays)
+        len(runs.changes) == runs.size > 0
         and bool((runs.first <= runs.row).all())
-        and bool((runs.probability[: runs.size] >= 0.0).all())
-        and runs.probability[: runs.size].sum() > 0.0
-        and len(runs.changes) == runs.size <= capacity
-        and (runs.latest_start is None or runs.latest_start.triangle.ndim == 2)
+        and bool((probability >= 0.0).all() and probability.sum() > 0.0)
+        and _are_posteriors(runs.fresh)
     )
 
 
-def _check_changepoint(posterior: Any) -> bool:
-    runs, q = posterior.learned.runs, len(posterior.prior.triangle)
-    start = runs.latest_start
+def _check_banked_runs(runs: Any) -> bool:
+    q, start = runs.fresh.n_coefficients + 1, runs.latest_start
     return (
-        _posterior(posterior)
-        and runs.bank.n_coefficients == posterior.n_coefficients
-        and len(runs.first) == posterior.strategy.max_runs + 1
+        _check_runs(runs)
+        and _posterior(runs.fresh)
+        and runs.bank.n_coefficients == q - 1
+        and len(runs.first) == len(runs.bank.room) - 1 == runs.strategy.max_runs + 1
         and (start is None or start.triangle.shape == (q, leading_dimension(q)))
     )
 
 
-def _check_regimes(posterior: Any) -> bool:
-    state, k = posterior.state, len(posterior.state.members)
-    members = (posterior.fresh, *state.members)
+def _check_regimes(runs: Any) -> bool:
     return (
-        k > 0
-        and all((name_of(type(one)) or "") in POSTERIORS for one in members)
-        and len({one.n_coefficients for one in members}) == 1
-        and bool((state.first <= state.row).all())
-        and state.first.shape == state.probability.shape == state.learned.shape == (k,)
-        and len(state.changes) == k
+        _check_runs(runs)
+        and _are_posteriors(runs.fresh, *runs.members)
+        and len(runs.members) == len(runs.first) == runs.size
     )
 
 
@@ -393,13 +381,10 @@ def _check_factorization(posterior: Any) -> bool:
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _linear,
-    "RefittedPosterior": _refitted,
-    "AveragedPosterior": _get_averaged,
-    "AdaptivePosterior": _adaptive,
-    "NoiseMemories": _noise_memories,
-    "Runs": _runs,
-    "ChangepointPosterior": _check_changepoint,
-    "RegimesPosterior": _check_regimes,
+    "RefittedWindow": _check_window,
+    "Switching": _check_switching,
+    "BankedRuns": _check_banked_runs,
+    "Regimes": _check_regimes,
     "EvidencePosterior": _evidence,
     "Nodes": _nodes,
     "GeneralizedPosterior": _check_wrapped,

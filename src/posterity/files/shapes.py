@@ -36,10 +36,12 @@ SHAPES: dict[str, dict[str, str]] = {
     "HeldDecision": {"context": "m"},
     "Ensemble": {"log_prior": "k", "scores": "k"},
     "TwoLevelWeights": {"members": "a k", "rates": "r"},
-    "Regimes": {
-        "first": "k", "probability": "k", "learned": "k", "last": "1 m", "change_probability": "n",
+    "Switching": {"noises": "k 4 m"},
+    "Regimes": {"first": "k", "probability": "k", "learned": "k", "last": "1 m", "found": "n"},
+    "Targets": {"count": "1", "mean": "1", "squares": "1"},
+    "BankedRuns": {
+        "first": "c", "probability": "c", "learned": "c", "residual_df": "c", "found": "n",
     },
-    "Learned": {"change_probability": "n"},
     "GroupBelief": {"mean": "p", "free": "p"},
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},

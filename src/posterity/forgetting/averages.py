@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from posterity.forgetting.fading import DiscountAndLength, Stabilized
 from posterity.noise import LearnedNoise
-from posterity.posteriors.adaptive import AdaptivePosterior
-from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.changepoint import ChangepointPosterior
+from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.regimes import RegimesPosterior
+from posterity.posteriors.mixed import MixedPosterior
+from posterity.posteriors.regimes import Regimes
+from posterity.posteriors.switching import Switching
 
 Array = NDArray[np.float64]
 
@@ -91,16 +91,15 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        kind: type[AveragedPosterior] = AveragedPosterior
-        members = [posterior.copy_for_average() for _ in discounts]
-        if isinstance(posterior.noise, LearnedNoise):
-            kind = AdaptivePosterior
-            members = [posterior.member(weak=i % 2 == 1) for i in range(len(discounts))]
-        runs = [
-            Stabilized(discount).begin(member)
-            for discount, member in zip(discounts, members, strict=True)
+        learns_noise = isinstance(posterior.noise, LearnedNoise)
+        members = [
+            Stabilized(discount).begin(
+                posterior.member(weak=i % 2 == 1) if learns_noise else posterior.copy_for_average()
+            )
+            for i, discount in enumerate(discounts)
         ]
-        return kind.wrap(runs, tuple(self.persistence), self.outer_persistence)
+        rules = tuple(self.persistence), self.outer_persistence
+        return MixedPosterior.of(Switching.before_data(members, *rules, learns_noise=learns_noise))
 
 
 @dataclass(frozen=True)
@@ -187,8 +186,8 @@ class Changepoint:
         """Return a posterior that restarts after changes of the data."""
         banked = posterior.single_factor
         if banked is not None:  # all runs are triangles in one bank
-            return ChangepointPosterior.wrap(banked, self)
-        return RegimesPosterior.wrap(posterior, self)
+            return MixedPosterior.of(BankedRuns.before_data(banked, self))
+        return MixedPosterior.of(Regimes.before_data(posterior, self))
 
     def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories of a forecaster: all rows, or multiples of the usual run length."""

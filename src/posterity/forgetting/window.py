@@ -16,7 +16,8 @@ from posterity.forgetting.fading import Strategy
 from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KeptRows, Learned
-from posterity.posteriors.refitted import RefittedPosterior
+from posterity.posteriors.mixed import MixedPosterior
+from posterity.posteriors.refitted import RefittedWindow
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ class Window(Strategy):
         """Return a posterior that forgets in this way, from one without data."""
         if posterior.rows_leave_no_trace:
             return super().begin(posterior)
-        return RefittedPosterior.wrap(posterior, self)
+        return MixedPosterior.of(RefittedWindow.before_data(posterior, self))
 
     def keep_rows(self, n_features: int) -> KeptRows:
         """Where rows are kept, of a posterior without data."""

@@ -103,7 +103,7 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
     themselves.
     """
     if hasattr(posterior, "take_rows"):
-        cast(Any, fresh).take_rows(posterior.state, lambda y: 1.0 - y if flipped else y)
+        cast(Any, fresh).take_rows(posterior, lambda y: 1.0 - y if flipped else y)
         return fresh
     data, statistics = posterior.without_prior(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)

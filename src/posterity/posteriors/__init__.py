@@ -1,23 +1,19 @@
 """The posterior of a linear model, and how it learns and forgets."""
 
-from posterity.posteriors.adaptive import AdaptivePosterior
-from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.changepoint import ChangepointPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
 from posterity.posteriors.missing_targets import MissingTargetsPosterior
+from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.targets import TargetsPosterior
 
 __all__ = [
-    "AdaptivePosterior",
-    "AveragedPosterior",
-    "ChangepointPosterior",
     "EvidencePosterior",
     "GeneralizedPosterior",
     "HeteroscedasticPosterior",
     "LinearPosterior",
     "MissingTargetsPosterior",
+    "MixedPosterior",
     "TargetsPosterior",
 ]

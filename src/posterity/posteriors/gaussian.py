@@ -229,20 +229,15 @@ class LinearPosterior:
 
     def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
         """Return the log evidence that rows of these weights add."""
-        with np.errstate(all="ignore"):
-            return sum(
-                float(
-                    compute_evidence_gain(
-                        self.noise,
-                        float(weights[i]),
-                        before.error[i],
-                        before.leverage[i : i + 1],
-                        before.count[i : i + 1] - self.n_flat,
-                        before.residual[i],
-                    )[0]
-                )
-                for i in np.flatnonzero(weights)
-            )
+        gain = compute_evidence_gain(
+            self.noise,
+            weights,
+            before.error[:, 0],
+            before.leverage,
+            before.count - self.n_flat,
+            before.residual[:, 0],
+        )
+        return float(np.sum(gain[weights > 0.0]))
 
     def learn_each(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array

@@ -7,24 +7,21 @@ the start. The prior's part of the new rows is that of a posterior that has seen
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.posteriors._softmax_contrasts import Contrasts
-from posterity.posteriors.adaptive import AdaptivePosterior
-from posterity.posteriors.averaged import AveragedPosterior
 from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
-from posterity.posteriors.refitted import RefittedPosterior
+from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.posteriors.targets import TargetsPosterior
 
@@ -41,12 +38,15 @@ def widen(new: Any, old: Any, places: Places) -> None:
     """
     fill = _WAYS.get(type(old)) or getattr(type(new), "widen_from", None)
     if fill is None:
-        name = type(getattr(old, "strategy", old)).__name__
-        raise ValueError(
-            f"under {name} features can't join later: give every row all of them from the "
-            "start, 0.0 where one is absent, or use another way to forget"
-        )
+        _refuse(getattr(old, "strategy", old))
     fill(new, old, places)
+
+
+def _refuse(strategy: Any) -> NoReturn:
+    raise ValueError(
+        f"under {type(strategy).__name__} features can't join later: give every row all of them "
+        "from the start, 0.0 where one is absent, or use another way to forget"
+    )
 
 
 def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) -> None:
@@ -60,23 +60,9 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) ->
         new.stored_rows.__dict__.update(replace(old.stored_rows, X=X).__dict__)
 
 
-def _widen_refitted(new: RefittedPosterior, old: RefittedPosterior, places: Places) -> None:
-    X = spread_columns(old.state.rows.X, places, new.n_coefficients)
-    new.take_rows(replace(old.state, rows=replace(old.state.rows, X=X)), lambda y: y)
-
-
-def _widen_averaged(new: AveragedPosterior, old: AveragedPosterior, places: Places) -> None:
-    # Memories must be longer with more coefficients: each member goes on with its place in the
-    # grid, at the discount that the place has from now on.
-    for mine, theirs in zip(new.runs, old.runs, strict=True):
-        widen(mine, theirs, places)
-    new.expert_weights.__dict__.update(copy.deepcopy(old.expert_weights).__dict__)
-
-
-def _widen_adaptive(new: AdaptivePosterior, old: AdaptivePosterior, places: Places) -> None:
-    _widen_averaged(new, old, places)
-    for mine, theirs in zip(new.noises, old.noises, strict=True):
-        mine.copy_from(theirs)
+def _widen_mixed(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
+    if not new.hypotheses.widen_from(old.hypotheses, places, widen):
+        _refuse(old.hypotheses.strategy)
 
 
 def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:
@@ -180,9 +166,7 @@ def spread_columns(array: Array, places: Places, p: int) -> Array:
 
 _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     LinearPosterior: _widen_linear,
-    RefittedPosterior: _widen_refitted,
-    AveragedPosterior: _widen_averaged,
-    AdaptivePosterior: _widen_adaptive,
+    MixedPosterior: _widen_mixed,
     EvidencePosterior: _widen_evidence,
     GeneralizedPosterior: _widen_generalized,
     DispersedPosterior: _widen_dispersed,

@@ -2,53 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from posterity.distributions import MultivariateMixture, Normal
-from posterity.distributions.mixing import match_moments, mix_predictions
-from posterity.factor import Factor
-from posterity.kernel import RowPath
-from posterity.noise import Joint
+from posterity.distributions import Normal
+from posterity.distributions.mixing import match_moments
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
+from posterity.posteriors.hypotheses import NO_LATE_CLASS, Hypotheses
 
 Array = NDArray[np.float64]
 
 
+def _read(path: str) -> Any:
+    """A property, or a method, that is found along ``path``."""
+    return property(attrgetter(path))
+
+
 @dataclass(frozen=True)
 class MixedPosterior(LinearPosterior):
-    """Mixture of an ensemble of posteriors: its predictions and weighted averages.
+    """Mixture of the members of ``hypotheses``: its predictions and weighted averages.
 
-    ``ahead`` has its members and their weights for the next row. A member must be able to
-    ``copy``, ``copy_from``, ``predict_then_learn`` and its ``predictive``; of all else it is
-    asked only what a user asks of the whole. What it believed before any data is that of its
+    A member must be able to ``copy``, ``predict_then_learn`` and its ``predictive``; of all else it
+    is asked only what a user asks of the whole. What it believed before any data is that of its
     members, so that there is nothing of its own to keep.
     """
 
-    # Other parts of a posterior: those of the first member.
-    belief: ClassVar[Any] = property(lambda self: self.first.belief)  # type: ignore[misc]
-    noise: ClassVar[Any] = property(lambda self: self.first.noise)  # type: ignore[misc]
-    intercept: ClassVar[Any] = property(lambda self: self.first.intercept)  # type: ignore[misc]
-    prior: ClassVar[Any] = property(lambda self: self.first.prior)  # type: ignore[misc]
-    factor: ClassVar[Any] = property(lambda self: self.first.factor)  # type: ignore[misc]
+    hypotheses: Hypotheses
 
     forgets: ClassVar[bool] = True
-    has_fast_learn_one: ClassVar[bool] = False
-    has_fast_predict_one: ClassVar[bool] = False
+    has_evidence: ClassVar[bool] = False  # it is the sum of the rows' predictive densities
     is_one_factor: ClassVar[bool] = False
 
-    @property
-    def first(self) -> Any:
-        """A member that stands for what all have in common."""
-        raise NotImplementedError
+    # What the members have in common.
+    belief: ClassVar[Any] = _read("common.belief")  # type: ignore[misc]
+    noise: ClassVar[Any] = _read("common.noise")  # type: ignore[misc]
+    intercept: ClassVar[Any] = _read("common.intercept")  # type: ignore[misc]
+    prior: ClassVar[Any] = _read("common.prior")  # type: ignore[misc]
+    factor: ClassVar[Any] = _read("common.factor")  # type: ignore[misc]
+    n_coefficients = _read("common.n_coefficients")
+    n_features = _read("common.n_features")
+    n_flat = _read("common.n_flat")
+    improper = _read("common.improper")
+    # What is known of all of them together.
+    common = _read("hypotheses.common")
+    log_evidence = _read("hypotheses.log_evidence")
+    n_observations = _read("hypotheses.n_observations")
+    n_effective = _read("hypotheses.n_effective")
+    n_held = _read("hypotheses.n_held")
+    noise_precision = _read("hypotheses.noise_precision")
+    change_probability = _read("hypotheses.change_probability")
+    changes = _read("hypotheses.changed_rows")
+    # How they learn, and are read: methods.
+    row_path = _read("hypotheses.row_path")
+    add_classes = _read("hypotheses.add_classes")
+    reorder = _read("hypotheses.reorder")
+    ahead = _read("hypotheses.ahead")
+    coefficients = _read("hypotheses.coefficients")
+    joint = _read("hypotheses.joint")
+    predict_mean = _read("hypotheses.predict_mean")
+    predict_mean_ahead = _read("hypotheses.predict_mean_ahead")
+    average_of = _read("hypotheses.average")
+    has_fast_learn_one = _read("hypotheses.has_row_path")
+    has_fast_predict_one = has_fast_learn_one
+    # What the member that predicts best says of its features and its prior.
+    prior_precision = _read("best.prior_precision")
+    pearson = _read("best.pearson")
+    feature_scales = _read("best.feature_scales")
+    find_sums_to_one = _read("best.find_sums_to_one")
+    never_varied = _read("best.never_varied")
+    unseen_effects = _read("best.unseen_effects")
 
-    def ahead(self) -> tuple[Sequence[Any], Array]:
-        """The members, and their weights (k,) for the next row."""
-        raise NotImplementedError
+    @classmethod
+    def of(cls, hypotheses: Hypotheses) -> Self:
+        """Mix these, which have seen nothing."""
+        make: Any = cls  # whose fields are not its parent's
+        posterior: Self = make(hypotheses)
+        return posterior
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return replace(self, hypotheses=self.hypotheses.copy())
+
+    def copy_from(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        self.hypotheses.take_over(other.hypotheses.copy())
+
+    def wrap_with(self, change: Callable[[Any], Any]) -> LinearPosterior:
+        """Return ``change`` of this one; of what each member begins as, where new ones begin."""
+        begun = self.hypotheses.begin_from(change)
+        whole: LinearPosterior = change(self) if begun is None else replace(self, hypotheses=begun)
+        return whole
+
+    def with_likelihood_parameters(self, **parameters: float) -> Self:
+        """The same under these parameters of the members' likelihood; in memory that both share."""
+        known: Any = self.hypotheses
+        members = tuple(one.with_likelihood_parameters(**parameters) for one in known.members)
+        return replace(self, hypotheses=replace(known, members=members))
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -57,42 +111,51 @@ class MixedPosterior(LinearPosterior):
         raise ValueError(ONE_TARGET.format("an average over memories or regimes"))
 
     def predict_then_learn(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array | None
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        raise NotImplementedError
+        learned = self.hypotheses.copy()
+        predictive = learned.learn(X, y, weights, elapsed, *_given(*offsets))
+        self.hypotheses.take_over(learned)
+        return predictive
 
     def append(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array | None
     ) -> None:
         """Learn rows in order."""
-        self.predict_then_learn(X, y, weights, elapsed, offsets)
+        learned = self.hypotheses.copy()
+        learned.append(X, y, weights, elapsed, *_given(*offsets))
+        self.hypotheses.take_over(learned)
 
     # Rows that come together are learned in order: weights depend on predictions.
     fit = absorb = append
 
-    # ---- reading -------------------------------------------------------------------------------
+    def remove(self, X: Array, y: Array, weights: Array | None, *offsets: Array) -> NoReturn:
+        """Refuse: what members would have predicted without a row is not known."""
+        raise ValueError(self.hypotheses.no_removal)
 
-    def average_of(self, read: Callable[[Any], ArrayLike]) -> Any:
-        """Return the weighted average of ``read`` of each member."""
-        parts = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
-        weights, values = zip(*parts, strict=True)
-        return np.tensordot(np.array(weights), np.stack(values), axes=1)
+    def merge(self, other: Self) -> NoReturn:
+        """Refuse: how members did side by side is not known."""
+        raise ValueError(self.hypotheses.no_merging)
+
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior and forget alike."""
+        return type(self) is type(other) and self.hypotheses.begins_as(other.hypotheses)
+
+    def without_prior(self) -> NoReturn:
+        """Refuse: several members have several posteriors of the rows."""
+        raise ValueError(NO_LATE_CLASS)
+
+    def take_rows(self, other: Self, target: Callable[[Array], Array]) -> None:
+        """Know the rows of another one, with other targets, where rows are kept."""
+        self.hypotheses.take_rows(other.hypotheses, target)
+
+    # ---- reading -------------------------------------------------------------------------------
 
     def mixture_of(self, read: Callable[[Any], Any]) -> Any:
         """Return the mixture of the predictions that ``read`` returns for each member."""
         members, weights = self.ahead()
-        return mix_predictions([read(one) for one in members], weights)
+        return self.hypotheses.mix([read(one) for one in members], weights)
 
     @property
     def best(self) -> Any:
@@ -100,48 +163,26 @@ class MixedPosterior(LinearPosterior):
         members, weights = self.ahead()
         return members[int(np.argmax(weights))]
 
-    def feature_scales(self) -> Array:
-        """(m,) standard deviations of the features, as the best member counts the rows."""
-        return np.asarray(self.best.feature_scales())
-
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
-        """Sets of columns of which each row has one 1, as the best member counts the rows."""
-        found: list[NDArray[np.intp]] = self.best.find_sums_to_one()
-        return found
-
-    def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """Return a path that reads single rows, and neither learns nor predicts."""
-        return Factor(self.n_coefficients).row_path(self.intercept, names)
-
-    def predictive(self, X: Array, offsets: Array | None = None) -> Any:
+    def predictive(self, X: Array, *offsets: Array | None) -> Any:
         """Distribution of new observations at the rows of ``X``."""
-        return self.mixture_of(lambda one: one.predictive(X, *as_arguments(offsets)))
+        return self.hypotheses.mix(*self.hypotheses.predict(X, *_given(*offsets)))
 
-    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+    def linear_predictor(self, X: Array, *offsets: Array | None) -> Any:
         """Distribution of eta at the rows of ``X``, with the mixture's mean and variance."""
         members, weights = self.ahead()
-        moments = [member.linear_predictor(X, *as_arguments(offsets)) for member in members]
-        scales = np.array([one.scale for one in moments])
-        return Normal(*match_moments(np.array([one.loc for one in moments]), scales, weights))
-
-    def predict_mean(self, X: Array) -> Array:
-        """Mean of new observations at the rows of ``X``."""
-        return np.asarray(self.average_of(lambda one: one.predict_mean(X)))
-
-    def coefficients(self) -> Array:
-        """Mean of [intercept, coefficients]."""
-        return np.asarray(self.average_of(lambda one: one.coefficients()))
-
-    def joint(self, *names: tuple[str, ...]) -> Joint:
-        """Joint distribution of [intercept, coefficients]."""
-        members, weights = self.ahead()
-        return MultivariateMixture.of([one.joint(*names) for one in members], weights)
+        etas = [one.linear_predictor(X, *_given(*offsets)) for one in members]
+        if len(etas) == 1:
+            return etas[0]
+        scales = np.array([one.scale for one in etas])
+        return Normal(*match_moments(np.array([one.loc for one in etas]), scales, weights))
 
     def probability_interval(self, X: Array, level: float) -> Array:
         """(n, K, 2) ends of the central interval of the probability of each of many classes."""
         members, weights = self.ahead()
+        if len(members) == 1:
+            return np.asarray(members[0].probability_interval(X, level))
         ends = []
-        for part in self.first.blocks(len(X)):
+        for part in self.common.blocks(len(X)):
             points = [one.probability_points(X[part]) for one in members]
             drawn = np.concatenate(points, axis=1)
             counted = np.repeat(weights, [one.shape[1] for one in points])
@@ -154,72 +195,11 @@ class MixedPosterior(LinearPosterior):
             ends.append(np.stack(both, axis=-1))
         return np.concatenate(ends)
 
-    def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) True where a coefficient's feature, in the best member, has not varied yet."""
-        return np.asarray(self.best.never_varied())
-
-    def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied.
-
-        As the best member has them.
-        """
-        return self.best.unseen_effects(X)
-
-    def without_prior(self) -> NoReturn:
-        """Refuse: several members have several posteriors of the rows."""
-        raise ValueError(
-            "a third class is new, and this way to forget supports only two classes: use one "
-            "with one memory, as Stabilized"
-        )
-
-    def add_classes(self, n_classes: int) -> None:
-        """Refuse: with another class, the members' earlier predictions would differ."""
-        raise ValueError(
-            "y has a new class, and memories weighted by their earlier predictions can't add "
-            "it: name all classes in the first call, as in "
-            "partial_fit(X, y, classes=...)"
-        )
-
-    @property
-    def n_coefficients(self) -> int:
-        """Coefficients, intercept included."""
-        return int(self.first.n_coefficients)
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the rows that it learns."""
-        return int(self.first.n_features)
-
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients in the member that predicts best."""
-        return self.best.prior_precision
-
-    @property
-    def pearson(self) -> tuple[float, float]:
-        """Pearson's dispersion in the member that predicts best."""
-        return self.best.pearson
-
-    @property
-    def noise_precision(self) -> float:
-        """Average of what the members have learned."""
-        return float(self.average_of(lambda one: one.noise_precision))
-
     def noise_coefficients(self) -> Array:
         """Mean of [intercept, coefficients] of the log variance of the noise, where it has one."""
         return np.asarray(self.average_of(lambda one: one.noise_coefficients()))
 
-    @property
-    def n_effective(self) -> float:
-        """Average of what is left of the rows in each member."""
-        return float(self.average_of(lambda one: one.n_effective))
 
-    @property
-    def has_evidence(self) -> bool:
-        """False: the evidence of all rows is the sum of their predictive densities."""
-        return False
-
-
-def as_arguments(offsets: Array | None) -> tuple[Array, ...]:
-    """Return offsets as a tuple of last arguments, for likelihoods that have an eta."""
-    return () if offsets is None else (offsets,)
+def _given(*offsets: Array | None) -> list[Array]:
+    """Offsets as last arguments, of likelihoods that have an eta; none where there are none."""
+    return [one for one in offsets if one is not None]
