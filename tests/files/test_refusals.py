@@ -271,7 +271,7 @@ def test_parts_that_do_not_fit_together(field: str) -> None:
     kept = model._posterior_or_none.stored_rows
     setattr(kept, field, getattr(kept, field)[:-1])
     with pytest.raises(
-        ModelFileError, match="parts of a WindowPosterior do not have matching shapes"
+        ModelFileError, match="parts of a LinearPosterior do not have matching shapes"
     ):
         loads(dumps(model))
 
