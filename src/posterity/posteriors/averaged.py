@@ -168,12 +168,6 @@ class AveragedPosterior(MixedPosterior):
             "of all rows; fit all rows in one model"
         )
 
-    def with_likelihood_parameters(self, **parameters: float) -> Self:
-        """The same under these parameters of the members' likelihood; in memory that both share."""
-        return replace(
-            self, runs=tuple(run.with_likelihood_parameters(**parameters) for run in self.runs)
-        )
-
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and forget alike."""
         return type(self) is type(other) and self.first.has_same_prior(other.first)

@@ -19,7 +19,6 @@ from posterity.factor import Factor
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.adaptive import AdaptivePosterior
 from posterity.posteriors.averaged import AveragedPosterior
-from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -104,11 +103,6 @@ def _widen_generalized(
         new.statistics.start = replace(start, X=X)
 
 
-def _widen_dispersed(new: DispersedPosterior, old: DispersedPosterior, places: Places) -> None:
-    widen(new.counts, old.counts, places)
-    new.spread.copy_from(old.spread.copy())
-
-
 def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places) -> None:
     widen(new.wide, old.wide, places)
 
@@ -185,7 +179,6 @@ _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     AdaptivePosterior: _widen_adaptive,
     EvidencePosterior: _widen_evidence,
     GeneralizedPosterior: _widen_generalized,
-    DispersedPosterior: _widen_dispersed,
     SoftmaxPosterior: _widen_softmax,
     TargetsPosterior: _widen_targets,
     HeteroscedasticPosterior: _widen_heteroscedastic,

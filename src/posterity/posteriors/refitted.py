@@ -87,10 +87,6 @@ class RefittedPosterior(MixedPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.__dict__.update(other.state.__dict__)
 
-    def wrap_with(self, change: Callable[[Any], Any]) -> Self:
-        """Return the posterior before data of a window over ``change`` of what has seen nothing."""
-        return self.wrap(change(self.state.fresh), self.strategy)
-
     # ---- learning ------------------------------------------------------------------------------
 
     def append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self
 
@@ -182,10 +182,6 @@ class RegimesPosterior(MixedPosterior):
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.state.__dict__.update(other.state.copy().__dict__)
-
-    def wrap_with(self, change: Callable[[Any], Any]) -> Self:
-        """Return the posterior before data whose runs begin as ``change`` of this one's."""
-        return self.wrap(change(self.fresh), self.strategy)
 
     # ---- learning ------------------------------------------------------------------------------
 
