@@ -20,11 +20,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import Adaptive, Stabilized
-from posterity.posteriors._dispersion import (
-    DISPERSIONS,
-    interpolate_log_likelihood,
-    mean_and_evidence,
-)
 
 Array = np.ndarray[Any, Any]
 
@@ -112,24 +107,6 @@ def test_the_dispersion_s_posterior_against_a_grid() -> None:
     assert model.dispersion_ == pytest.approx(mean, rel=1e-3)
     evidence = logsumexp(predictive) + np.log(logs[1] - logs[0])
     assert model.log_evidence_ == pytest.approx(evidence, abs=0.02)
-
-
-@given(st.floats(-4.5, 1.5), st.integers(0, 8))
-def test_a_few_points_tell_the_log_likelihood_everywhere(log_dispersion: float, power: int) -> None:
-    """At any dispersion, of however many rows."""
-    counts, rate, n = np.array([0.0, 1.0, 3.0, 40.0]), 4.0, 10.0**power
-
-    def log_likelihood(a: Array) -> Array:
-        r = 1.0 / np.asarray(a)[..., None]
-        terms = gammaln(counts + r) - gammaln(r) - gammaln(counts + 1.0)
-        terms = terms + counts * np.log(rate / (rate + r)) + r * np.log(r / (rate + r))
-        return n * terms.sum(axis=-1)
-
-    dispersion = 10.0**log_dispersion
-    exact = float(log_likelihood(np.array(dispersion)))
-    predictive = log_likelihood(DISPERSIONS)
-    assert interpolate_log_likelihood(predictive, dispersion) == pytest.approx(exact, rel=1e-6)
-    assert 1e-5 < mean_and_evidence(predictive)[0] < 100.0
 
 
 def test_where_counts_are_poisson_it_is_hardly_worse() -> None:

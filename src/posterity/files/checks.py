@@ -14,7 +14,8 @@ from posterity.files.registry import POSTERIORS, name_of
 from posterity.files.relations import RELATIONS, know_features
 from posterity.files.shapes import check_shapes
 from posterity.kernel import leading_dimension
-from posterity.posteriors._dispersion import N_POINTS
+from posterity.likelihoods.parameter import Parameter
+from posterity.posteriors.phi import KEPT, LearnedParameter
 from posterity.posteriors.switching import NOISE_MEMORIES
 
 # Triangles in one bank: far more than any use, and no way to ask for all of the memory.
@@ -184,7 +185,25 @@ def _nodes(nodes: Any) -> bool:
 
 
 def _check_wrapped(posterior: Any) -> bool:
-    return _posterior(posterior) and posterior.inner.n_coefficients == posterior.n_coefficients
+    phi, prior = posterior.statistics.phi, posterior.likelihood.parameter
+    return (
+        _posterior(posterior)
+        and posterior.inner.n_coefficients == posterior.n_coefficients
+        and (phi is None or _is_parameter(phi, prior))
+    )
+
+
+def _is_parameter(phi: LearnedParameter, prior: Parameter | None) -> bool:
+    if prior is None:
+        return False
+    (low, high), values = prior.ends, [phi.value, phi.sd]
+    rows = [phi.rows, phi.n_recent, phi.due]
+    return (
+        phi.recent.shape == (KEPT[0],)
+        and low <= phi.mean <= high
+        and 0.0 < min(values) <= max(values) < np.inf
+        and 0.0 <= min(rows) <= max(rows) < np.inf
+    )
 
 
 def _check_heteroscedastic(posterior: Any) -> bool:
@@ -205,17 +224,6 @@ def _check_quantiles(posterior: Any) -> bool:
         0 < len(each) == len(posterior.quantiles)
         and all((name_of(type(one)) or "") in POSTERIORS for one in each)
         and len({(one.n_coefficients, one.intercept) for one in each}) == 1
-    )
-
-
-def _dispersed(posterior: Any) -> bool:
-    spread = posterior.spread
-    return (
-        posterior.counts.n_coefficients == posterior.n_coefficients
-        and spread.log_likelihood.shape == (N_POINTS,)
-        and bool(np.isfinite(spread.log_likelihood).all())
-        and 0.0 < spread.value < np.inf
-        and 0.0 <= spread.rows < np.inf
     )
 
 
@@ -389,7 +397,6 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "Nodes": _nodes,
     "GeneralizedPosterior": _check_wrapped,
     "HeteroscedasticPosterior": _check_heteroscedastic,
-    "DispersedPosterior": _dispersed,
     "QuantilesPosterior": _check_quantiles,
     "Panel": _panel,
     "Centres": _centres,

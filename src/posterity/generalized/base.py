@@ -83,7 +83,18 @@ class GeneralizedModel(LinearEstimator):
         approximation = "moments" if self.approximation == "auto" else self.approximation
         likelihood = self._likelihood()
         keeps = self._keeps_start and not likelihood.is_noise
-        return GeneralizedPosterior.wrap(inner, likelihood, approximation, keeps_start=keeps)
+        return GeneralizedPosterior.wrap(
+            inner,
+            likelihood,
+            approximation,
+            keeps_start=keeps,
+            learns_parameter=self._learns_parameter,
+        )
+
+    @property
+    def _learns_parameter(self) -> bool:
+        """True if the likelihood's parameter is learned."""
+        return False
 
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))

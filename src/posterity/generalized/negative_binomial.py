@@ -16,7 +16,6 @@ from posterity.likelihoods import NegativeBinomial
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.estimator import Way
-from posterity.posteriors.dispersed import DispersedPosterior
 
 Array = NDArray[np.float64]
 
@@ -53,10 +52,10 @@ class BayesianNegativeBinomialRegression(CountRegression):
     Notes
     -----
     The information of coefficients and dispersion is diagonal (Lawless 1987, "Negative binomial
-    and mixed Poisson regression"), so that each is learned as if the other were known. The log
-    likelihood of the dispersion is kept at 48 points, between which it is known to rounding: sums
-    over rows, which merge as they are. Rows that come one after another are learned in stretches,
-    each an eighth of the rows before it, with the dispersion that these tell.
+    and mixed Poisson regression"), so that each is learned as if the other were known. The log of
+    the dispersion is Gaussian, matched in its moments; two such are multiplied when models are
+    merged. Rows that come one after another are learned in stretches, each an eighth of the rows
+    before it, with the dispersion that these tell.
 
     Examples
     --------
@@ -103,7 +102,11 @@ class BayesianNegativeBinomialRegression(CountRegression):
         """Posterior mean of the dispersion, or the known one."""
         if self.dispersion is not None:
             return self.dispersion
-        return float(self._posterior.average_of(lambda one: one.dispersion))
+        return float(self._posterior.average_of(lambda one: one.known.dispersion))
+
+    @property
+    def _learns_parameter(self) -> bool:
+        return self.dispersion is None
 
     def _likelihood(self) -> NegativeBinomial:
         return NegativeBinomial() if self.dispersion is None else NegativeBinomial(self.dispersion)
@@ -118,9 +121,3 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     def _get_learned_likelihood(self) -> NegativeBinomial:
         return NegativeBinomial(self.dispersion_)
-
-    def _start(self) -> None:
-        super()._start()
-        if self.dispersion is None:
-            assert self._posterior_or_none is not None
-            self._posterior_or_none = self._posterior_or_none.wrap_with(DispersedPosterior.wrap)

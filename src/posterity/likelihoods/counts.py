@@ -12,6 +12,7 @@ from scipy.special import expit, gammaln
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.kernel import average_softplus
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
+from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
 
@@ -96,6 +97,11 @@ class Poisson(Likelihood):
         return PoissonLogNormal(mean, variance)
 
 
+def _log_density_of_dispersion(t: Array) -> Array:
+    """Exponential in the root of the dispersion, with mean 1: it falls from Poisson on."""
+    return 0.5 * t - np.exp(0.5 * t) - np.log(2.0)
+
+
 @dataclass(frozen=True)
 class NegativeBinomial(Likelihood):
     """A count of the rate exp(eta) that varies more: variance = rate + dispersion rate^2 (NB2).
@@ -114,10 +120,15 @@ class NegativeBinomial(Likelihood):
 
     without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
 
+    # "Penalising model component complexity", Simpson et al. 2017.
+    parameter: ClassVar[Parameter] = Parameter(
+        "dispersion", _log_density_of_dispersion, (np.log(1e-5), np.log(100.0))
+    )
+
     dispersion: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.dispersion < np.inf:
+        if not np.all((self.dispersion > 0.0) & (self.dispersion < np.inf)):
             raise ValueError(
                 f"dispersion is {self.dispersion}: it must be positive and finite; "
                 "for 0 use Poisson"

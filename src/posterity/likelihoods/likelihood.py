@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.likelihoods.averages import integrate_derivatives
+from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
@@ -66,6 +68,8 @@ class Likelihood:
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
     without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
+    # The parameter that may be learned beside eta.
+    parameter: ClassVar[Parameter | None] = None
 
     @property
     def ratio(self) -> str:
@@ -91,6 +95,11 @@ class Likelihood:
     def kernel_code(self) -> Kernel | None:
         """Code and parameters in compiled code; None of a likelihood that is not built in."""
         return None
+
+    def with_parameter(self, value: float | Array) -> Self:
+        """The same with this value of the parameter that is learned, or one for each row (n,)."""
+        assert self.parameter is not None
+        return replace(self, **{self.parameter.name: value})  # type: ignore[type-var]
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.

@@ -19,11 +19,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LearnedSites:
-    """Mean and variance (n,) of each eta before its row, offset included, and the row's site."""
+    """Mean and variance (n,) of each eta before its row, offset included, and the row's site.
+
+    Where the likelihood's parameter is learned, it is what was in force then (n,).
+    """
 
     mean: Array
     variance: Array
     sites: Sites
+    parameter: Array | None = None
 
     @property
     def log_scale(self) -> Array:
@@ -97,8 +101,10 @@ def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
         concatenate([part.sites.target for part in parts]),
         concatenate([part.sites.log_normalizer for part in parts]),
     )
+    learned = [part.parameter for part in parts if part.parameter is not None]
     return LearnedSites(
         concatenate([part.mean for part in parts]),
         concatenate([part.variance for part in parts]),
         sites,
+        concatenate(learned) if learned else None,
     )

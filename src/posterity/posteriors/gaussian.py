@@ -103,10 +103,6 @@ class LinearPosterior:
         """Return ``change`` of this posterior, as a strategy that forgets does before any data."""
         return change(self)
 
-    def wrap_with(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
-        """Return ``change`` of this posterior; where there are regimes, of that of each regime."""
-        return change(self)
-
     def for_sites(self) -> LinearPosterior:
         """The same, to learn rows whose sites are found one after another."""
         return self

@@ -15,10 +15,12 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI, Joint
 from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
+from posterity.posteriors._site_fit import compute_cavity
+from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
 from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
@@ -29,8 +31,12 @@ from posterity.posteriors.ensemble import (
     rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.phi import BelievedRows, LearnedParameter
 
 Array = NDArray[np.float64]
+
+# Rounds in which sites and the likelihood's parameter agree: relative to it, or to what is known.
+MOST_ROUNDS, TOLERANCE, SHARE_OF_SD = 20, 1e-4, 1e-3
 
 
 @dataclass
@@ -41,7 +47,8 @@ class SiteStatistics:
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
     they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
     their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
-    their posterior. ``start`` are the first rows, as long as they are kept.
+    their posterior. ``start`` are the first rows, as long as they are kept. ``phi`` is what is
+    known of the likelihood's parameter, where it is learned.
     """
 
     log_sites: float = 0.0
@@ -52,6 +59,7 @@ class SiteStatistics:
     at_mode: bool = False
     averaged: bool = False
     start: StartRows | None = None
+    phi: LearnedParameter | None = None
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
@@ -104,6 +112,7 @@ class GeneralizedPosterior(LinearPosterior):
         approximation: Approximation,
         *,
         keeps_start: bool = False,
+        learns_parameter: bool = False,
     ) -> Self:
         """Begin from a posterior that has not seen any rows."""
         if approximation not in ("laplace", "moments"):
@@ -111,6 +120,7 @@ class GeneralizedPosterior(LinearPosterior):
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
             )
         inner = inner.for_sites()
+        phi = LearnedParameter.before_data(likelihood) if learns_parameter else None
         return cls(
             inner.belief,
             inner.noise,
@@ -120,6 +130,7 @@ class GeneralizedPosterior(LinearPosterior):
             likelihood,
             approximation,
             inner,
+            SiteStatistics(phi=phi),
             keeps_start=keeps_start,
         )
 
@@ -140,17 +151,13 @@ class GeneralizedPosterior(LinearPosterior):
         """The same, to average over the posterior of rows that come together; in shared memory."""
         return self if self.forgets else replace(self, approximation="averages")
 
-    def with_likelihood_parameters(self, **parameters: float) -> Self:
-        """The same under these parameters of its likelihood; in memory that both share."""
-        return replace(self, likelihood=replace(self.likelihood, **parameters))  # type: ignore[type-var]
-
     def with_moment_matching(self) -> Self:
         """The same, to match the moments of rows that come together, where that can be done."""
         return self if self.forgets else replace(self, approximation="either")
 
     def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
         """The same with ``change`` made to the posterior of the site rows."""
-        return self._with(self.inner.with_change(change), SiteStatistics())
+        return self._with(self.inner.with_change(change), self._nothing())
 
     def _with(self, inner: LinearPosterior, statistics: SiteStatistics) -> Self:
         return self._copy_with(factor=inner.factor, inner=inner, statistics=statistics)
@@ -216,8 +223,7 @@ class GeneralizedPosterior(LinearPosterior):
         offsets: Array | None = None,
     ) -> Any:
         """Learn row after row; returns the distribution of each target before its row."""
-        learned = self.learn_in_order(X, y, weights, elapsed, offsets)
-        return self.predict_from_moments(learned.mean, learned.variance)
+        return self.predict_from_moments(self.learn_in_order(X, y, weights, elapsed, offsets))
 
     def learn_in_order(
         self,
@@ -251,7 +257,7 @@ class GeneralizedPosterior(LinearPosterior):
             )
         if rest <= 1e-12 * gone:
             self.keep(Factor(self.n_coefficients), len(rows))
-            statistics.copy_from(SiteStatistics())
+            statistics.copy_from(self._nothing())
             return
         if statistics.start is not None:
             trial, kept = self.copy(), statistics.start.without(rows)
@@ -263,7 +269,7 @@ class GeneralizedPosterior(LinearPosterior):
         left, precision, logs = remove_sites(
             self.inner.without_prior().factor,
             self.inner.central(),
-            SiteModel(self.likelihood, self._choose_approximation(together)),
+            SiteModel(self.known, self._choose_approximation(together)),
             rows,
             together=together,
         )
@@ -271,6 +277,8 @@ class GeneralizedPosterior(LinearPosterior):
         statistics.seen = statistics.effective = rest
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
+        if statistics.phi is not None:
+            statistics.phi = statistics.phi.unlearn(self.likelihood, self._believe(rows))
 
     def merge(self, other: Self) -> None:
         """Learn the rows of ``other`` where it keeps them, else its site rows as it found them.
@@ -285,6 +293,8 @@ class GeneralizedPosterior(LinearPosterior):
             mine.seen += its.seen
             mine.effective += its.effective
             mine.log_predictive = log_predictive
+            if mine.phi is not None and its.phi is not None:
+                mine.phi = mine.phi.merge(its.phi, self.likelihood)
             return
         one, two = (self, other) if its.start is not None else (other, self)
         trial, start = one.copy(), two.statistics.start
@@ -302,6 +312,7 @@ class GeneralizedPosterior(LinearPosterior):
         return (
             type(self) is type(other)
             and self.likelihood == other.likelihood
+            and (self.statistics.phi is None) == (other.statistics.phi is None)
             and self.approximation == other.approximation
             and self.inner.has_same_prior(other.inner)
         )
@@ -327,8 +338,8 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        fades = self.inner.of_rows.only_discounts
-        if self.keeps_first_rows and self.statistics.start is None:
+        fades, learned = self.inner.of_rows.only_discounts, self.statistics.phi is not None
+        if learned or (self.keeps_first_rows and self.statistics.start is None):
             return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
 
@@ -337,11 +348,11 @@ class GeneralizedPosterior(LinearPosterior):
         """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.statistics.together == self.statistics.seen
         code = self.likelihood.kernel_code is not None and self.inner.has_fast_site_predictions
-        return code and not fitted
+        return code and not fitted and self.statistics.phi is None
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
-        code, inner = self.likelihood.kernel_code, self.inner
+        code, inner = self.known.kernel_code, self.inner
         if code is None or not inner.has_fast_site_predictions:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         path = site_path(
@@ -363,7 +374,13 @@ class GeneralizedPosterior(LinearPosterior):
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
-        return self.predict_from_moments(mean if offsets is None else mean + offsets, variance)
+        return self._predict(self.known, mean if offsets is None else mean + offsets, variance)
+
+    @property
+    def known(self) -> Likelihood:
+        """The likelihood, with its parameter as the rows tell it."""
+        phi = self.statistics.phi
+        return self.likelihood if phi is None else self.likelihood.with_parameter(phi.value)
 
     @property
     def pearson(self) -> tuple[float, float]:
@@ -459,15 +476,15 @@ class GeneralizedPosterior(LinearPosterior):
 
     def _in_order(self, rows: SiteRows) -> LearnedSites:
         """Learn row after row, in stretches after which the first rows are fitted anew."""
-        if not self.keeps_first_rows:
+        if not self.keeps_first_rows and self.statistics.phi is None:
             return self._learn_each(rows)
         trial, first = self.copy(), 0
         learned: list[LearnedSites] = []
         while first < len(rows) or not learned:
-            start, n = trial.statistics.start, len(rows) - first
+            start, phi, left = trial.statistics.start, trial.statistics.phi, len(rows) - first
             if trial.keeps_first_rows:
                 left = 1 if start is None else start.count_missing()
-                n = count_rows_until(rows.weights[first:], left)
+            n = count_rows_until(rows.weights[first:], min(left, phi.n_missing if phi else left))
             starts, part = trial.keeps_first_rows, rows[first : first + n]
             learned.append(trial._learn_each(part))
             if starts:
@@ -492,7 +509,7 @@ class GeneralizedPosterior(LinearPosterior):
         statistics, rows = self.statistics, start.rows
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
-        statistics.copy_from(SiteStatistics())
+        statistics.copy_from(self._nothing())
         way = self.with_moment_matching() if self.approximation == "moments" else self
         if start.closed:
             way._close(rows)
@@ -502,7 +519,7 @@ class GeneralizedPosterior(LinearPosterior):
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
         inner, trial = self.inner, self.inner.copy()
-        learned = learn_rows(trial, self.likelihood, self.approximation, rows)
+        learned = learn_rows(trial, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if inner.is_plain and inner.factor.rank == inner.n_coefficients:
             # Predictive densities add up to the evidence: that saves a sum for every row.
@@ -513,7 +530,12 @@ class GeneralizedPosterior(LinearPosterior):
         inner.copy_from(trial)
         self._count(rows, precision, log_scale)
         self.statistics.log_predictive += log_sites
-        return learned
+        phi = self.statistics.phi
+        if phi is None:
+            return learned
+        believed = BelievedRows(rows.y, learned.mean, learned.variance, rows.weights)
+        self.statistics.phi = phi.learn(self.likelihood, believed)
+        return replace(learned, parameter=np.full(len(rows), phi.value))
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
         """Add rows to the statistics, once ``inner`` has learned their sites."""
@@ -530,12 +552,30 @@ class GeneralizedPosterior(LinearPosterior):
         else:
             statistics.effective = statistics.seen
 
-    def predict_from_moments(self, mean: Array, variance: Array) -> Any:
-        """Distribution of targets whose eta has this mean and variance, offsets included."""
-        if not self.likelihood.is_noise:
+    def predict_from_moments(self, learned: LearnedSites) -> Any:
+        """Distribution of targets by what was believed of their eta before they were learned."""
+        known = self.likelihood
+        if learned.parameter is not None:
+            known = known.with_parameter(learned.parameter)
+        return self._predict(known, learned.mean, learned.variance)
+
+    def _predict(self, known: Likelihood, mean: Array, variance: Array) -> Any:
+        if not known.is_noise:
             # As little as is believed of eta when the first row is learned.
-            variance = np.where(np.isinf(variance), self.likelihood.vague_variance, variance)
-        return self.likelihood.predictive(mean, variance)
+            variance = np.where(np.isinf(variance), known.vague_variance, variance)
+        return known.predictive(mean, variance)
+
+    def _nothing(self) -> SiteStatistics:
+        """What is known before any rows."""
+        learns = self.statistics.phi is not None
+        phi = LearnedParameter.before_data(self.likelihood) if learns else None
+        return SiteStatistics(phi=phi)
+
+    def _believe(self, rows: SiteRows, precision: Any = 0.0, shift: Any = 0.0) -> BelievedRows:
+        """Rows, and what is believed of their eta without sites of this precision and shift."""
+        mean, variance = self.inner.linear_moments(rows.X)
+        cavity = compute_cavity(mean + rows.offsets, variance, precision, shift)
+        return BelievedRows(rows.y, *cavity, rows.weights)
 
     def _choose_approximation(self, together: bool) -> Approximation:
         """Return how the sites of the rows were found, which those fitted together may know."""
@@ -555,7 +595,37 @@ class GeneralizedPosterior(LinearPosterior):
             open_ = open_[self.inner.leaves_undetermined(rows.X[open_])]
 
     def _together(self, rows: SiteRows) -> None:
-        model = SiteModel(self.likelihood, self.approximation)
+        phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
+        if phi is None:
+            self._fit_sites(rows)
+            return
+        # Some of the rows, with larger weights, find the parameter approximately.
+        near = self._fit_with_parameter(rows.thin(share), phi)[1] if share > 1 else phi
+        self.copy_from(self._fit_with_parameter(rows, near)[0])
+
+    def _fit_with_parameter(
+        self, rows: SiteRows, near: LearnedParameter
+    ) -> tuple[Self, LearnedParameter]:
+        """A copy that has learned rows together, sites and parameter in turns."""
+        phi = self.statistics.phi
+        assert phi is not None
+        for _ in range(MOST_ROUNDS):
+            trial = self.copy()
+            trial.statistics.phi = near
+            sites = trial._fit_sites(rows)
+            # Equal rows are others to each other.
+            precision = sites.precision / np.maximum(rows.weights, 1.0)
+            rows_without = trial._believe(rows, precision, precision * sites.target)
+            last = near.value
+            near, integral = phi.learn_together(self.likelihood, near, rows_without)
+            if abs(near.value - last) <= max(TOLERANCE, SHARE_OF_SD * near.sd) * last:
+                break
+        trial.statistics.phi = near
+        trial.statistics.log_sites += integral
+        return trial, near
+
+    def _fit_sites(self, rows: SiteRows) -> Sites:
+        model = SiteModel(self.known, self.approximation)
         trial, fitted = fit_sites_together(self.inner, model, rows)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
@@ -565,15 +635,14 @@ class GeneralizedPosterior(LinearPosterior):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
+        return fitted.sites
 
 
 @predict_and_score_rows.register
 def _predict_and_score(member: GeneralizedPosterior, *rows: Any) -> tuple[Any, Array]:
     """Return predictions and log densities, by which the members are weighted."""
     learned = member.learn_in_order(*rows)
-    return member.predict_from_moments(learned.mean, learned.variance), clip_log_densities(
-        learned.sites.log_normalizer
-    )
+    return member.predict_from_moments(learned), clip_log_densities(learned.sites.log_normalizer)
 
 
 @rank_next_row.register

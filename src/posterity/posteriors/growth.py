@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.posteriors._softmax_contrasts import Contrasts
-from posterity.posteriors.dispersed import DispersedPosterior
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -88,11 +87,6 @@ def _widen_generalized(
     if start is not None:
         X = spread_columns(start.X, places, new.n_coefficients)
         new.statistics.start = replace(start, X=X)
-
-
-def _widen_dispersed(new: DispersedPosterior, old: DispersedPosterior, places: Places) -> None:
-    widen(new.counts, old.counts, places)
-    new.spread.copy_from(old.spread.copy())
 
 
 def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places) -> None:
@@ -169,7 +163,6 @@ _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     MixedPosterior: _widen_mixed,
     EvidencePosterior: _widen_evidence,
     GeneralizedPosterior: _widen_generalized,
-    DispersedPosterior: _widen_dispersed,
     SoftmaxPosterior: _widen_softmax,
     TargetsPosterior: _widen_targets,
     HeteroscedasticPosterior: _widen_heteroscedastic,

@@ -83,10 +83,6 @@ class Hypotheses:
         same = type(self) is type(other) and self.strategy == other.strategy
         return same and bool(self.common.has_same_prior(other.common))
 
-    def begin_from(self, change: Callable[[Any], Any]) -> Self | None:
-        """The same before data, of ``change`` of what members begin as; None where none begin."""
-        return None
-
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(

@@ -92,18 +92,6 @@ class MixedPosterior(LinearPosterior):
         """Take over all that ``other``, a copy of this one, knows."""
         self.hypotheses.take_over(other.hypotheses.copy())
 
-    def wrap_with(self, change: Callable[[Any], Any]) -> LinearPosterior:
-        """Return ``change`` of this one; of what each member begins as, where new ones begin."""
-        begun = self.hypotheses.begin_from(change)
-        whole: LinearPosterior = change(self) if begun is None else replace(self, hypotheses=begun)
-        return whole
-
-    def with_likelihood_parameters(self, **parameters: float) -> Self:
-        """The same under these parameters of the members' likelihood; in memory that both share."""
-        known: Any = self.hypotheses
-        members = tuple(one.with_likelihood_parameters(**parameters) for one in known.members)
-        return replace(self, hypotheses=replace(known, members=members))
-
     # ---- learning ------------------------------------------------------------------------------
 
     def for_targets(self, count: int) -> LinearPosterior:

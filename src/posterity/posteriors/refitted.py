@@ -96,10 +96,6 @@ class RefittedWindow(Hypotheses):
         """The weight of the rows in the window."""
         return float(np.sum(self.rows.weights))
 
-    def begin_from(self, change: Callable[[Any], Any]) -> Self:
-        """The same before any data, of ``change`` of what has seen nothing."""
-        return self.before_data(change(self.fresh), self.strategy)
-
     # ---- learning ------------------------------------------------------------------------------
 
     def append(self, *rows: Any) -> None:

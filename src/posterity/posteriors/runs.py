@@ -14,7 +14,6 @@ of any other are posteriors (:mod:`posterity.posteriors.regimes`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -160,10 +159,6 @@ class Runs(Hypotheses):
     def copy(self) -> Self:
         """An independent copy."""
         return replace(self, **{name: getattr(self, name).copy() for name in self.owned})
-
-    def begin_from(self, change: Callable[[Any], Any]) -> Self:
-        """The same before any data, of ``change`` of what a run begins as."""
-        return self.before_data(change(self.fresh), self.strategy)
 
     @property
     def common(self) -> Any:

@@ -1,0 +1,19 @@
+"""A positive parameter of a likelihood that may be learned, as its log t."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Parameter(NamedTuple):
+    """The log density of t before data, between two ends."""
+
+    name: str
+    log_density: Callable[[Array], Array]
+    ends: tuple[float, float]

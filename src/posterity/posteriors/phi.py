@@ -1,0 +1,202 @@
+"""What is known of a likelihood's parameter: a Gaussian over its log t, learned beside the rest.
+
+It is learned as a row's site is: at a few nodes of t the rows say how likely they are, integrated
+over what was believed of their eta, and the moments of t are matched again (assumed-density
+filtering, Opper 1998).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods import Likelihood
+from posterity.likelihoods.parameter import Parameter
+from posterity.noise import LOG_2PI
+from posterity.posteriors._site_rows import find_sites
+
+Array = NDArray[np.float64]
+
+# Number of nodes, and how many standard deviations they reach on both sides: of a stream, which
+# keeps them, of a fit, which they follow, and where it is narrow, and so nearly Gaussian.
+KEPT, FOLLOWING, FEW = (17, 4.0), (13, 4.0), (3, 1.0)
+NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
+# Nodes are placed anew where the posterior is so much narrower, those of a fit also where its mean
+# is further away. Narrower than these, in steps of the nodes, it is not seen.
+NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
+MOST_ROUNDS = 30
+# The parameter in force is that of all rows whenever these have grown by an eighth.
+GROWTH_DIVISOR = 8
+
+
+class BelievedRows(NamedTuple):
+    """Targets, means and variances of their eta without them, and how often each counts (n,)."""
+
+    y: Array
+    mean: Array
+    variance: Array
+    weights: Array
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows that count."""
+        return float(np.count_nonzero(self.weights))
+
+    def log_densities(self, likelihoods: Iterable[Likelihood]) -> Array:
+        """(k,) log predictive densities of all rows under each of these."""
+        given, ones = (self.y, self.mean, self.variance), np.ones(len(self.y))
+        each = [find_sites(one, "laplace", *given, ones).log_normalizer for one in likelihoods]
+        return np.array(each) @ self.weights
+
+
+@dataclass(frozen=True)
+class LearnedParameter:
+    """The log of a parameter is Normal(mean, sd^2) by the first ``rows``; its prior, if by none.
+
+    ``recent`` (k,) are the log likelihoods of ``n_recent`` more, at nodes around that. The
+    parameter in force is ``value``, its posterior mean, until there are ``due`` rows in all.
+    """
+
+    mean: float
+    sd: float
+    value: float
+    rows: float = 0.0
+    n_recent: float = 0.0
+    due: float = 1.0
+    recent: Array = field(default_factory=lambda: np.zeros(KEPT[0]))
+
+    @classmethod
+    def before_data(cls, likelihood: Likelihood) -> Self:
+        """Begin from the prior, whose nodes reach from end to end."""
+        low, high = _get_prior(likelihood).ends
+        nothing = cls(0.5 * (low + high), 0.5 * (high - low) / KEPT[1], 1.0)
+        return replace(nothing, value=nothing._find(likelihood).value)
+
+    @property
+    def n_missing(self) -> int:
+        """The number of rows still to come before another value is in force."""
+        return max(int(self.due - self.rows - self.n_recent), 1)
+
+    def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
+        """Learn rows that came one after another."""
+        recent = self.recent + rows.log_densities(self._place(likelihood)[1])
+        now = replace(self, recent=recent, n_recent=self.n_recent + rows.n_rows)
+        if now.rows + now.n_recent < now.due:
+            return now
+        found = now._find(likelihood)
+        if found.sd < NARROW * self.sd:
+            return found
+        return replace(now, value=found.value, due=found.due)
+
+    def learn_together(
+        self, likelihood: Likelihood, near: Self, rows: BelievedRows
+    ) -> tuple[Self, float]:
+        """Learn rows of which each eta is given by all others, with ``near.value`` in force.
+
+        Returns the log of the integral of their likelihood, too, relative to that at this value.
+        """
+        known, now = self.settle(likelihood), near
+        for _ in range(MOST_ROUNDS):
+            last, few = now, now.sd < NEARLY_GAUSSIAN
+            t, at_nodes = now._place(likelihood, FEW if few else FOLLOWING)
+            logs = rows.log_densities(at_nodes) + known._log_density(likelihood, t)
+            match = self._match_parabola if few else self._match
+            now, log_integral = match(likelihood, t, logs, known.rows + rows.n_rows)
+            if now.sd > NARROW_FIT * last.sd and abs(now.mean - last.mean) < FAR * last.sd:
+                break
+        here = rows.log_densities([likelihood.with_parameter(near.value)])
+        return now, log_integral - float(here[0])
+
+    def settle(self, likelihood: Likelihood) -> Self:
+        """The same as a Gaussian, of all rows."""
+        return self._find(likelihood) if self.n_recent else self
+
+    def unlearn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
+        """Unlearn rows: what they would tell if they came again."""
+        known, again = self.settle(likelihood), self.learn_together(likelihood, self, rows)[0]
+        left = max(known.rows - rows.n_rows, 0.0)
+        return known._multiply(likelihood, known, again, left)
+
+    def merge(self, other: Self, likelihood: Likelihood) -> Self:
+        """Learn what ``other`` learned; the prior counts once."""
+        mine, its = self.settle(likelihood), other.settle(likelihood)
+        if not mine.rows or not its.rows:
+            return mine if mine.rows else its
+        prior = self.before_data(likelihood)._find(likelihood)
+        return mine._multiply(likelihood, its, prior, mine.rows + its.rows)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _place(
+        self, likelihood: Likelihood, nodes: tuple[int, float] = KEPT
+    ) -> tuple[Array, list[Any]]:
+        count, reach = nodes
+        return _place(likelihood, self.mean, reach * self.sd, count)
+
+    def _log_density(self, likelihood: Likelihood, t: Array) -> Array:
+        if not self.rows:
+            return _get_prior(likelihood).log_density(t)
+        return -0.5 * (np.square((t - self.mean) / self.sd) + LOG_2PI) - math.log(self.sd)
+
+    def _find(self, likelihood: Likelihood) -> Self:
+        t = self._place(likelihood)[0]
+        logs = self.recent + self._log_density(likelihood, t)
+        return self._match(likelihood, t, logs, self.rows + self.n_recent)[0]
+
+    def _match(
+        self, likelihood: Likelihood, t: Array, logs: Array, rows: float
+    ) -> tuple[Self, float]:
+        """The Gaussian of a density at nodes, by so many rows, and the log of its integral."""
+        most, step = float(logs.max()), float(t[1] - t[0])
+        shares = np.exp(logs - most)
+        shares[[0, -1]] *= 0.5  # the trapezoidal rule
+        total = float(shares.sum())
+        shares /= total
+        mean, value = float(shares @ t), float(shares @ np.exp(t))
+        sd = max(math.sqrt(float(shares @ np.square(t - mean))), LEAST_STEPS * step)
+        return self._after(mean, sd, value, rows), most + math.log(step * total)
+
+    def _match_parabola(
+        self, likelihood: Likelihood, t: Array, logs: Array, rows: float
+    ) -> tuple[Self, float]:
+        """The same of the parabola through three nodes."""
+        step, slope = float(t[1] - t[0]), 0.5 * float(logs[2] - logs[0])
+        curvature = max(2.0 * float(logs[1]) - float(logs[0] + logs[2]), LEAST_STEPS)
+        move, variance = max(min(slope / curvature, FURTHEST), -FURTHEST), step * step / curvature
+        log_integral = float(logs[1]) + 0.5 * (slope * move + LOG_2PI + math.log(variance))
+        return self._of(likelihood, float(t[1]) + step * move, variance, rows), log_integral
+
+    def _multiply(self, likelihood: Likelihood, one: Self, less: Self, rows: float) -> Self:
+        """The Gaussian times that of ``one`` over that of ``less``."""
+        each = np.array([[of.sd**-2.0, of.mean * of.sd**-2.0] for of in (self, one, less)])
+        precision, shift = (each[0] + each[1] - each[2]).tolist()
+        variance = 1.0 / max(precision, self.before_data(likelihood).sd ** -2.0)
+        return self._of(likelihood, shift * variance, variance, rows)
+
+    def _of(self, likelihood: Likelihood, mean: float, variance: float, rows: float) -> Self:
+        low, high = _get_prior(likelihood).ends
+        mean, log_value = (min(max(one, low), high) for one in (mean, mean + 0.5 * variance))
+        return self._after(mean, math.sqrt(variance), math.exp(log_value), rows)
+
+    def _after(self, mean: float, sd: float, value: float, rows: float) -> Self:
+        return type(self)(mean, sd, value, rows, due=rows + max(1.0, rows // GROWTH_DIVISOR))
+
+
+@lru_cache(maxsize=64)
+def _place(likelihood: Likelihood, mean: float, away: float, count: int) -> tuple[Array, list[Any]]:
+    """Equally spaced nodes of t, and the likelihood at each."""
+    low, high = _get_prior(likelihood).ends
+    t = np.linspace(max(mean - away, low), min(mean + away, high), count)
+    return t, [likelihood.with_parameter(value) for value in np.exp(t).tolist()]
+
+
+def _get_prior(likelihood: Likelihood) -> Parameter:
+    if likelihood.parameter is None:
+        raise TypeError(f"{type(likelihood).__name__} has no parameter that can be learned")
+    return likelihood.parameter
