@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -280,17 +278,6 @@ def test_a_row_too_large_changes_nothing() -> None:
     with pytest.raises(ValueError, match="too large to learn"):
         model.partial_fit(X[:2], [1.0, 1e308])
     assert files.dumps(model) == before
-
-
-def test_a_file_without_sums_goes_on_learning() -> None:
-    X, y = rated(n=60)
-    model = files.load(Path(__file__).parent / "data" / "without_sums.safetensors")
-    other = BayesianFactorizationMachine(1).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), other.predict(X), rtol=1e-8)
-    for each in (model, other):
-        each.learn_one(list(X[0]), y[0]).partial_fit(X[:30], y[:30])
-        assert each.n_observations_ == 91
-    np.testing.assert_allclose(model.predict(X), other.predict(X), atol=0.3)
 
 
 @given(seed=st.integers(0, 1000), rank=st.integers(0, 3))

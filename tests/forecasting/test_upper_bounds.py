@@ -154,6 +154,20 @@ def test_means_and_variances_stay_where_the_top_is_often_reached() -> None:
         assert forecast.std().mean() == pytest.approx(y.std(), rel=0.3)
 
 
+# ---- the censored distributions ------------------------------------------------------------------
+
+numbers = st.floats(-3.0, 3.0)
+
+
+@given(
+    means=st.lists(numbers, min_size=2, max_size=4),
+    sd=st.floats(0.1, 3.0),
+    low=st.floats(-4.0, 0.0),
+    width=st.floats(0.5, 5.0),
+    both=st.sampled_from([(True, False), (False, True), (True, True)]),
+    often=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
 def test_an_upper_bound_is_the_mirror_of_a_lower_one(
     means: list[float],
     sd: float,

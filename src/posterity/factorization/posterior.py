@@ -85,9 +85,7 @@ class FactorizationPosterior:
     labels: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.weights) != len(self.y):  # of a file without them
-            self.weights = np.ones(len(self.y))
-        if not self.precisions:  # new, or of a file without them: the next rows bring a sweep
+        if not self.precisions:  # new: the next rows bring a sweep
             self.precisions = [np.zeros_like(one) for one in self.covariances]
             self.products = [np.zeros_like(one) for one in self.means]
             self.swept = 0
