@@ -33,7 +33,7 @@ cdef extern from "posterity_runs.h" nogil:
 
 
 cdef class RunsKernel:
-    """Learns rows (n, m) in runs: ``runs`` and ``trace`` as in posteriors/_runs.py and changepoint.py, in place.
+    """Learns rows (n, m) in runs: ``runs`` and ``trace`` as in posteriors/banked_runs.py, in place.
 
     ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most and
     between_looks. ``begun`` and ``earlier`` tell of the changes that are new, numbered from those ``known`` on.

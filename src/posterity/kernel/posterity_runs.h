@@ -1,4 +1,4 @@
-/* Runs: hypotheses of where the last change was, each a triangle that learns every row since. See posteriors/_runs.py,
+/* Runs: hypotheses of where the last change was, each a triangle that learns every row since. See posteriors/banked_runs.py,
  * which does the same a row at a time and says why. */
 #ifndef POSTERITY_RUNS_H
 #define POSTERITY_RUNS_H
