@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -64,6 +65,7 @@ def module_of(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".pyx":  # Cython is not Python: keep the lines that import

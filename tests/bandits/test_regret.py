@@ -40,6 +40,7 @@ def test_regret_grows_like_the_root_of_rounds_at_most() -> None:
     assert 0.2 < slope < 0.65
 
 
+@pytest.mark.slow
 def test_forgetting_loses_less_where_rewards_drift() -> None:
     n, means = 300, []
     for how in (None, Exponential(half_life=30)):

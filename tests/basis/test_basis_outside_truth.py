@@ -90,6 +90,7 @@ def best_degree(x: np.ndarray, y: np.ndarray, *, shrink_intercept: bool) -> int:
     return int(np.argmax(evidence))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shrink_intercept", [True, False])
 def test_the_evidence_picks_a_polynomial_for_a_sinusoid(
     shrink_intercept: bool, report: Callable[[str], None]

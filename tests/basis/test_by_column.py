@@ -83,6 +83,7 @@ def test_in_any_units(other):
     assert np.mean((one.predict(X) - Y) ** 2) < 0.015
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "y"),
     [

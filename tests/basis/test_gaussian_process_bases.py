@@ -79,6 +79,7 @@ def test_the_hilbert_space_is_the_process_within_one_percent(
     assert max(mean, std) < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
 def test_a_thousand_random_waves_are_the_process_within_five_percent(
     scale: float, report: Callable[[str], None]

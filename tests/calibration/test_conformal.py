@@ -57,6 +57,7 @@ def held(predictive: Any, y: Array, level: float = 0.95) -> NDArray[np.bool_]:
 # ---- scikit-learn's contract ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_scikit_learn_accepts_it(method: Any) -> None:
     check_estimator(Conformal(BayesianLinearRegression(), method=method), on_skip=None)

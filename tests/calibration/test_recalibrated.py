@@ -119,6 +119,7 @@ def test_rows_about_which_nothing_is_known() -> None:
 # ---- the wrapper ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [BayesianLinearRegression(), make_pipeline(StandardScaler(), BayesianLinearRegression())],

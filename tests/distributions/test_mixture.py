@@ -134,6 +134,7 @@ class TestCrps:
         right = quad(lambda t: float(ours.sf(t)) ** 2, cuts[-1], math.inf, **outside)[0]
         return left + np.sum(half * squares * weights) + right
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("row", [0, 1, 2])
     def test_against_quadrature(self, mixture, row):
         one = mixture[row]

@@ -185,6 +185,7 @@ def test_anything_that_predicts_then_learns_can_be_compared() -> None:
 # ---- the sinusoid of Bishop (2006) ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_evidence_picks_the_degree(report: Any) -> None:
     """10 points of a sinusoid, noise variance 0.09: degree 3, 4 or 5 in at least 90% of 200."""
     model = BayesianLinearRegression(

@@ -315,6 +315,7 @@ def test_stretches_are_exact_and_bounded() -> None:
     np.testing.assert_allclose(along.mae, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_sums_lose_no_digits() -> None:
     # Plain summation of 0.1 would be off by 1e-9 here.
     n = 4_000_000
@@ -324,6 +325,7 @@ def test_sums_lose_no_digits() -> None:
     assert result.n_rows == n
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream() -> None:
     def peak(n_batches: int) -> int:
         def stream() -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -28,6 +28,7 @@ def hyperprior(log_ratio: float, n_directions: int) -> float:
     return float(linear_moments.pdf(signal) * signal / inside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.5)])
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (6, 1), (20, 2), (3, 5), (40, 5), (400, 3)])
 def test_it_is_what_quadrature_finds(n: int, m: int, noise: Noise, make_rows, make_factor) -> None:

@@ -112,6 +112,7 @@ def test_a_third_label_changes_nothing() -> None:
     assert files.dumps(model) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "intercept", "n"), [(4.0, 0.0, 4000), (1.0, 0.0, 300), (1.0, -6.0, 8000)]
 )

@@ -41,6 +41,7 @@ def predict(kind: Model, X: Any, way: str) -> Any:
     return np.stack(model.predict(X[READ], return_std=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["fit", "batches", "rows"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_zero_is_anywhere(kind: Model, way: str) -> None:
@@ -49,6 +50,7 @@ def test_zero_is_anywhere(kind: Model, way: str) -> None:
         np.testing.assert_allclose(predict(kind, make_rows(offset), way), known, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["fit", "batches"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_unit_is_any(kind: Model, way: str) -> None:

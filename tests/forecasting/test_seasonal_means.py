@@ -46,6 +46,7 @@ def test_what_such_forms_need() -> None:
         Form(7, seasonal_half_lives=(0.0,))
 
 
+@pytest.mark.slow
 def test_a_week_with_noise_is_forecast_nearly_as_well_as_by_its_means() -> None:
     rng = np.random.default_rng(1)
     week = np.array([80.0, 90.0, 95.0, 100.0, 125.0, 150.0, 60.0])

@@ -220,6 +220,7 @@ def test_what_is_refused() -> None:
         VectorAutoregression().fit(y).forecast(2).total(0)
 
 
+@pytest.mark.slow
 def test_intervals_hold() -> None:
     """Few rows of several signals: the guarantees' simulation, small."""
     held = []

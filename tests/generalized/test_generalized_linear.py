@@ -247,6 +247,7 @@ def test_the_posterior_is_that_of_quadrature() -> None:
     assert np.sqrt(model.posterior_.cov[0, 0]) == pytest.approx(std, rel=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_hold() -> None:
     held = []
     for seed in range(20):

@@ -56,6 +56,7 @@ OF_FRACTIONS = dict.fromkeys(
 )
 
 
+@pytest.mark.slow
 def test_scikit_learn_accepts_it() -> None:
     check_estimator(
         BayesianNegativeBinomialRegression(), expected_failed_checks=OF_FRACTIONS, on_skip=None
@@ -119,6 +120,7 @@ def test_where_counts_are_poisson_it_is_hardly_worse() -> None:
     assert BayesianNegativeBinomialRegression().fit(X, y).dispersion_ < 0.02
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.sampled_from([0.1, 0.5, 2.0]), st.integers(0, 10_000))
 def test_intervals_hold_where_poisson_s_do_not(dispersion: float, seed: int) -> None:

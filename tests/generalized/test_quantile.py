@@ -278,6 +278,7 @@ def test_several_quantiles_do_not_cross() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rearranged_quantiles_are_no_further_from_the_true_ones() -> None:
     rng = np.random.default_rng(5)
     quantiles = np.linspace(0.1, 0.9, 9)

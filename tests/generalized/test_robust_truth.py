@@ -102,6 +102,7 @@ def test_stackloss_and_engel(likelihood: str) -> None:
         check(model, *gibbs(X, y, likelihood))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", ["student_t", "laplace"])
 @pytest.mark.parametrize("precision", [0.0, 1.0])
 def test_half_as_many_coefficients_as_rows(likelihood: str, precision: float) -> None:
@@ -141,6 +142,7 @@ def test_targets_too_small_to_square(likelihood: str) -> None:
     assert np.allclose(model.fit(X, 1e-110 * y).coef_, 1e-110 * before, rtol=1e-9, atol=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("model", [BayesianRobustRegression, BayesianQuantileRegression])
 def test_as_many_coefficients_as_rows_are_not_taken_for_the_truth(model: Any, rows: bool) -> None:

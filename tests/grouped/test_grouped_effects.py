@@ -114,6 +114,7 @@ def test_names_and_learned_noise() -> None:
     assert model.average_effects(frame).index.tolist() == ["price", "rain"]
 
 
+@pytest.mark.slow
 def test_intervals_of_the_mean_hold_it() -> None:
     held = []
     for seed in range(60):

@@ -175,6 +175,7 @@ def arrow_memory(path: Path) -> int:
     return int(run.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, ending: str) -> None:
     n = 3_000_000

@@ -224,6 +224,7 @@ def test_an_arrow_file_that_becomes_shorter_is_an_error(tmp_path: Path) -> None:
         list(batches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_no_thread_outlives_an_interpreter_that_stops_midway(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"t.{ending}"

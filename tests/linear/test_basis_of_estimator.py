@@ -131,6 +131,7 @@ def test_scikit_learn_tools_reach_the_basis() -> None:
     assert cross_val_score(search.best_estimator_, x, y, cv=3).min() > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

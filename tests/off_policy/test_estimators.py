@@ -221,6 +221,7 @@ def test_arms_of_a_bandit_are_found_by_their_names() -> None:
 # ---- truth ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_unbiased_over_many_logs() -> None:
     """Fixed propensities: 100 logs of 300 rounds."""
     rng = np.random.default_rng(0)

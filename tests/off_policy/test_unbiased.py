@@ -67,6 +67,7 @@ def assert_unbiased(policy: Policy, logs: int) -> None:
     assert np.all(np.abs(errors.mean(axis=0)) < 4.0 * standard_error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 def test_unbiased_while_the_logging_policy_learns(policy: Policy) -> None:
     assert_unbiased(policy, 24)

@@ -112,6 +112,7 @@ def drifts(seed: int, n: int = 1500) -> Iterator[tuple[str, np.ndarray, np.ndarr
     yield "outliers", X, X @ old + noise * np.where(rng.random(n) < 0.02, 20.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, _, _ in drifts(0, 12)])
 def test_as_good_as_the_best_discount_in_hindsight(name: str) -> None:
     X, y = next((X, y) for drift, X, y in drifts(0) if drift == name)

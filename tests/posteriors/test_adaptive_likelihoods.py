@@ -40,6 +40,7 @@ MODELS: dict[str, Make] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_as_good_as_the_best_memory_and_reads_are_mixtures(name: str) -> None:
     make = MODELS[name]

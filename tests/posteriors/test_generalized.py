@@ -298,6 +298,7 @@ def test_learning_the_prior_online_ends_near_the_batch() -> None:
     assert off.max() < 0.5 * deviations(batch).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [Exponential(0.99), Stabilized(0.99), Window(200), Adaptive()])
 @pytest.mark.parametrize("precision", [1.0, "auto"])
 def test_what_drifts_is_followed_by_forgetting(strategy, precision) -> None:  # type: ignore[no-untyped-def]
