@@ -11,6 +11,7 @@ from scipy import stats
 
 from posterity import BayesianLinearRegression
 from posterity.distributions import JointPrediction, Normal, StudentT
+from posterity.forgetting import Stabilized
 
 SETTINGS = {"prior_precision": 2.0, "noise_prior": (1.5, 0.7), "fit_intercept": False}
 
@@ -190,3 +191,14 @@ def test_flat_rows_and_point_masses() -> None:
     assert predictive[[1]].given(0, 7.0).mean().tolist() == [[1.0]]
     fresh = BayesianLinearRegression().partial_fit(np.zeros((1, 2)), np.zeros((1, 2)))
     assert fresh.predict_distribution(np.ones((1, 2))).logpdf(np.ones((1, 2))) == 0.0
+
+
+@pytest.mark.parametrize("prior", [1.0, "auto"])
+def test_correlations_follow_what_changes(prior: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, e = rng.normal(size=(600, 2)), rng.normal(size=(600, 2))
+    e[:, 1] = 0.9 * np.where(np.arange(600) < 300, 1.0, -1.0) * e[:, 0] + 0.44 * e[:, 1]
+    model = BayesianLinearRegression(prior_precision=prior, forgetting=Stabilized(0.96))
+    correlation = model.predict_then_learn(X, X + e).correlation
+    assert correlation[295, 0, 1] > 0.7
+    assert correlation[-1, 0, 1] < -0.7

@@ -116,7 +116,7 @@ class TargetsPosterior:
     ) -> JointPrediction:
         """Learn row after row; returns the distribution of the targets before each row."""
         before = self.copy()
-        left = self.wide.discounts_of_sums(elapsed)
+        left = self.wide.of_rows.discounts_of_sums(elapsed)
         if self.wide.learns_prior:
             marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
