@@ -13,7 +13,6 @@ from posterity.evidence import Choice, FeatureScales, Integrated, Maximized, Spe
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
-from posterity.posteriors._nodes import Nodes
 from posterity.priors import GaussianPrior
 
 
@@ -249,22 +248,6 @@ def test_a_scale_that_is_pinned_pins(make_rows, make_factor) -> None:
         )
         assert choice.pinned.tolist() == [False, True, False]
         assert np.allclose(choice.precisions[:, 0], 2.0 * choice.precisions[:, 2])
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("n", [3, 8, 200])
-def test_means_from_the_spectrum_are_those_of_the_posteriors(n: int, intercept: bool) -> None:
-    rng = np.random.default_rng(n)
-    X, mean = rng.normal(size=(n, 4)) * [1.0, 10.0, 0.1, 1.0] + 2.0, np.array([0.0, 1.0, 0.0, 2.0])
-    data = LinearPosterior.before_data(
-        GaussianPrior(0.0, 0.0), LearnedNoise(), 4, intercept=intercept
-    )
-    data.append(X, X[:, :1] + rng.normal(size=(n, 1)), None, np.zeros(n))
-    choice = Integrated().choose(data.factor, LearnedNoise(), intercept=intercept, mean=mean)
-    expected = [node.coefficients() for node in Nodes.of(choice, mean, data).posteriors]
-    assert choice.coefficients is not None or n == 3
-    if choice.coefficients is not None:
-        np.testing.assert_allclose(choice.coefficients, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_coefficient_has_the_hill_and_the_tails_of_all_nodes() -> None:

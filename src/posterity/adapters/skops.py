@@ -23,7 +23,6 @@ FACTORS = {
 }
 # What was read last, or is computed from the rest, which model files do not hold.
 CACHE_TYPES = {
-    "posterity.posteriors._nodes.LazyNodes",
     "posterity.basis.spline.PiecewisePolynomials",
     "posterity.grouped.index._Numbers",
     "posterity.grouped.index._Objects",

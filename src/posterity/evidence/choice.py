@@ -50,9 +50,6 @@ class Choice:
         What kind of answer this is, in words.
     others
         Log evidence of other maxima that were found, if any.
-    coefficients
-        (K, p) mean of [intercept, coefficients] of each posterior of the data, where the strategy
-        came by them; None: the posteriors are to be asked.
     contrasts
         (K, b, m) rows u, whose products u u' are to be taken away from the diagonal precisions:
         one for each category that leaves out a base level. None: there are none.
@@ -82,7 +79,6 @@ class Choice:
     n_parameters: float = 0.0
     found: str = ""
     others: tuple[float, ...] = field(default=())
-    coefficients: Array | None = None
     contrasts: Array | None = None
 
     @property

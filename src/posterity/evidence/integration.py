@@ -134,10 +134,6 @@ class Integrated:
             for shape in shapes
         ]
         chosen = _join_nodes(parts, self._compute_disagreement, self.most_nodes, self.tolerance)
-        coefficients = None
-        if len(parts) == 1 and not pinned.any():
-            spectrum = parts[0].spectrum
-            coefficients = _compute_coefficients(data, spectrum, chosen.ratios, mean, shapes[0])
         precisions = compute_precisions(
             chosen.ratios, shapes[chosen.which], pinned, data, intercept=intercept
         )
@@ -152,7 +148,6 @@ class Integrated:
             disagreement=chosen.disagreement,
             n_parameters=chosen.n_parameters,
             found="integrated",
-            coefficients=coefficients,
         )
 
     def _integrate_in_kernel(
@@ -175,7 +170,7 @@ class Integrated:
         )
         if chosen is None:
             return None
-        ratios, weights, sizes, coefficients, log_evidence, disagreement, n_parameters = chosen
+        ratios, weights, sizes, _, log_evidence, disagreement, n_parameters = chosen
         return Choice(
             np.minimum(ratios[:, None] * sizes, LARGEST),
             weights,
@@ -187,7 +182,6 @@ class Integrated:
             disagreement=disagreement,
             n_parameters=n_parameters,
             found="integrated",
-            coefficients=coefficients,
         )
 
     @property
@@ -224,24 +218,6 @@ class _IntegratedForObservations(Integrated):
     """Strategy of a stream's nodes, made from the other one when they are due, and never kept."""
 
     _compute_fitted_variance: ClassVar[bool] = True
-
-
-def _compute_coefficients(
-    data: Factor, spectrum: Spectrum, ratios: Array, mean: Array, shape: Array
-) -> Array | None:
-    """(K, p) as in :class:`Choice`."""
-    off = spectrum.deviations(ratios)
-    if off is None:
-        return None
-    slopes = off / np.sqrt(shape) + mean
-    if data.n_coefficients == len(mean):
-        return slopes
-    flat = data.n_coefficients - len(mean)
-    if not data.determined[:flat].all():
-        return None
-    left = data.moments[:flat, 0] - slopes @ data.root[:flat, flat:].T
-    first = np.linalg.solve(data.root[:flat, :flat], left.T).T
-    return np.hstack([first, slopes])
 
 
 @dataclass(frozen=True, eq=False)

@@ -241,12 +241,10 @@ def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Tur
     """Log evidence of a normal prior of the precisions at the end of the turns."""
     rate = noise.rate if isinstance(noise, LearnedNoise) else 0.0
     flat = np.diag(data.root)[: int(intercept)]
-    no_values, no_matrix = np.zeros(0), np.zeros((0, 0))
     spectrum = Spectrum(
-        no_values,
-        no_values,
-        no_matrix,
-        no_matrix,
+        np.zeros(0),
+        np.zeros(0),
+        np.zeros((0, 0)),
         max(turns.energy - 2.0 * rate, 0.0),
         data.count,
         data.count - int(intercept),

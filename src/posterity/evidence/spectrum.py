@@ -25,9 +25,6 @@ from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
 
 Array = NDArray[np.float64]
 
-# Ratio of squared singular values, the prior's included, that loses three digits.
-WELL_CONDITIONED = 1e6
-
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -39,8 +36,8 @@ class Spectrum:
         (r,) squared singular values d_i^2; 0 where the data say nothing, or a feature is pinned.
     projections
         (r,) q_i, the target along each singular direction.
-    rotation, directions
-        (r, r) U: what turns singular directions back into rows of the factor; (r, m) V'.
+    rotation
+        (r, r) U: what turns singular directions back into rows of the factor.
     residual
         S^2, the residual sum of squares of least squares.
     count, freed
@@ -68,7 +65,6 @@ class Spectrum:
     squares: Array
     projections: Array
     rotation: Array
-    directions: Array
     residual: float
     count: float
     residual_df: float
@@ -88,29 +84,16 @@ class Spectrum:
             filled = root.any(axis=1) | (target != 0.0)
             root, target = root[filled], target[filled]
         first = np.diag(data.root)[:offset]
-        squares, rotation, directions = _decompose(root / np.sqrt(shape))
+        squares, rotation = _decompose(root / np.sqrt(shape))
         return cls(
             squares,
             rotation.T @ target,
             rotation,
-            directions,
             float(data.residual_root[0, 0]) ** 2,
             data.count,
             data.count - int(np.count_nonzero(first)),
             2.0 * float(np.sum(np.log(np.abs(first[first != 0.0])))),
         )
-
-    def deviations(self, ratios: Array) -> Array | None:
-        """(K, m) mean of the coefficients less the prior's, times the shape's root.
-
-        None where that is less exact than solving for them: they almost depend on each other.
-        """
-        squares = self.squares
-        least, most = squares.min(initial=np.inf), squares.max(initial=0.0)
-        if not (most < WELL_CONDITIONED * (least + ratios.min())):
-            return None
-        shrunk = np.sqrt(squares) * self.projections / (ratios[:, None] + squares)
-        return np.asarray(shrunk @ self.directions)
 
     # ---- parts of the evidence -----------------------------------------------------------------
 
@@ -215,11 +198,11 @@ def _compute_noise_parameters(
     return noise.shape + 0.5 * residual_df, noise.rate + 0.5 * residual
 
 
-def _decompose(matrix: Array) -> tuple[Array, Array, Array]:
-    """Squared singular values, U and V' of a matrix that is not tall (U square)."""
+def _decompose(matrix: Array) -> tuple[Array, Array]:
+    """Squared singular values and U of a matrix that is not tall (U square)."""
     if not matrix.size:
-        return np.zeros(len(matrix)), np.eye(len(matrix)), matrix
+        return np.zeros(len(matrix)), np.eye(len(matrix))
     # NumPy's, as all products are: NumPy and SciPy each have a pool of threads, and small matrices
     # that alternate between them would wait for the other pool's threads to sleep.
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    return values * values, left, right
+    left, values, _ = np.linalg.svd(matrix, full_matrices=False)
+    return values * values, left

@@ -178,7 +178,6 @@ CACHES: dict[str, dict[str, object]] = {
     "EvidenceState": {"fresh": None, "fresh_at": -1.0, "shared": None},
     "TargetViews": {"each": None, "at": -1.0},
     "Chain": {"links": None},
-    "Choice": {"coefficients": None},
     "Contrasts": {"read": None},
     "SoftmaxPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class Chooser:
         if isinstance(strategy, Integrated) and self.noise.parameters[0]:  # as that of sites is
             strategy = strategy.for_sites(rows.count, float(state.clock[0]), len(self.mean))
         with limit_blas_threads(len(self.mean)):
-            choice = strategy.choose(
+            return strategy.choose(
                 rows,
                 self.noise,
                 intercept=self.intercept,
@@ -50,8 +50,6 @@ class Chooser:
                 shapes=self.shapes,
                 scales=self.scales(state),
             )
-        known = turn is not None or rows is state.data.factor
-        return choice if known else replace(choice, coefficients=None)
 
     def select_strategy(self, *, stream: bool, single: bool) -> Strategy:
         """Return the strategy of nodes that a stream learns, or that are read, or of one node."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
 from posterity.posteriors._faded_rows import restore_weight
-from posterity.posteriors._nodes import LazyNodes, Nodes
+from posterity.posteriors._nodes import Nodes
 from posterity.posteriors.gaussian import LinearPosterior
 
 
@@ -28,7 +28,7 @@ class EvidenceState:
 
     data: LinearPosterior
     stream: Nodes | None = None
-    fresh: LazyNodes | None = None
+    fresh: Nodes | None = None
     fresh_at: float = -1.0
     scales: RunningScales | None = None
     clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))

@@ -146,25 +146,6 @@ def _add_priors(
     ]
 
 
-@dataclass
-class LazyNodes:
-    """Nodes for reading, whose posteriors are only made when more than the mean is read."""
-
-    choice: Choice
-    made: Nodes | None = None
-
-    def nodes(self, mean: Array, data: LinearPosterior) -> Nodes:
-        """Return the nodes, with the data that they were chosen from."""
-        if self.made is None:
-            self.made = Nodes.of(self.choice, mean, data)
-        return self.made
-
-    def coefficients(self, mean: Array, data: LinearPosterior) -> Array:
-        """Mean of [intercept, coefficients]."""
-        each = self.choice.coefficients
-        return self.nodes(mean, data).coefficients if each is None else self.choice.weights @ each
-
-
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:
     """Return one distribution a row: the moment-matched mixture by weights (K, n or 1)."""
     with np.errstate(invalid="ignore"):

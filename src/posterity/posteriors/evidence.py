@@ -29,7 +29,7 @@ from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._chooser import Chooser
 from posterity.posteriors._evidence_state import EvidenceState
 from posterity.posteriors._evidence_stream import NodesStream, TargetsStream
-from posterity.posteriors._nodes import LazyNodes, Nodes, concatenate_rows
+from posterity.posteriors._nodes import Nodes, concatenate_rows
 from posterity.posteriors._turns import count_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -399,15 +399,14 @@ class EvidencePosterior(LinearPosterior):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
-        if self.prior_is_frozen:
-            return self.stream.current()
-        return self._fresh.nodes(self.mean, self.state.data)
+        return self.stream.current() if self.prior_is_frozen else self._fresh
 
     @property
-    def _fresh(self) -> LazyNodes:
+    def _fresh(self) -> Nodes:
         state, seen = self.state, self.state.data.factor.seen
         if state.fresh is None or state.fresh_at != seen:
-            state.fresh, state.fresh_at = LazyNodes(self._chooser.choice(state)), seen
+            nodes = Nodes.of(self._chooser.choice(state), self.mean, state.data)
+            state.fresh, state.fresh_at = nodes, seen
         return state.fresh
 
     def predictive(self, X: Array) -> Distribution:
@@ -426,7 +425,7 @@ class EvidencePosterior(LinearPosterior):
             return np.concatenate([np.zeros(self.n_flat), self.mean])
         if self.prior_is_frozen:
             return self.central().coefficients()
-        return self._fresh.coefficients(self.mean, self.state.data).copy()
+        return self._fresh.coefficients.copy()
 
     def joint(self, names: tuple[str, ...]) -> Joint:
         """Joint distribution of [intercept, coefficients]."""
@@ -435,7 +434,7 @@ class EvidencePosterior(LinearPosterior):
     @property
     def prior_precision(self) -> Array:
         """(m,) geometric mean of the precisions, in the user's units."""
-        choice = self.nodes.choice if self.prior_is_frozen else self._fresh.choice
+        choice = self.nodes.choice
         return np.exp(choice.weights @ np.log(choice.precisions)) / self.noise.prior_unit
 
     @property
