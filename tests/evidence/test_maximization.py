@@ -139,7 +139,6 @@ def spectrum_of(
         np.array(squares),
         np.array(projections),
         np.eye(r),
-        np.eye(r),
         residual,
         residual_df,
         residual_df,
