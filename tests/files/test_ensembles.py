@@ -1,4 +1,4 @@
-"""Files of ensembles that were written before all of these were one: they load, and go on."""
+"""Files of ensembles, kept with what they predict: they load, and go on."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_the_document_tells_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_files_of_older_versions(name: str) -> None:
+def test_kept_files_predict_what_they_did(name: str) -> None:
     model, notes = load_with_notes(KEPT / name)
     expected = EXPECTED[name]
     assert type(model).__name__ == expected["class"]
@@ -68,7 +68,7 @@ def test_a_file_of_every_schema_is_kept() -> None:
     assert {path.name for path in KEPT.glob("*.safetensors")} == EXPECTED.keys()
 
 
-def test_a_file_of_an_older_version_goes_on_learning() -> None:
+def test_a_kept_file_goes_on_learning() -> None:
     model = load(KEPT / "schema_1_linear_auto.safetensors")
     before = model.n_observations_
     y = X[:10] @ [1.0, -0.5, 0.25]

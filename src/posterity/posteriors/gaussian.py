@@ -371,7 +371,8 @@ class LinearPosterior:
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
-        self.memory.check_unlearns()
+        if self.memory.no_removal:
+            raise ValueError(self.memory.no_removal)
         removed = float(len(X)) if weights is None else float(np.sum(weights))
         left = self.factor.count - removed
         rounding = 1e-12 * max(self.factor.count, removed)
@@ -419,7 +420,8 @@ class LinearPosterior:
 
     def check_mergeable(self) -> None:
         """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
-        self.memory.check_merges()
+        if self.memory.no_merging:
+            raise ValueError(self.memory.no_merging)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior, so that they can be merged."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NoReturn, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,18 +146,18 @@ class Memory:
         """The same where an observation has so many times as many rows."""
         return self
 
-    def check_unlearns(self) -> None:
-        """Raise ``ValueError`` where rows can't be unlearned."""
-        if self.why_not_unlearn:
-            self._refuse("unlearn rows", self.why_not_unlearn)
+    @property
+    def no_removal(self) -> str:
+        """The message where rows can't be unlearned; "" where they can."""
+        return self._explain("unlearn rows", self.why_not_unlearn)
 
-    def check_merges(self) -> None:
-        """Raise ``ValueError`` where models can't be merged."""
-        if self.why_not_merge:
-            self._refuse("merge models", self.why_not_merge)
+    @property
+    def no_merging(self) -> str:
+        """The message where models can't be merged; "" where they can."""
+        return self._explain("merge models", self.why_not_merge)
 
-    def _refuse(self, what: str, why: str) -> NoReturn:
-        raise ValueError(f"can't {what} under {type(self).__name__}: {why}")
+    def _explain(self, what: str, why: str) -> str:
+        return why and f"can't {what} under {type(self).__name__}: {why}"
 
 
 @dataclass(frozen=True)

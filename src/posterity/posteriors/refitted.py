@@ -69,12 +69,12 @@ class RefittedWindow(Hypotheses):
     @property
     def no_removal(self) -> str:  # type: ignore[override]
         """That rows leave by themselves."""
-        return f"can't unlearn rows under Window: {self.strategy.why_not_unlearn}"
+        return str(self.strategy.no_removal)
 
     @property
     def no_merging(self) -> str:  # type: ignore[override]
         """That two windows over different rows are no window."""
-        return f"can't merge models under Window: {self.strategy.why_not_merge}"
+        return str(self.strategy.no_merging)
 
     @classmethod
     def before_data(cls, fresh: Any, strategy: Any) -> Self:
