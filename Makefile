@@ -8,6 +8,8 @@ PIP_INSTALL := $(PYTHON) -m pip install --quiet --disable-pip-version-check
 SOURCES := $(shell find src -name __pycache__ -prune -o -print) \
   meson.build pyproject.toml README.md LICENSE
 ARGS ?=
+# The kernel of this machine alone; "all", as in wheels, takes three times as long to build.
+INSTRUCTION_SETS ?= native
 
 # The build finds meson, ninja and cython by name.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -168,5 +170,6 @@ $(GROUPS:%=$(STAMPS)/%): $(STAMPS)/%: pyproject.toml $(STAMPS)/venv
 # changed is compiled again.
 $(STAMPS)/installed: $(SOURCES) $(STAMPS)/build
 	@find src -name __pycache__ -prune -exec rm -rf {} +
-	$(PIP_INSTALL) --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=build .
+	$(PIP_INSTALL) --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=build \
+	  -Csetup-args=-Dinstruction_sets=$(INSTRUCTION_SETS) .
 	@touch $@
