@@ -42,7 +42,7 @@ def compute_truth(rows: BelievedRows) -> tuple[float, float]:
     prior = COUNTS.parameter
     assert prior is not None
     t = np.linspace(*prior.ends, 3001)
-    logs = rows.log_densities(COUNTS.with_parameter(value) for value in np.exp(t).tolist())
+    logs = rows.log_densities(COUNTS, np.exp(t))
     logs = logs + prior.log_density(t)
     shares = np.exp(logs - logsumexp(logs))
     mean = float(shares @ t)

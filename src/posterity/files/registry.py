@@ -77,6 +77,7 @@ HOMES = {
     "Normal": "posterity.distributions",
     # likelihoods
     "Bernoulli": "posterity.likelihoods",
+    "Gamma": "posterity.likelihoods",
     "Gaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",
     "LogPrecision": "posterity.likelihoods",

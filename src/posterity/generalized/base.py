@@ -49,12 +49,17 @@ class GeneralizedModel(LinearEstimator):
         raise NotImplementedError
 
     def _get_learned_likelihood(self) -> Likelihood:
-        """The likelihood with the parameters that were learned."""
-        return self._likelihood()
+        """The likelihood with the mean of the parameter that was learned."""
+        likelihood = self._likelihood()
+        if not likelihood.learns_parameter:
+            return likelihood
+        return likelihood.with_parameter(
+            self._posterior.average_of(lambda one: one.statistics.phi.value)
+        )
 
     def _compute_expected(self, eta: RowDistribution) -> RowDistribution:
         """Distribution of the mean of targets, from that of eta."""
-        likelihood = self._likelihood()
+        likelihood = self._get_learned_likelihood()
         return Transformed(eta, likelihood.mean, likelihood.link_function)
 
     def _means_and_variances(
@@ -67,9 +72,6 @@ class GeneralizedModel(LinearEstimator):
     def _noise(self) -> Noise:
         return KnownNoise(1.0)  # the rows that stand for observations are in units of their own
 
-    # True if the first rows of a stream are kept, to be fitted together again.
-    _keeps_start: ClassVar[bool] = True
-
     def _check_approximation(self) -> None:
         if self.approximation not in ("auto", "laplace", "moments"):
             raise ValueError(
@@ -81,24 +83,28 @@ class GeneralizedModel(LinearEstimator):
         inner = super()._before_data()
         self._check_approximation()
         approximation = "moments" if self.approximation == "auto" else self.approximation
-        likelihood = self._likelihood()
-        keeps = self._keeps_start and not likelihood.is_noise
+        likelihood, learns = self._likelihood(), self._learns_parameter
+        # A parameter that is learned in stretches would be that of rows fitted under another one.
+        keeps = not likelihood.is_noise
         return GeneralizedPosterior.wrap(
             inner,
             likelihood,
             approximation,
             keeps_start=keeps,
-            learns_parameter=self._learns_parameter,
+            learns_parameter=learns,
         )
 
     @property
     def _learns_parameter(self) -> bool:
         """True if the likelihood's parameter is learned."""
-        return False
+        return self._likelihood().learns_parameter
 
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
         check_rows(rows.X, rows.y, rows.weights)
+        if self._learns_parameter and way == "append" and len(rows) > 1:
+            # Moments of fewer rows than features let prior and parameter run away.
+            way = "append" if self._posterior.n_observations else "fit"
         return learn(self._posterior, way, rows, self.approximation)
 
     def _ratio(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 from sklearn.base import RegressorMixin
 
 from posterity.basis.contract import Bases
@@ -35,7 +36,8 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
     ----------
     likelihood : Likelihood
         One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
-        parameters (a scale, a dispersion) is taken as known.
+        parameters (a scale, a dispersion) is taken as known, but for those that are left open, as
+        in ``Gamma()``: these are learned.
     prior_mean : float, (m,) array or dict, default 0.0
         Prior mean of the coefficients.
     prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
@@ -126,6 +128,28 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         self.forgetting = forgetting
         self.categorical_features = categorical_features
         self.missing = missing
+
+    @property
+    def likelihood_parameters_(self) -> dict[str, Any]:
+        """What is known of the likelihood's parameters that are learned, by name.
+
+        Log-normal distributions (``scipy.stats.lognorm``). What forgets learns the parameter from
+        all rows.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gamma
+        >>> y = np.random.default_rng(0).gamma(4.0, size=400)
+        >>> model = BayesianGeneralizedLinear(Gamma()).fit(np.zeros((400, 1)), y)
+        >>> model.likelihood_parameters_["shape"].interval(0.9)[0].round(1)
+        np.float64(3.6)
+        """
+        likelihood, posterior = self._likelihood(), self._posterior
+        parameter = likelihood.parameter
+        if parameter is None or not self._learns_parameter:
+            return {}
+        mean, square = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
+        return {parameter.name: stats.lognorm(np.sqrt(square - mean * mean), scale=np.exp(mean))}
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -334,7 +358,7 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
         >>> model.sample_mean([[0.0], [3.0]], 5, rng=0).shape
         (5, 2)
         """
-        return self._likelihood().mean(self._eta_draws(X, size, rng, offset))
+        return self._get_learned_likelihood().mean(self._eta_draws(X, size, rng, offset))
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Expected target at one row ``x``, as of :meth:`predict`; before any data, the prior's.

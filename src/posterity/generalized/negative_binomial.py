@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.basis.contract import Bases
-from posterity.factor import Rows
 from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression
 from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
 from posterity.linear.base import Means, Precisions, Priors
 from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.estimator import Way
 
 Array = NDArray[np.float64]
 
@@ -110,14 +106,6 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     def _likelihood(self) -> NegativeBinomial:
         return NegativeBinomial() if self.dispersion is None else NegativeBinomial(self.dispersion)
-
-    # Its dispersion, which is learned in stretches, would be that of rows fitted under another one.
-    _keeps_start = False
-
-    def _update_posterior(self, way: Way, rows: Rows) -> Any:
-        # Moments of a first batch with fewer rows than features let prior and dispersion run away.
-        first = way == "append" and len(rows) > 1 and self._posterior.n_observations == 0.0
-        return super()._update_posterior("fit" if first else way, rows)
 
     def _get_learned_likelihood(self) -> NegativeBinomial:
         return NegativeBinomial(self.dispersion_)

@@ -12,6 +12,7 @@ array([0.1927])
 
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
+from posterity.likelihoods.gamma import Gamma
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.log_precision import LogPrecision
@@ -22,6 +23,7 @@ from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
     "Bernoulli",
+    "Gamma",
     "Gaussian",
     "Labels",
     "LaplaceNoise",

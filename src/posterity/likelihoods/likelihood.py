@@ -96,6 +96,11 @@ class Likelihood:
         """Code and parameters in compiled code; None of a likelihood that is not built in."""
         return None
 
+    @property
+    def learns_parameter(self) -> bool:
+        """True if its parameter is not given, and so is learned."""
+        return self.parameter is not None and getattr(self, self.parameter.name) is None
+
     def with_parameter(self, value: float | Array) -> Self:
         """The same with this value of the parameter that is learned, or one for each row (n,)."""
         assert self.parameter is not None

@@ -12,8 +12,13 @@ Array = NDArray[np.float64]
 
 
 class Parameter(NamedTuple):
-    """The log density of t before data, between two ends."""
+    """The log density of t before data, between two ends.
+
+    Where one value stands for all, it is the mean of exp(t), or that of exp(``power`` t): -1 where
+    targets vary the less, the larger the parameter is.
+    """
 
     name: str
     log_density: Callable[[Array], Array]
     ends: tuple[float, float]
+    power: float = 1.0

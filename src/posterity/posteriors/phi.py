@@ -8,10 +8,8 @@ filtering, Opper 1998).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +31,8 @@ NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
 MOST_ROUNDS = 30
 # The parameter in force is that of all rows whenever these have grown by an eighth.
 GROWTH_DIVISOR = 8
+# Rows times values of the parameter that are looked at in one call.
+MOST_VALUES = 2**16
 
 
 class BelievedRows(NamedTuple):
@@ -48,11 +48,19 @@ class BelievedRows(NamedTuple):
         """Number of rows that count."""
         return float(np.count_nonzero(self.weights))
 
-    def log_densities(self, likelihoods: Iterable[Likelihood]) -> Array:
-        """(k,) log predictive densities of all rows under each of these."""
-        given, ones = (self.y, self.mean, self.variance), np.ones(len(self.y))
-        each = [find_sites(one, "laplace", *given, ones).log_normalizer for one in likelihoods]
-        return np.array(each) @ self.weights
+    def log_densities(self, likelihood: Likelihood, values: Array) -> Array:
+        """(k,) log predictive densities of all rows under each value of the parameter."""
+        n, given = len(self.y), (self.y, self.mean, self.variance)
+        compiled = likelihood.with_parameter(1.0).kernel_code is not None
+        # Compiled code knows one value at a time; for others a call costs more than its rows.
+        n_together = 1 if compiled else max(MOST_VALUES // max(n, 1), 1)
+        logs = []
+        for some in np.split(values, range(n_together, len(values), n_together)):
+            value = some.item() if len(some) == 1 else np.repeat(some, n)
+            rows = [np.tile(each, len(some)) for each in (*given, np.ones(n))]
+            sites = find_sites(likelihood.with_parameter(value), "laplace", *rows)
+            logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)
+        return np.concatenate(logs)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,7 @@ class LearnedParameter:
     """The log of a parameter is Normal(mean, sd^2) by the first ``rows``; its prior, if by none.
 
     ``recent`` (k,) are the log likelihoods of ``n_recent`` more, at nodes around that. The
-    parameter in force is ``value``, its posterior mean, until there are ``due`` rows in all.
+    parameter in force is ``value``, its posterior mean (of its power), until there are ``due`` rows in all.
     """
 
     mean: float
@@ -85,7 +93,7 @@ class LearnedParameter:
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
-        recent = self.recent + rows.log_densities(self._place(likelihood)[1])
+        recent = self.recent + rows.log_densities(likelihood, np.exp(self._place(likelihood)))
         now = replace(self, recent=recent, n_recent=self.n_recent + rows.n_rows)
         if now.rows + now.n_recent < now.due:
             return now
@@ -104,18 +112,23 @@ class LearnedParameter:
         known, now = self.settle(likelihood), near
         for _ in range(MOST_ROUNDS):
             last, few = now, now.sd < NEARLY_GAUSSIAN
-            t, at_nodes = now._place(likelihood, FEW if few else FOLLOWING)
-            logs = rows.log_densities(at_nodes) + known._log_density(likelihood, t)
+            t = now._place(likelihood, FEW if few else FOLLOWING)
+            logs = rows.log_densities(likelihood, np.exp(t)) + known._log_density(likelihood, t)
             match = self._match_parabola if few else self._match
             now, log_integral = match(likelihood, t, logs, known.rows + rows.n_rows)
             if now.sd > NARROW_FIT * last.sd and abs(now.mean - last.mean) < FAR * last.sd:
                 break
-        here = rows.log_densities([likelihood.with_parameter(near.value)])
+        here = rows.log_densities(likelihood, np.array([near.value]))
         return now, log_integral - float(here[0])
 
     def settle(self, likelihood: Likelihood) -> Self:
         """The same as a Gaussian, of all rows."""
         return self._find(likelihood) if self.n_recent else self
+
+    def moments(self, likelihood: Likelihood) -> Array:
+        """Mean of t and of its square."""
+        known = self.settle(likelihood)
+        return np.array([known.mean, known.mean**2 + known.sd**2])
 
     def unlearn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Unlearn rows: what they would tell if they came again."""
@@ -133,11 +146,11 @@ class LearnedParameter:
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _place(
-        self, likelihood: Likelihood, nodes: tuple[int, float] = KEPT
-    ) -> tuple[Array, list[Any]]:
-        count, reach = nodes
-        return _place(likelihood, self.mean, reach * self.sd, count)
+    def _place(self, likelihood: Likelihood, nodes: tuple[int, float] = KEPT) -> Array:
+        """Equally spaced nodes of t."""
+        (count, reach), (low, high) = nodes, _get_prior(likelihood).ends
+        away = reach * self.sd
+        return np.linspace(max(self.mean - away, low), min(self.mean + away, high), count)
 
     def _log_density(self, likelihood: Likelihood, t: Array) -> Array:
         if not self.rows:
@@ -145,7 +158,7 @@ class LearnedParameter:
         return -0.5 * (np.square((t - self.mean) / self.sd) + LOG_2PI) - math.log(self.sd)
 
     def _find(self, likelihood: Likelihood) -> Self:
-        t = self._place(likelihood)[0]
+        t = self._place(likelihood)
         logs = self.recent + self._log_density(likelihood, t)
         return self._match(likelihood, t, logs, self.rows + self.n_recent)[0]
 
@@ -158,7 +171,8 @@ class LearnedParameter:
         shares[[0, -1]] *= 0.5  # the trapezoidal rule
         total = float(shares.sum())
         shares /= total
-        mean, value = float(shares @ t), float(shares @ np.exp(t))
+        mean, power = float(shares @ t), _get_prior(likelihood).power
+        value = float(shares @ np.exp(power * t)) ** (1.0 / power)
         sd = max(math.sqrt(float(shares @ np.square(t - mean))), LEAST_STEPS * step)
         return self._after(mean, sd, value, rows), most + math.log(step * total)
 
@@ -181,19 +195,12 @@ class LearnedParameter:
 
     def _of(self, likelihood: Likelihood, mean: float, variance: float, rows: float) -> Self:
         low, high = _get_prior(likelihood).ends
-        mean, log_value = (min(max(one, low), high) for one in (mean, mean + 0.5 * variance))
+        log_value = mean + 0.5 * _get_prior(likelihood).power * variance
+        mean, log_value = (min(max(one, low), high) for one in (mean, log_value))
         return self._after(mean, math.sqrt(variance), math.exp(log_value), rows)
 
     def _after(self, mean: float, sd: float, value: float, rows: float) -> Self:
         return type(self)(mean, sd, value, rows, due=rows + max(1.0, rows // GROWTH_DIVISOR))
-
-
-@lru_cache(maxsize=64)
-def _place(likelihood: Likelihood, mean: float, away: float, count: int) -> tuple[Array, list[Any]]:
-    """Equally spaced nodes of t, and the likelihood at each."""
-    low, high = _get_prior(likelihood).ends
-    t = np.linspace(max(mean - away, low), min(mean + away, high), count)
-    return t, [likelihood.with_parameter(value) for value in np.exp(t).tolist()]
 
 
 def _get_prior(likelihood: Likelihood) -> Parameter:

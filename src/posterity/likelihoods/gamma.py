@@ -1,0 +1,122 @@
+"""The likelihood of positive amounts whose spread grows with their mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import gammaln
+
+from posterity.likelihoods.likelihood import Likelihood, named_row
+from posterity.likelihoods.parameter import Parameter
+
+Array = NDArray[np.float64]
+
+# Beyond this exp overflows; and a share that no target has near its mean.
+LARGEST_LOG, LARGEST = 700.0, 1e290
+# Mean and standard deviation of the log of the shape before data.
+MEAN, SD = 1.0, 2.0
+
+
+def _exp(eta: Array) -> Array:
+    with np.errstate(under="ignore"):
+        return np.exp(np.minimum(eta, LARGEST_LOG))
+
+
+@dataclass(frozen=True)
+class Gamma(Likelihood):
+    """A positive amount of the mean exp(eta), whose standard deviation is a share of that.
+
+    A duration, a claim, a price: ``y ~ Gamma(shape, scale=exp(eta) / shape)``, so that the
+    coefficient of variation is ``shape ** -0.5`` (McCullagh and Nelder 1989, chapter 8).
+
+    Parameters
+    ----------
+    shape : float, optional
+        Positive. None: it is learned; log(shape) is Normal(1, 2^2) before data.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = rng.gamma(4.0, np.exp(1.0 + 0.5 * X[:, 0]) / 4.0)
+    >>> model = BayesianGeneralizedLinear(Gamma()).fit(X, y)
+    >>> model.coef_.round(1), model.likelihood_parameters_["shape"].mean().round(0)
+    (array([0.5]), np.float64(4.0))
+    """
+
+    parameter: ClassVar[Parameter] = Parameter(
+        "shape", stats.norm(MEAN, SD).logpdf, (np.log(1e-2), np.log(1e6)), power=-1.0
+    )
+
+    shape: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is not None and not np.all((self.shape > 0.0) & (self.shape < np.inf)):
+            raise ValueError(f"shape is {self.shape}: it must be positive and finite, or None")
+
+    @property
+    def _known(self) -> float:
+        if self.shape is None:
+            raise ValueError("the shape of Gamma() is learned by a model: give Gamma(shape) here")
+        return self.shape
+
+    @property
+    def ratio(self) -> str:
+        """Eta is the log of the mean."""
+        return "mean_ratio"
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """shape (log(shape y) - eta - y exp(-eta)) - log y - log Gamma(shape)."""
+        return self._compute_log_density(y, eta, self._compute_share(y, -eta))
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """shape (y exp(-eta) - 1) and shape y exp(-eta)."""
+        share = self._compute_share(y, -eta)
+        return self._known * (share - 1.0), self._known * share
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """The same with the average of exp(-eta): exp(-mean + variance / 2)."""
+        share = self._compute_share(y, 0.5 * variance - mean)
+        value = self._compute_log_density(y, mean, share)
+        return value, self._known * (share - 1.0), self._known * share
+
+    def start(self, y: Array) -> Array:
+        """Return starting values: the log of the target, shrunk to that of the mean."""
+        return np.log(0.5 * (y + np.mean(y)))
+
+    def mean(self, eta: Array) -> Array:
+        """The mean exp(eta)."""
+        return _exp(eta)
+
+    def link_function(self, mean: Array) -> Array:
+        """The log of the mean."""
+        return np.asarray(np.log(mean))
+
+    def distribution(self, eta: Array) -> Any:
+        """Gamma of this shape and the mean exp(eta)."""
+        return stats.gamma(self._known, scale=_exp(eta) / self._known)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are positive and finite."""
+        named_row(
+            y,
+            (y > 0.0) & (y < np.inf),
+            "an amount under Gamma must be positive and finite: leave zeros out, or model whether "
+            "there is an amount on its own",
+        )
+
+    @staticmethod
+    def _compute_share(y: Array, log_factor: Array) -> Array:
+        """Targets over their mean, exp(-log_factor)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.minimum(y * _exp(log_factor), LARGEST)
+
+    def _compute_log_density(self, y: Array, eta: Array, share: Array) -> Array:
+        shape = self._known
+        log = shape * (np.log(shape * y) - eta - share)
+        return np.asarray(log - np.log(y) - gammaln(shape))
