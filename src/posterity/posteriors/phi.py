@@ -68,7 +68,8 @@ class LearnedParameter:
     """The log of a parameter is Normal(mean, sd^2) by the first ``rows``; its prior, if by none.
 
     ``recent`` (k,) are the log likelihoods of ``n_recent`` more, at nodes around that. The
-    parameter in force is ``value``, its posterior mean (of its power), until there are ``due`` rows in all.
+    parameter in force is ``value``, its posterior mean (that of its power: ``Parameter``), until
+    there are ``due`` rows in all.
     """
 
     mean: float
