@@ -21,23 +21,23 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
 from posterity.factor.gram import Products, Triangle
+from posterity.kernel import look_at_labels
 from posterity.noise import LOG_2PI, KnownNoise
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
+    LabelLikelihood,
     Rows,
     compute_absence_site,
     helmert,
     make_class_basis,
 )
-from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode, find_mode_directly
+from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
     LabelPoints,
-    SiteRows,
     Sites,
-    compute_sites,
     place_around_row,
     place_points,
 )
@@ -60,10 +60,9 @@ BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # in nats. Width and mean are found in turns, until the mean moves by less, in sds.
 MOST_POINTS, CLOSE = 3_000, 1e-7
 MOST_ROUNDS, MEAN_TOLERANCE = 6, 0.02
-# Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
-MOST_SQUARES = 200_000
 
 Joined = tuple[Factor, ...]
+Site = tuple[Array, Array]  # rows and targets that stand for labels
 
 
 @dataclass
@@ -234,10 +233,9 @@ class Contrasts:
             around = LabelPoints(mean, place_points(covariance, n_points) if averaged else None)
             sites, constant = self._sites(some, around)
             parts = tuple(part.copy() for part in self.parts)
+            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             for one, site in zip(parts, sites, strict=True):
-                size = np.sqrt(site.weights)[:, None]
-                rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
-                gone = site.X / size, site.y / size, site.weights
+                gone = _share_weight(*site, some.total)
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
 
@@ -259,41 +257,35 @@ class Contrasts:
         if averaged and start is not None:
             moved = place_points(self.moments(rows.X, start)[1], n_points)
         objective = Objective.with_factors(joined, rows, self.basis, moved)
-        few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
-        climb = find_mode_directly if few else find_mode
-        mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
+        mode, reached = find_mode(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
-            mode, reached = find_mode(objective, np.zeros_like(first))
+            by_products = replace(objective, direct=False)
+            mode, reached = find_mode(by_products, np.zeros_like(first))
         for _ in range(MOST_ROUNDS if averaged and reached else 0):
             around = LabelPoints(rows.X @ mode.T, moved)
-            after = self._with(joined, self._sites(rows, around)[0])
+            after = tuple(factor.copy() for factor in joined)
+            for factor, site in zip(after, self._sites(rows, around)[0], strict=True):
+                factor.append(*site)
             moved = place_points(self.moments(rows.X, after)[1], n_points)
-            near = replace(objective, moved=moved)
-            last, (mode, _) = mode, climb(near, mode, CLOSE)
-            if self._measure_distance(after, mode - last) < MEAN_TOLERANCE:
+            last, (mode, _) = mode, find_mode(replace(objective, moved=moved), mode, CLOSE)
+            steps = zip(after, (mode - last).reshape(len(after), -1), strict=True)
+            if np.linalg.norm([factor.root @ step for factor, step in steps]) < MEAN_TOLERANCE:
                 break
         return LabelPoints(rows.X @ mode.T, moved), reached
-
-    @staticmethod
-    def _measure_distance(known: Joined, moved: Array) -> float:
-        """Return the distance of coordinates moved by (R, p), in posterior sds."""
-        parts = moved.reshape(len(known), -1)
-        steps = [factor.root @ part for factor, part in zip(known, parts, strict=True)]
-        return float(np.linalg.norm(np.concatenate(steps)))
 
     def _append(self, rows: Rows, around: LabelPoints) -> None:
         """Append what ``rows`` say around their places."""
         sites, constant = self._sites(rows, around)
         parts = tuple(part.copy() for part in self.parts)
         for part, site in zip(parts, sites, strict=True):
-            size = np.sqrt(site.weights)[:, None]
-            part.absorb(site.X / size, site.y / size, site.weights, np.zeros(len(site.X)))
+            X, y, shares = _share_weight(*site, rows.total)
+            part.absorb(X, y, shares, np.zeros(len(X)))
         self.constant += constant
         self.parts = parts
         self.read = None
 
-    def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[SiteRows], float]:
+    def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[Site], float]:
         """Return the sites of ``rows`` around their places, one a part, and their log constant.
 
         Many rows are brought to a triangle: by their products, where that costs no digits.
@@ -313,8 +305,7 @@ class Contrasts:
         found = [one for one in triangles if one is not None]
         if len(found) < len(triangles):
             found = self._rotate(rows, around)
-        weight = float(np.sum(rows.weights))
-        return [SiteRows.of(triangle, weight) for triangle in found], constant
+        return [_as_rows(triangle) for triangle in found], constant
 
     def _rotate(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
         size = len(self.places[0]) * self.n_columns
@@ -322,33 +313,29 @@ class Contrasts:
         together = [Factor(size) for _ in self.parts]
         for X, sites, _ in self._blocks(rows, around, block):
             for factor, site in zip(together, sites, strict=True):
-                one = site.rows(X)
-                factor.append(one.X, one.y)
+                factor.append(*site.rows(X))
         return [(one.root, one.moments, one.residual_root) for one in together]
 
     def _blocks(
         self, rows: Rows, around: LabelPoints, block: int
     ) -> Iterator[tuple[Array, list[Sites], float]]:
         """Some rows at a time: their features, sites for each part, and the log of the constant."""
+        basis = self.basis
         for start in range(0, len(rows.X), block):
             part = slice(start, start + block)
             some, near = rows.of(part), around.of(part)
-            look = near.evaluate_labels(some.labels, self.basis)
-            sites = [
-                compute_sites(
-                    some, look, near, self.basis[:, places], slice(places.start, places.stop)
-                )
-                for places in self.places
-            ]
-            constant = float(some.weights @ look.value) + sum(site.constant for site in sites)
-            yield some.X, sites, constant
-
-    @staticmethod
-    def _with(joined: Joined, sites: list[SiteRows]) -> Joined:
-        after = tuple(factor.copy() for factor in joined)
-        for factor, site in zip(after, sites, strict=True):
-            factor.append(site.X, site.y)
-        return after
+            if self.separate:
+                look = LabelLikelihood.evaluate_at(some.labels, near.place, basis, near.moved)
+                value, slope, sizes = look.value, look.slope(basis), look.sizes(basis)
+                each = [
+                    (slope[:, k : k + 1], sizes[:, k, None, None], some, near.of_coordinate(k))
+                    for k in range(self.n_classes)
+                ]
+            else:
+                value, slope, curvature = look_at_labels(some.labels, near.place, basis, near.moved)
+                each = [(slope, curvature, some, near)]
+            sites, constants = zip(*(Sites.of(*one) for one in each), strict=True)
+            yield some.X, list(sites), float(some.weights @ value) + sum(constants)
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -438,4 +425,12 @@ def _close_directions(root: Array) -> Array:
     return triangle
 
 
-__all__ = ["Contrasts"]
+def _share_weight(X: Array, y: Array, weight: float) -> tuple[Array, Array, Array]:
+    """The same rows, each with its share of the weight."""
+    size = np.sqrt(weight / len(X))
+    return X / size, y / size, np.full(len(X), size * size)
+
+
+def _as_rows(triangle: Triangle) -> Site:
+    root, moments, residual = triangle
+    return np.vstack([root, np.zeros((1, len(root)))]), np.vstack([moments, residual])
