@@ -11,7 +11,6 @@ With few classes they are wider than they need be: of K equal ones by K / (K - 1
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -23,6 +22,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import Products, Triangle
 from posterity.kernel import look_at_labels
 from posterity.noise import LOG_2PI, KnownNoise
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
@@ -46,14 +46,6 @@ from posterity.priors import GaussianPrior
 
 # Where nothing at all is known of a direction, probabilities are as if its sd were this.
 VAGUE_ROOT = 1e-2
-SEPARATED = (
-    "the classes are separated, and without a proper prior no coefficients are most probable: what "
-    "is reported is where the search stopped; give a prior_precision above 0"
-)
-NOT_REACHED = (
-    "the mode was not reached: what is reported is where the search stopped; bring the features to "
-    "like units, or give a larger prior_precision"
-)
 # Numbers of rotated rows at a time; rows whose products are summed at a time.
 BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Averages over what is open: points for all rows together, and how near the mean is to its place,
@@ -84,7 +76,7 @@ class Contrasts:
     >>> prior = ContrastPrior.of(np.eye(1), intercept=True)
     >>> known.learn(Rows(np.array([[1.0, 0.5]]), np.array([2]), np.ones(1)), prior, averaged=False)
     True
-    >>> known.mean(prior).round(2)[1]
+    >>> known.coordinates(known.join_prior(prior)).round(2)[1]
     array([3.45, 0.02])
     """
 
@@ -95,6 +87,17 @@ class Contrasts:
     constant: float = 0.0
     log_predictive: float = 0.0
     read: tuple[float, Array, Joined] | None = field(default=None, repr=False)
+
+    # How rows fade, and how many there are, is the same in all parts.
+    @property
+    def one(self) -> LinearPosterior:
+        """The first part."""
+        return self.parts[0]
+
+    forgets = read_along("one.forgets")
+    n_observations = read_along("one.n_observations")
+    n_effective = read_along("one.n_effective")
+    discounts = read_along("one.discounts")
 
     @classmethod
     def before_data(cls, n_classes: int, n_columns: int, *, separate: bool = False) -> Self:
@@ -131,11 +134,6 @@ class Contrasts:
         r = 1 if self.separate else self.n_classes - 1
         return [range(start, start + r) for start in range(0, r * len(self.parts), r)]
 
-    @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.parts[0].forgets
-
     # ---- classes, columns, time ----------------------------------------------------------------
 
     def transform_features(self, matrix: Array) -> None:
@@ -154,19 +152,19 @@ class Contrasts:
                 "it can't be added later; name all classes in the first call, "
                 "as in partial_fit(X, y, classes=...)"
             )
-        p, k, weight = self.n_columns, self.n_classes - 1, self.parts[0].n_effective
+        p, k, weight = self.n_columns, self.n_classes - 1, self.n_effective
         self.n_classes += 1
         self.transform_features(np.eye(k * p, (k + 1) * p))
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p :] = center
-            self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
+            self.parts = (self.one.with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.join_prior(prior))
             site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
-        self.parts = (self.parts[0].with_pseudo_row(row, target, precision, k),)
+        self.parts = (self.one.with_pseudo_row(row, target, precision, k),)
         self.constant += constant
         self.read = None
 
@@ -188,7 +186,7 @@ class Contrasts:
         if elapsed > 0.0 and self.forgets:
             for part, places in zip(self.parts, self.places, strict=True):
                 part.pass_time(np.kron(np.eye(len(places)), x).astype(np.float64), elapsed)
-            discounts = self.parts[0].discounts(np.array([elapsed]))
+            discounts = self.discounts(np.array([elapsed]))
             self.constant *= 1.0 if discounts is None else float(discounts[0])
             self.read = None
 
@@ -209,14 +207,6 @@ class Contrasts:
             around, reached = self._find_mode_of_rows(rows, prior, start, averaged=averaged)
         self._append(rows, around)
         return reached
-
-    def begin(
-        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Joined | None = None
-    ) -> None:
-        """Learn the first rows of all, as :meth:`learn`; warns if the mode is not reached."""
-        if not self.learn(rows, prior, averaged=averaged, start=start):
-            # Of the intercept nothing need be believed: each class that is fitted has rows.
-            warnings.warn(NOT_REACHED if prior.proper else SEPARATED, stacklevel=7)
 
     def unlearn(self, rows: Rows, prior: ContrastPrior, *, averaged: bool, together: bool) -> None:
         """Take out what ``rows`` say in what is known now: at its mean, or by averages around it.
@@ -360,11 +350,6 @@ class Contrasts:
         """(R, p) mean of the coordinates' coefficients."""
         return np.vstack([f.coefficients().reshape(-1, self.n_columns) for f in joined])
 
-    def mean(self, prior: ContrastPrior) -> Array:
-        """(K - 1, p) mean of the contrasts."""
-        known = self.coordinates(self.join_prior(prior))
-        return helmert(self.n_classes).T @ known if self.separate else known
-
     def moments(self, X: Array, joined: Joined) -> tuple[Array, Array]:
         """Means (n, R) at the rows of ``X``, and covariances (n, R, R) or variances (n, R)."""
         mean = X @ self.coordinates(joined).T
@@ -399,10 +384,6 @@ class Contrasts:
         columns = np.arange(r * p).reshape(r, p)
         order = np.concatenate([columns[:, :n_flat].ravel(), columns[:, n_flat:].ravel()])
         return transform_features(self.parts[part].factor, np.eye(r * p)[:, order])
-
-    def log_evidence(self, prior: ContrastPrior) -> float:
-        """Laplace's, or of the rows as they came where they are forgotten."""
-        return self.log_predictive if self.forgets else self.log_density(prior)
 
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""

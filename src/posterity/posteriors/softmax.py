@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ from posterity.distributions import Categorical
 from posterity.evidence import OddsScale
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
+from posterity.posteriors._site_start import weigh_rest
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import (
     Array,
@@ -40,6 +42,14 @@ from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import choose_prior
 from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
+SEPARATED = (
+    "the classes are separated, and without a proper prior no coefficients are most probable: what "
+    "is reported is where the search stopped; give a prior_precision above 0"
+)
+NOT_REACHED = (
+    "the mode was not reached: what is reported is where the search stopped; bring the features to "
+    "like units, or give a larger prior_precision"
+)
 # Of the log of the prior's scale, between which the best one is looked for.
 STEP = math.log(4.0)
 # Logs of precisions that agree, where sites and prior are found in turns.
@@ -101,7 +111,7 @@ class SoftmaxPosterior(SoftmaxReading):
         return (
             self.strategy == other.strategy
             and mine.separate == its.separate
-            and mine.parts[0].has_same_prior(its.parts[0])
+            and mine.one.has_same_prior(its.one)
             and self.intercept == other.intercept
             and (
                 self.strategy is not None
@@ -125,21 +135,17 @@ class SoftmaxPosterior(SoftmaxReading):
         Exact for rows of a fit, but for what the others would say without them.
         """
         if self.forgets:
-            self.contrasts.parts[0].remove(X, y, weights)  # refuses, and says why
+            self.contrasts.one.remove(X, y, weights)  # refuses, and says why
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
-        gone, learned = float(np.sum(rows.weights)), self.n_observations
-        if learned - gone < -1e-12 * gone:
-            raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
-                "give learned rows (nothing was changed)"
-            )
+        learned = self.n_observations
+        rest = weigh_rest(learned, rows.total)
         if not len(rows.X):
             return
         after.learn_recent_rows()
         together = after.together == learned
         averaged = self.approximation == "moments" if together else self._averages
-        if learned - gone <= 1e-12 * gone:
+        if not rest:
             after._reset()
         else:
             try:
@@ -147,10 +153,10 @@ class SoftmaxPosterior(SoftmaxReading):
             except NotInFactorError as error:
                 raise ValueError(explain_never_learned("one of the rows")) from error
             after.prior.remove_scales(rows.X, rows.weights)
-            after._count(learned - gone, learned - gone)
+            after._count(rest, rest)
             # What the others say was found under this prior, and would but echo it.
             after.next_prior_update = min(
-                after.next_prior_update, learned - gone + 0.25 * self.n_effective + 1.0
+                after.next_prior_update, rest + 0.25 * self.n_effective + 1.0
             )
             after._clear_caches()
         after.together = -1.0
@@ -209,7 +215,7 @@ class SoftmaxPosterior(SoftmaxReading):
         Where what is left of a row is no number, as in a window, row after row.
         """
         rows, after = self._rows(X, y, weights), self.copy()
-        discounts = after.contrasts.parts[0].discounts(elapsed)
+        discounts = after.contrasts.discounts(elapsed)
         if discounts is None:
             for _ in after._in_order(rows, elapsed):
                 pass
@@ -318,7 +324,7 @@ class SoftmaxPosterior(SoftmaxReading):
         elif self.forgets:
             before = self.contrasts.log_density(self.prior.whole)
         recent, again = self.recent, False
-        if self.prior.proper and self.contrasts.parts[0].discounts(np.zeros(1)) is not None:
+        if self.prior.proper and self.contrasts.discounts(np.zeros(1)) is not None:
             if recent is None:
                 recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
             recent = recent.with_rows(rows, averaged=averaged)
@@ -376,9 +382,10 @@ class SoftmaxPosterior(SoftmaxReading):
     def _begin_under(
         self, rows: Rows, before: Contrasts, start: Joined | None, *, averaged: bool
     ) -> None:
-        contrasts = before.copy()
-        contrasts.begin(rows, self.prior, averaged=averaged, start=start)
-        self.contrasts = contrasts
+        self.contrasts = before.copy()
+        if not self.contrasts.learn(rows, self.prior, averaged=averaged, start=start):
+            # Of the intercept nothing need be believed: each class that is fitted has rows.
+            warnings.warn(NOT_REACHED if self.prior.proper else SEPARATED, stacklevel=6)
 
     def _search_scale(self, rows: Rows, before: Contrasts) -> float:
         """Return the prior's scale that maximizes the evidence of rows, each time at their mode.
@@ -424,7 +431,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
         """Let time pass before a row ``x`` (1, p); before the first there is nothing to forget."""
-        passed, part = float(np.sum(elapsed)), self.contrasts.parts[0]
+        passed, part = float(np.sum(elapsed)), self.contrasts.one
         if self.forgets and passed > 0.0:
             self.contrasts.pass_time(x, passed)
             if not part.keeps_prior:
