@@ -11,7 +11,7 @@ With few classes they are wider than they need be: of K equal ones by K / (K - 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -19,14 +19,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
-from posterity.factor.gram import Products, Triangle
-from posterity.kernel import look_at_labels
 from posterity.noise import LOG_2PI, KnownNoise
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
-    LabelLikelihood,
     Rows,
     compute_absence_site,
     helmert,
@@ -37,7 +34,7 @@ from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
     LabelPoints,
-    Sites,
+    find_sites,
     place_around_row,
     place_points,
 )
@@ -46,15 +43,14 @@ from posterity.priors import GaussianPrior
 
 # Where nothing at all is known of a direction, probabilities are as if its sd were this.
 VAGUE_ROOT = 1e-2
-# Numbers of rotated rows at a time; rows whose products are summed at a time.
-BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
+# Numbers in memory at a time.
+BLOCK_NUMBERS = 4_000_000
 # Averages over what is open: points for all rows together, and how near the mean is to its place,
 # in nats. Width and mean are found in turns, until the mean moves by less, in sds.
 MOST_POINTS, CLOSE = 3_000, 1e-7
 MOST_ROUNDS, MEAN_TOLERANCE = 6, 0.02
 
 Joined = tuple[Factor, ...]
-Site = tuple[Array, Array]  # rows and targets that stand for labels
 
 
 @dataclass
@@ -221,7 +217,7 @@ class Contrasts:
             mean, covariance = self.moments(some.X, self.join_prior(prior))
             n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
             around = LabelPoints(mean, place_points(covariance, n_points) if averaged else None)
-            sites, constant = self._sites(some, around)
+            sites, constant = find_sites(some, around, self.basis)
             parts = tuple(part.copy() for part in self.parts)
             rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             for one, site in zip(parts, sites, strict=True):
@@ -255,7 +251,7 @@ class Contrasts:
         for _ in range(MOST_ROUNDS if averaged and reached else 0):
             around = LabelPoints(rows.X @ mode.T, moved)
             after = tuple(factor.copy() for factor in joined)
-            for factor, site in zip(after, self._sites(rows, around)[0], strict=True):
+            for factor, site in zip(after, find_sites(rows, around, self.basis)[0], strict=True):
                 factor.append(*site)
             moved = place_points(self.moments(rows.X, after)[1], n_points)
             last, (mode, _) = mode, find_mode(replace(objective, moved=moved), mode, CLOSE)
@@ -266,7 +262,7 @@ class Contrasts:
 
     def _append(self, rows: Rows, around: LabelPoints) -> None:
         """Append what ``rows`` say around their places."""
-        sites, constant = self._sites(rows, around)
+        sites, constant = find_sites(rows, around, self.basis)
         parts = tuple(part.copy() for part in self.parts)
         for part, site in zip(parts, sites, strict=True):
             X, y, shares = _share_weight(*site, rows.total)
@@ -274,58 +270,6 @@ class Contrasts:
         self.constant += constant
         self.parts = parts
         self.read = None
-
-    def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[Site], float]:
-        """Return the sites of ``rows`` around their places, one a part, and their log constant.
-
-        Many rows are brought to a triangle: by their products, where that costs no digits.
-        """
-        size = len(self.places[0]) * self.n_columns
-        if len(rows.X) * len(self.places[0]) <= 2 * size:
-            ((_, sites, constant),) = self._blocks(rows, around, len(rows.X))
-            return [site.rows(rows.X) for site in sites], constant
-        totals: list[Products] = []
-        constant = 0.0
-        for X, sites, log_constant in self._blocks(rows, around, PRODUCT_ROWS):
-            products = [site.products(X) for site in sites]
-            if totals:
-                products = [one + other for one, other in zip(totals, products, strict=True)]
-            totals, constant = products, constant + log_constant
-        triangles = [total.triangle() for total in totals]
-        found = [one for one in triangles if one is not None]
-        if len(found) < len(triangles):
-            found = self._rotate(rows, around)
-        return [_as_rows(triangle) for triangle in found], constant
-
-    def _rotate(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
-        size = len(self.places[0]) * self.n_columns
-        block = max(1, BLOCK_NUMBERS // max(size * len(self.places[0]), self.n_classes))
-        together = [Factor(size) for _ in self.parts]
-        for X, sites, _ in self._blocks(rows, around, block):
-            for factor, site in zip(together, sites, strict=True):
-                factor.append(*site.rows(X))
-        return [(one.root, one.moments, one.residual_root) for one in together]
-
-    def _blocks(
-        self, rows: Rows, around: LabelPoints, block: int
-    ) -> Iterator[tuple[Array, list[Sites], float]]:
-        """Some rows at a time: their features, sites for each part, and the log of the constant."""
-        basis = self.basis
-        for start in range(0, len(rows.X), block):
-            part = slice(start, start + block)
-            some, near = rows.of(part), around.of(part)
-            if self.separate:
-                look = LabelLikelihood.evaluate_at(some.labels, near.place, basis, near.moved)
-                value, slope, sizes = look.value, look.slope(basis), look.sizes(basis)
-                each = [
-                    (slope[:, k : k + 1], sizes[:, k, None, None], some, near.of_coordinate(k))
-                    for k in range(self.n_classes)
-                ]
-            else:
-                value, slope, curvature = look_at_labels(some.labels, near.place, basis, near.moved)
-                each = [(slope, curvature, some, near)]
-            sites, constants = zip(*(Sites.of(*one) for one in each), strict=True)
-            yield some.X, list(sites), float(some.weights @ value) + sum(constants)
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -410,8 +354,3 @@ def _share_weight(X: Array, y: Array, weight: float) -> tuple[Array, Array, Arra
     """The same rows, each with its share of the weight."""
     size = np.sqrt(weight / len(X))
     return X / size, y / size, np.full(len(X), size * size)
-
-
-def _as_rows(triangle: Triangle) -> Site:
-    root, moments, residual = triangle
-    return np.vstack([root, np.zeros((1, len(root)))]), np.vstack([moments, residual])

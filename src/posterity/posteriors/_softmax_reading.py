@@ -196,7 +196,7 @@ class SoftmaxReading:
         each: Array = self.contrasts.basis @ np.sum(means, axis=0)
         return each - each.mean(axis=0)
 
-    def predictive(self, X: Array, offsets: Array | None = None) -> Categorical:
+    def predictive(self, X: Array) -> Categorical:
         """Distribution of the place of the class at rows ``X`` (n, m)."""
         return Categorical(np.arange(self.n_classes), self.log_probabilities(self.design(X)))
 

@@ -9,15 +9,18 @@ hardly any curvature at the mode; on average over what is not known it has its s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.factor.gram import Products
+from posterity.factor import Factor
+from posterity.factor.gram import Products, Triangle
 from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
+    LabelLikelihood,
     Rows,
     balanced_points,
     compute_root,
@@ -25,6 +28,10 @@ from posterity.posteriors._softmax_likelihood import (
     rotate_points,
 )
 
+Pair = tuple[Array, Array]  # rows and targets
+
+# Numbers of rotated rows at a time; rows whose products are summed at a time.
+BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
 # Points of the average over one row's coordinates, without their mirror images.
 POINTS = 32
 MOST_ROUNDS = 8
@@ -97,6 +104,64 @@ class Sites:
                 squares[other, :, one] = squares[one, :, other].T
         square = float(np.sum(np.square(self.target)))
         return Products(squares.reshape(r * p, r * p), (pull @ X).reshape(-1, 1), square)
+
+
+def find_sites(rows: Rows, around: LabelPoints, basis: Array) -> tuple[list[Pair], float]:
+    """Rows and targets that stand for labels around their places, and the log of their constant.
+
+    Of K coordinates each has rows of its own, of fewer all have them together. Many are brought to
+    a triangle: by their products, where that costs no digits.
+    """
+    n, p = rows.X.shape
+    if n <= 2 * p:
+        ((_, sites, constant),) = _find_some(rows, around, basis, n)
+        return [site.rows(rows.X) for site in sites], constant
+    totals: list[Products] = []
+    constant = 0.0
+    for X, sites, log_constant in _find_some(rows, around, basis, PRODUCT_ROWS):
+        products = [site.products(X) for site in sites]
+        if totals:
+            products = [one + other for one, other in zip(totals, products, strict=True)]
+        totals, constant = products, constant + log_constant
+    found = [one for one in (total.triangle() for total in totals) if one is not None]
+    if len(found) < len(totals):
+        found = _rotate(rows, around, basis, [len(total.moments) for total in totals])
+    return [_as_rows(triangle) for triangle in found], constant
+
+
+def _rotate(rows: Rows, around: LabelPoints, basis: Array, sizes: list[int]) -> list[Triangle]:
+    block = BLOCK_NUMBERS // max(sizes[0] ** 2 // rows.X.shape[1], len(basis))
+    together = [Factor(size) for size in sizes]
+    for X, sites, _ in _find_some(rows, around, basis, max(1, block)):
+        for factor, site in zip(together, sites, strict=True):
+            factor.append(*site.rows(X))
+    return [(one.root, one.moments, one.residual_root) for one in together]
+
+
+def _find_some(
+    rows: Rows, around: LabelPoints, basis: Array, block: int
+) -> Iterator[tuple[Array, list[Sites], float]]:
+    """Some rows at a time: their features, sites for each part, and the log of the constant."""
+    for start in range(0, len(rows.X), block):
+        part = slice(start, start + block)
+        some, near = rows.of(part), around.of(part)
+        if basis.shape[1] == len(basis):
+            look = LabelLikelihood.evaluate_at(some.labels, near.place, basis, near.moved)
+            value, slope, sizes = look.value, look.slope(basis), look.sizes(basis)
+            each = [
+                (slope[:, k : k + 1], sizes[:, k, None, None], some, near.of_coordinate(k))
+                for k in range(len(basis))
+            ]
+        else:
+            value, slope, curvature = look_at_labels(some.labels, near.place, basis, near.moved)
+            each = [(slope, curvature, some, near)]
+        sites, constants = zip(*(Sites.of(*one) for one in each), strict=True)
+        yield some.X, list(sites), float(some.weights @ value) + sum(constants)
+
+
+def _as_rows(triangle: Triangle) -> Pair:
+    root, moments, residual = triangle
+    return np.vstack([root, np.zeros((1, len(root)))]), np.vstack([moments, residual])
 
 
 def place_points(covariance: Array, n_points: int = POINTS) -> Array:

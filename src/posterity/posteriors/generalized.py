@@ -251,16 +251,9 @@ class GeneralizedPosterior(KeepsFirstRows):
         """Learn row after row; returns the distribution of each target before its row."""
         return self.predict_from_moments(self.learn_in_order(X, y, weights, elapsed, offsets))
 
-    def learn_in_order(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> LearnedSites:
+    def learn_in_order(self, *rows: Any) -> LearnedSites:
         """Learn row after row; returns what was believed of each eta before, and its site."""
-        return self._in_order(self._check_rows(X, y, weights, elapsed, offsets))
+        return self._in_order(self._check_rows(*rows))
 
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None

@@ -14,9 +14,15 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Predictive
-from posterity.posteriors._noise_scores import compute_squared_scores, in_own_units, in_sequence
+from posterity.posteriors._noise_scores import (
+    compute_squared_scores,
+    correct_errors,
+    in_own_units,
+    in_sequence,
+    learn_spread,
+)
 from posterity.posteriors._noise_statistics import NoiseStatistics
-from posterity.posteriors._noise_units import rescale, shift
+from posterity.posteriors._noise_units import change_units
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors._site_start import KeepsFirstRows, StartRows
@@ -193,13 +199,15 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         if self._merge_start(other):
             return
         trial, theirs = self.copy(), other.copy()
-        theirs._change_units(trial._log_unit_of(theirs))
+        log_unit = trial._log_unit_of(theirs)
+        change_units(theirs.mean.of_rows, theirs.spread.inner.of_rows, log_unit)
+        theirs.statistics.level += log_unit
         trial.mean.merge(theirs.mean)
         trial.spread.merge(theirs.spread)
         mine, its = trial.statistics, theirs.statistics
         mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
-        trial._move(its.centre, its.level, other.n_effective)
+        mine.move(its.centre, its.level, other.n_effective, trial.mean.n_held)
         trial._update_weights()
         self.copy_from(trial)
 
@@ -297,7 +305,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         halves = np.full((len(rows), 1), 0.5)
         self.spread.predict_then_learn(rows.X, halves, known * rows.weights, rows.elapsed, offsets)
         self.statistics.clock[0] += int(np.count_nonzero(rows.weights))
-        self._add_to_statistics(rows, log_precision)
+        self._move(rows, log_precision)
         if self.statistics.clock[0] >= self.statistics.clock[1]:
             self._update_weights()
         return in_own_units(predictive, log_precision, variance)
@@ -315,90 +323,52 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         self.statistics.clock[0] += int(np.count_nonzero(rows.weights))
         of_spread = 0.0
         for _ in range(MOST_ROUNDS):
-            self._copy_mean_and_spread(before)
+            self.mean.copy_from(before.mean)
+            self.spread.copy_from(before.spread)
             target = np.exp(0.5 * log_precision) * rows.y
             scaled = self._scale_rows(X, log_precision)
             self.mean.append(scaled, target[:, None], rows.weights, rows.elapsed)
             predictive = cast(StudentT, self.mean.predictive(scaled))
-            squares, counted = self._correct_errors(predictive, target)
+            squares, counted = correct_errors(predictive, target, self.mean.noise_precision)
             counted = counted * rows.weights
             if not counted.any():
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
-            of_spread = self._learn_spread(X, counted, rows.elapsed, offsets)
+            of_spread = learn_spread(self.spread, X, counted, rows.elapsed, offsets)
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
             if np.abs(log_precision - moved).max() < TOLERANCE:
                 break
-        self._add_to_statistics(rows, log_precision)
+        self._move(rows, log_precision)
         self._update_weights()
         # Of the targets given the log precisions, in their own units; and what those are open to.
         gained = self.mean.log_evidence - before.mean.log_evidence + of_spread
         self.statistics.log_predictive += gained + 0.5 * float(rows.weights @ log_precision)
 
-    def _copy_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
-        self.mean.copy_from(other.mean)
-        self.spread.copy_from(other.spread)
-
-    def _learn_spread(self, X: Array, weights: Array, elapsed: Array, offsets: Array) -> float:
-        """Learn squared errors; returns the log of posterior over prior volume (Laplace).
-
-        It is the evidence of the squares less their log likelihood at the mode. The spread's
-        intercept is no parameter of its own, the mean's noise is: its volume is left out.
-        """
-        spread = replace(self.spread, approximation="laplace")
-        first = spread.n_observations == 0.0
-        before = 0.0 if first else spread.log_evidence
-        halves = np.full((len(X), 1), 0.5)
-        learn = spread.fit if first else spread.append
-        learn(X, halves, weights, elapsed, offsets)
-        eta = spread.predict_mean(X) + offsets
-        likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
-        volume = 0.0
-        if first:
-            volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
-        return spread.log_evidence - before - likelihood + volume
-
-    def _correct_errors(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
-        """Return squared errors of learned rows, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
-        precision = self.mean.noise_precision
-        if not np.isfinite(precision) or predictive.is_flat().any():
-            return np.ones(len(y)), np.zeros(len(y))
-        left = np.clip(2.0 - np.square(predictive.scale) * precision, 1e-9, 1.0)
-        return np.square(y - predictive.loc) * precision / left, left
-
-    def _add_to_statistics(self, rows: SiteRows, log_precision: Array) -> None:
-        """Let the means know of rows that were learned, weighed with these log precisions."""
-        if rows.total > 0.0:
-            centre = np.average(rows.X, axis=0, weights=rows.weights)
-            self._move(centre, float(np.average(log_precision, weights=rows.weights)), rows.total)
-
-    def _move(self, centre: Array, level: float, count: float) -> None:
-        """Let the means know of rows of this total weight, which the factor holds already."""
-        statistics, share = self.statistics, min(count / max(self.mean.n_held, 1e-300), 1.0)
-        statistics.centre = statistics.centre + (centre - statistics.centre) * share
-        statistics.level += (level - statistics.level) * share
+    def _move(self, rows: SiteRows, log_precision: Array, sign: float = 1.0) -> None:
+        """Let the means know of rows that came, weighed with these log precisions; or left: -1."""
+        weights = rows.weights
+        if weights.any():
+            centre, level = (np.average(one, 0, weights) for one in (rows.X, log_precision))
+            self.statistics.move(centre, level, sign * rows.total, self.mean.n_held)
 
     def _remove_rows(self, rows: SiteRows) -> None:
         """Unlearn some of the rows from the mean, the spread, and the means of features."""
-        X, weights, statistics = rows.X, rows.weights, self.statistics
+        X, weights = rows.X, rows.weights
         log_precision = self._compute_relative_precision(X)[0]
         target = np.exp(0.5 * log_precision) * rows.y
         scaled = self._scale_rows(X, log_precision)
         predictive = cast(StudentT, self.mean.predictive(scaled))
         self.mean.remove(scaled, target[:, None], weights)
-        squares, counted = self._correct_errors(predictive, target)
+        squares, counted = correct_errors(predictive, target, self.mean.noise_precision)
         counted = counted * weights
         if counted.any():
             counted *= min(1.0, self.spread.n_observations / float(np.sum(counted)))
             offsets = LogPrecision().offsets(squares) - log_precision
             self.spread.remove(X, np.full((len(X), 1), 0.5), counted, offsets)
-        share = rows.total / self.mean.n_held
-        centre, level = (np.average(one, axis=0, weights=weights) for one in (X, log_precision))
-        statistics.centre = statistics.centre + share * (statistics.centre - centre)
-        statistics.level += share * (statistics.level - float(level))
-        statistics.clock[0] -= int(np.count_nonzero(weights))
+        self._move(rows, log_precision, -1.0)
+        self.statistics.clock[0] -= int(np.count_nonzero(weights))
         self._update_weights()
 
     def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
@@ -414,27 +384,13 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         slopes = (1.0 - share) * self.spread.coefficients() + share * other.spread.coefficients()
         return float(mine.level - its.level + slopes[1:] @ (its.centre - mine.centre))
 
-    def _change_units(self, log_unit: float) -> None:
-        """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
-
-        Rows of the mean are scaled, their prior is not; squares of the spread are shifted in logs.
-        """
-        if log_unit == 0.0:
-            return
-        mean, spread = self.mean.of_rows, self.spread.inner.of_rows
-        rescale(mean.factor, mean.prior, math.exp(log_unit))
-        shift(spread.factor, spread.prior, log_unit)
-        self.statistics.level += log_unit
-
     def _update_weights(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
         statistics = self.statistics
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = rows // GROWTH_DIVISOR
-        if self.forgets:
-            some = min(some, LONGEST_STRETCH)
+        some = min(rows // GROWTH_DIVISOR, LONGEST_STRETCH if self.forgets else rows)
         statistics.clock[1] = rows + max(some, 1)
 
 
