@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -162,15 +163,16 @@ def test_the_second_derivative_is_that_of_the_gradient() -> None:
     rows = Rows(rng.normal(size=(30, 2)), rng.integers(0, 4, 30), rng.uniform(size=30))
     roots, moments = rng.normal(size=(1, 6, 6)), rng.normal(size=(1, 6))
     w, direction = rng.normal(size=(2, 3, 2))
-    for moved in (None, rng.normal(size=(30, 5, 3))):
-        objective = Objective(rows, helmert(4), roots, moments, moved)
-        ends = [w + sign * 1e-5 * direction for sign in (1.0, -1.0)]
-        up, down = (objective.gradient(end, objective.evaluate_labels(end)) for end in ends)
-        predictive = objective.product(direction, objective.evaluate_labels(w))
-        assert np.allclose((down - up) / 2e-5, predictive, rtol=1e-6, atol=1e-6)
-        up, down = (objective.value(end, objective.evaluate_labels(end)) for end in ends)
-        slope = np.sum(objective.gradient(w, objective.evaluate_labels(w)) * direction)
-        assert (up - down) / 2e-5 == pytest.approx(slope, rel=1e-6)
+    for moved, direct in product((None, rng.normal(size=(30, 5, 3))), (True, False)):
+        objective = Objective(rows, helmert(4), roots, moments, moved, direct)
+        ends = (objective.evaluate(w + sign * 1e-5 * direction) for sign in (1.0, -1.0))
+        (up, down), here = ends, objective.evaluate(w)
+        slope = np.sum(here.gradient * direction)
+        assert (up.value - down.value) / 2e-5 == pytest.approx(slope, rel=1e-6)
+        # Newton's step undoes the second derivative.
+        found = here.step(1e-6 * (down.gradient - up.gradient) / 2e-5, 0.0)
+        assert found is not None
+        assert np.allclose(1e6 * found, direction, rtol=1e-5, atol=1e-5)
 
 
 def test_a_posterior_of_classes_tells_a_distribution_of_places() -> None:

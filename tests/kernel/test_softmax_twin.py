@@ -21,7 +21,11 @@ def test_looks_are_those_of_the_twin(n_classes: int, n_points: int, size: float)
     twin = LabelLikelihood.evaluate_at(labels, places, basis, moved)
     assert np.allclose(value, twin.value, rtol=1e-13, atol=1e-13)
     assert np.allclose(slope, twin.slope(basis), rtol=1e-12, atol=1e-14)
-    assert np.allclose(curvature, twin.curvature(basis), rtol=1e-12, atol=1e-14)
+    assert np.allclose(
+        np.diagonal(curvature, axis1=1, axis2=2), twin.sizes(basis), rtol=1e-12, atol=1e-14
+    )
+    turned = [twin.multiply_curvature(np.tile(one, (11, 1))) @ basis for one in basis.T]
+    assert np.allclose(curvature, np.stack(turned, axis=1), rtol=1e-12, atol=1e-14)
 
 
 def test_labels_that_are_no_places_are_refused() -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
@@ -28,11 +28,13 @@ from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
 from posterity.generalized._noise_tally import SUMS, NoiseSums, OneStepScales
 from posterity.generalized._start import ModeFit, StoredRows, WarmStart, make_noise, most_probable
-from posterity.generalized._unlearning import in_order, make_matched_site, take_out, without
+from posterity.generalized._unlearning import in_order, make_matched_site, take_out
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors._reads import read_along
+from posterity.posteriors._site_start import weigh_rest
 from posterity.posteriors.growth import spread_columns, widen
 
 Array = NDArray[np.float64]
@@ -56,17 +58,36 @@ class HeavyTailedPosterior(LinearPosterior):
     """
 
     # What a posterior holds besides: that of the rows as they stand.
-    belief: ClassVar[Any] = property(lambda self: self.fresh.belief)  # type: ignore[misc]
-    noise: ClassVar[Any] = property(lambda self: self.state.inner.noise)  # type: ignore[misc]
-    intercept: ClassVar[Any] = property(lambda self: self.fresh.intercept)  # type: ignore[misc]
-    prior: ClassVar[Any] = property(lambda self: self.fresh.prior)  # type: ignore[misc]
-    factor: ClassVar[Any] = property(lambda self: self._node.factor)  # type: ignore[misc]
+    belief: ClassVar[Any] = read_along("fresh.belief")  # type: ignore[misc]
+    noise: ClassVar[Any] = read_along("state.inner.noise")  # type: ignore[misc]
+    intercept: ClassVar[Any] = read_along("fresh.intercept")  # type: ignore[misc]
+    prior: ClassVar[Any] = read_along("fresh.prior")  # type: ignore[misc]
+    factor: ClassVar[Any] = read_along("_node.factor")  # type: ignore[misc]
 
     fresh: LinearPosterior
     likelihood: WorkingNoise
     state: HeavyTailsState = field(repr=False)
 
     rows_leave_no_trace: ClassVar[bool] = False
+    # Not known: an unknown scale is not that of normal noise.
+    improper: ClassVar[None] = None
+
+    n_flat = read_along("fresh.n_flat")
+    # The rows as they are weighted now; the scale of the noise.
+    n_observations = read_along("state.seen")
+    n_effective = read_along("state.tally.count")
+    log_evidence = read_along("state.log_predictive")  # after a fit Laplace's approximation
+    scale = read_along("state.tally.scale")
+    find_sums_to_one = read_along("state.inner.find_sums_to_one")
+    never_varied = read_along("state.inner.never_varied")
+    unseen_effects = read_along("state.inner.unseen_effects")
+    has_fast_predict_one = read_along("state.inner.has_fast_predict_one")
+    prior_precision = read_along("_node.prior_precision")  # in the user's units
+
+    @property
+    def _node(self) -> LinearPosterior:
+        """The one that learns and is read: under the prior that is given, or was learned."""
+        return self.state.inner.central()
 
     @classmethod
     def wrap(
@@ -166,20 +187,14 @@ class HeavyTailedPosterior(LinearPosterior):
         if self.state.inner.forgets:
             self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
-        some, gone = g > 0.0, float(np.sum(g))
+        some = g > 0.0
         rows = StoredRows(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
         ahead = self.copy()
         state = ahead.state
-        if state.seen - gone < -1e-12 * gone:
-            raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {state.seen:g} was learned; "
-                "give learned rows (nothing was changed)"
-            )
-        if state.seen - gone <= 1e-12 * gone:
-            tally = state.tally
-            ahead = self.wrap(self.fresh, self.likelihood, tally.known_scale)
+        if not weigh_rest(state.seen, float(np.sum(g))):
+            ahead = self.wrap(self.fresh, self.likelihood, state.tally.known_scale)
         elif state.kept is not None:
-            left = without(state.kept, rows)
+            left = state.kept.without(rows)
             ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
         else:
             ahead._remove_rows(rows)
@@ -243,11 +258,6 @@ class HeavyTailedPosterior(LinearPosterior):
         return not self.state.inner.forgets
 
     @property
-    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """True if one factor predicts."""
-        return self.state.inner.has_fast_predict_one
-
-    @property
     def companions(self) -> Sequence[LinearPosterior]:
         """Posteriors that learn the features of every row, with targets 0 and its own weight."""
         return ()
@@ -304,18 +314,6 @@ class HeavyTailedPosterior(LinearPosterior):
             scale = np.sqrt(self.core**2 + self.state.tally.scale**2 * leverage)
         return StudentT(self._df, mean, np.where(np.isnan(scale), np.inf, scale))
 
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
-        """Sets of columns of which each row has one 1, as the rows are weighted now."""
-        return self.state.inner.find_sums_to_one()
-
-    def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
-        return self.state.inner.never_varied()
-
-    def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
-        return self.state.inner.unseen_effects(X)
-
     def joint(self, names: tuple[str, ...]) -> JointOfOne:
         """Joint distribution of [intercept, coefficients]: t where the scale is learned."""
         tally, spread = self.state.tally, self.state.spread
@@ -335,56 +333,16 @@ class HeavyTailedPosterior(LinearPosterior):
         return np.asarray(node.prior.root * (self._unit / scale))
 
     @property
-    def scale(self) -> float:
-        """Scale of the noise."""
-        return self.state.tally.scale
-
-    @property
     def core(self) -> float:
         """Standard deviation of the noise without its outliers."""
         return self.state.tally.core if self.state.tally.residual_df > 0.0 else math.inf
-
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients, in the user's units."""
-        return self._node.prior_precision
-
-    @property
-    def n_flat(self) -> int:
-        """Number of directions whose prior is flat."""
-        return self.fresh.n_flat
-
-    @property
-    def improper(self) -> None:
-        """Not known: an unknown scale is not that of normal noise."""
-        return None
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.state.seen
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.state.tally.count
 
     @property
     def noise_precision(self) -> float:
         """1 / scale^2."""
         return 1.0 / self.scale**2 if math.isfinite(self.scale) else math.nan
 
-    @property
-    def log_evidence(self) -> float:
-        """Log densities of the rows as they came, or Laplace's approximation after a fit."""
-        return self.state.log_predictive
-
     # ---- inner ---------------------------------------------------------------------------------
-
-    @property
-    def _node(self) -> LinearPosterior:
-        """The one that learns and is read: under the prior that is given, or was learned."""
-        return self.state.inner.central()
 
     def _raw(self, X: Array) -> tuple[Array, Array]:
         inner = self.state.inner

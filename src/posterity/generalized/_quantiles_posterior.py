@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.generalized._heavy_tails_row import HeavyTailedPath, run_all
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.growth import widen
 from posterity.transaction import Undo
@@ -38,6 +39,19 @@ class QuantilesPosterior:
 
     # There is no evidence of all together.
     improper: ClassVar[None] = None
+
+    # They learned the same rows.
+    intercept = read_along("first.intercept")
+    n_coefficients = read_along("first.n_coefficients")
+    n_observations = read_along("first.n_observations")
+    feature_scales = read_along("first.feature_scales")
+    find_sums_to_one = read_along("first.find_sums_to_one")
+    never_varied = read_along("first.never_varied")
+
+    @property
+    def first(self) -> LinearPosterior:
+        """The posterior of the lowest quantile."""
+        return self.each[0]
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -152,33 +166,6 @@ class QuantilesPosterior:
             _EACH_ITS_OWN.format(len(self.each)) + ": predict and predict_interval give all of "
             "them, and model_of(0.9).predict_quantile(X) that of one"
         )
-
-    def feature_scales(self) -> Array:
-        """(m,) standard deviations of the features: they learned the same rows."""
-        return self.each[0].feature_scales()
-
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
-        """Sets of columns of which each row has one 1: they learned the same rows."""
-        return self.each[0].find_sums_to_one()
-
-    def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) which coefficients wait for a row that tells of them."""
-        return self.each[0].never_varied()
-
-    @property
-    def intercept(self) -> bool:
-        """True if a 1 comes before each row."""
-        return self.each[0].intercept
-
-    @property
-    def n_coefficients(self) -> int:
-        """Coefficients of one quantile, intercept included."""
-        return self.each[0].n_coefficients
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.each[0].n_observations
 
     @property
     def n_effective(self) -> float:

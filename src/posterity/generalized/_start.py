@@ -19,6 +19,7 @@ from posterity.generalized._few_rows import (
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors._site_start import weigh_without
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,13 @@ class StoredRows:
             np.concatenate([self.weights, weights]),
             np.concatenate([self.elapsed, elapsed]),
         )
+
+    def without(self, gone: StoredRows) -> StoredRows:
+        """Return these rows less others among them; raises ``ValueError`` if one is not."""
+        kept, those = (np.column_stack([one.X, one.y]) for one in (self, gone))
+        weights = weigh_without(kept, self.weights, those, gone.weights)
+        some = weights > 0.0
+        return StoredRows(self.X[some], self.y[some], weights[some], self.elapsed[some])
 
 
 @dataclass(frozen=True)

@@ -39,19 +39,6 @@ Site = Callable[[Array, Array], tuple[Array, Array, Array]]
 LEAST_SHARE = 1e-4
 
 
-def without(kept: StoredRows, gone: StoredRows) -> StoredRows:
-    """Rows that are kept, less others that are among them; raises ``ValueError`` if one is not."""
-    weights = kept.weights.copy()
-    for i in range(len(gone.y)):
-        same = (gone.X[i] == kept.X).all(axis=1) & (kept.y == gone.y[i])
-        there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * gone.weights[i]))
-        if not len(there):
-            raise ValueError(explain_never_learned(f"row {i}"))
-        weights[there[-1]] -= gone.weights[i]
-    left = weights > 1e-12 * kept.weights
-    return StoredRows(kept.X[left], kept.y[left], weights[left], kept.elapsed[left])
-
-
 def make_matched_site(noise: WorkingNoise, scale: float, weights: Array) -> Site:
     """Sites of rows that were fitted together, by their moments."""
     code = noise.with_scale(1.0).kernel_code

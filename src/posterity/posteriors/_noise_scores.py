@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,6 +14,7 @@ from scipy.special import digamma, ndtri, polygamma
 from posterity.distributions import Mixture, Normal, StudentT
 from posterity.noise import Distribution, Predictive
 from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
 
@@ -82,6 +85,36 @@ def in_sequence(parts: Sequence[Predictive]) -> Predictive:
         np.broadcast_to(part.weights, (*part.shape, len(part.components))) for part in mixtures
     ]
     return Mixture(components, np.concatenate(weights))
+
+
+def learn_spread(
+    spread: GeneralizedPosterior, X: Array, weights: Array, elapsed: Array, offsets: Array
+) -> float:
+    """Learn squared errors; returns the log of posterior over prior volume (Laplace).
+
+    It is the evidence of the squares less their log likelihood at the mode. The spread's
+    intercept is no parameter of its own, the mean's noise is: its volume is left out.
+    """
+    spread = replace(spread, approximation="laplace")
+    first = spread.n_observations == 0.0
+    before = 0.0 if first else spread.log_evidence
+    halves = np.full((len(X), 1), 0.5)
+    learn = spread.fit if first else spread.append
+    learn(X, halves, weights, elapsed, offsets)
+    eta = spread.predict_mean(X) + offsets
+    likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
+    volume = 0.0
+    if first:
+        volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
+    return spread.log_evidence - before - likelihood + volume
+
+
+def correct_errors(predictive: StudentT, y: Array, precision: float) -> tuple[Array, Array]:
+    """Return squared errors of learned rows, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
+    if not np.isfinite(precision) or predictive.is_flat().any():
+        return np.ones(len(y)), np.zeros(len(y))
+    left = np.clip(2.0 - np.square(predictive.scale) * precision, 1e-9, 1.0)
+    return np.square(y - predictive.loc) * precision / left, left
 
 
 def _rescale_one(predictive: Distribution, log_precision: Array, variance: Array) -> Distribution:

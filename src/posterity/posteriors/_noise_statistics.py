@@ -41,6 +41,12 @@ class NoiseStatistics:
             np.zeros(n_features), spread.copy(), np.zeros(n_features), np.zeros(2, dtype=np.int64)
         )
 
+    def move(self, centre: Array, level: Array | float, count: float, held: float) -> None:
+        """Let the means know of rows of this weight in all that is held; below 0 they have left."""
+        share = min(count / max(held, 1e-300), 1.0)
+        self.centre = self.centre + (centre - self.centre) * share
+        self.level += (float(level) - self.level) * share
+
     def copy(self) -> NoiseStatistics:
         """An independent copy."""
         return replace(self, centre=self.centre.copy(), clock=self.clock.copy())

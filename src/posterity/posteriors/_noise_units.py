@@ -5,6 +5,17 @@ from __future__ import annotations
 import math
 
 from posterity.factor import Factor
+from posterity.posteriors.gaussian import LinearPosterior
+
+
+def change_units(mean: LinearPosterior, spread: LinearPosterior, log_unit: float) -> None:
+    """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
+
+    Rows of the mean are scaled, their prior is not; squares of the spread are shifted in logs.
+    """
+    if log_unit != 0.0:
+        rescale(mean.factor, mean.prior, math.exp(log_unit))
+        shift(spread.factor, spread.prior, log_unit)
 
 
 def rescale(factor: Factor, prior: Factor, weight: float) -> None:

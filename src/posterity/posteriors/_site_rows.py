@@ -17,6 +17,24 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 
+def make_site_rows(
+    X: Array,
+    y: Array,
+    weights: Array | None,
+    elapsed: Array | None = None,
+    offsets: Array | None = None,
+) -> SiteRows:
+    """Rows with targets (n, 1), of weight 1 where none is given, and else with nothing added."""
+    nothing = np.zeros(len(X))
+    return SiteRows(
+        X,
+        np.ascontiguousarray(y[:, 0]),
+        np.ones(len(X)) if weights is None else weights,
+        nothing if elapsed is None else elapsed,
+        nothing if offsets is None else offsets,
+    )
+
+
 @dataclass(frozen=True)
 class LearnedSites:
     """Mean and variance (n,) of each eta before its row, offset included, and the row's site.

@@ -9,12 +9,13 @@ again whenever half as many more have come, as if they had come at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
-from posterity.posteriors.gaussian import explain_never_learned
+from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
 # Rows that are kept: at least this many, and this many a coefficient; none in models with more
 # coefficients, as fitting these again would take long.
@@ -70,22 +71,10 @@ class StartRows:
 
     def without(self, rows: SiteRows) -> StartRows:
         """Return these rows less others among them; raises ``ValueError`` if one is not."""
-        weights = self.weights.copy()
-        for i in range(len(rows)):
-            same = (rows.X[i] == self.X).all(axis=1) & (rows.y[i] == self.y)
-            same &= rows.offsets[i] == self.offsets
-            there = np.flatnonzero(same & (weights >= (1.0 - 1e-12) * rows.weights[i]))
-            if not len(there):
-                raise ValueError(explain_never_learned(f"row {i}"))
-            weights[there[-1]] -= rows.weights[i]
-        some = weights > 1e-12 * self.weights
-        return replace(
-            self,
-            X=self.X[some],
-            y=self.y[some],
-            weights=weights[some],
-            offsets=self.offsets[some],
-        )
+        kept, gone = (np.column_stack([one.X, one.y, one.offsets]) for one in (self, rows))
+        weights = weigh_without(kept, self.weights, gone, rows.weights)
+        left = replace(self, weights=weights).rows
+        return replace(StartRows.of(left), due=self.due, closed=self.closed)
 
     def fitted(self) -> StartRows:
         """The same, once they were fitted together."""
@@ -95,7 +84,7 @@ class StartRows:
         """Return the number of rows still to come before all are fitted together again."""
         return self.due - len(self)
 
-    def is_enough(self, variance: NDArray[np.float64], sure: float = LARGEST_MEAN_VARIANCE) -> bool:
+    def is_enough(self, variance: NDArray[np.float64], sure: float) -> bool:
         """Return True if rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
         full = n >= min(MOST_ROWS, MOST_VALUES // (p + 1))
@@ -113,6 +102,95 @@ class StartRows:
     def rows(self) -> SiteRows:
         """All of the rows, as of one time."""
         return SiteRows(self.X, self.y, self.weights, np.zeros(len(self)), self.offsets)
+
+
+class KeepsFirstRows(LinearPosterior):
+    """A posterior that keeps the first rows of a stream as ``start`` in its ``statistics``."""
+
+    statistics: Any
+    keeps_start: bool
+    # Mean variance of their linear predictors below which there are enough of them.
+    sure: ClassVar[float] = LARGEST_MEAN_VARIANCE
+
+    @property
+    def keeps_first_rows(self) -> bool:
+        """True if rows that come one after another are kept, to be fitted together again."""
+        begins = self.n_observations == 0.0 or self.statistics.start is not None
+        small = self.n_coefficients <= MOST_COEFFICIENTS
+        return self.keeps_start and begins and small and not self.forgets
+
+    def _start_with(self, rows: SiteRows) -> None:
+        """Keep rows that were fitted, where they are few."""
+        start = StartRows.of(rows, closed=False)
+        self.statistics.start = start if 0 < len(start) < start.n_enough else None
+
+    def _keep(self, rows: SiteRows, *, now: bool = False) -> None:
+        """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
+        before, over = self.statistics.start, False
+        start = StartRows.of(rows) if before is None else before.join(rows)
+        due = now or start.count_missing() <= 0
+        if due:
+            self._fit_again(start)
+            start = start.fitted()
+        if due or before is None:
+            over = start.is_enough(self._compute_variance(start.X), self.sure)
+        self.statistics.start = None if over or not len(start) else start
+
+    def _merge_start(self, other: Self) -> bool:
+        """Learn the rows of ``other`` if it keeps them, or know it and learn those of this one."""
+        one, two = (self, other) if other.statistics.start is not None else (other, self)
+        start = two.statistics.start
+        if start is None:
+            return False
+        trial = one.copy()
+        if trial.keeps_first_rows:
+            trial._keep(start.rows, now=True)
+        else:
+            trial._learn_at_once(start.rows)
+        both = self.statistics, other.statistics
+        trial.statistics.log_predictive = sum(one.log_predictive for one in both)
+        self.copy_from(trial)
+        return True
+
+    def _compute_variance(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Variance (n,) of the linear predictors at rows."""
+        raise NotImplementedError
+
+    def _learn_at_once(self, rows: SiteRows) -> None:
+        """Learn rows together, in place, after those before."""
+        raise NotImplementedError
+
+    def _fit_again(self, start: StartRows) -> None:
+        """Know nothing but these rows, fitted together."""
+        raise NotImplementedError
+
+
+def weigh_rest(learned: float, gone: float) -> float:
+    """The weight that is left of what was learned; raises ``ValueError`` if that was less."""
+    rest = learned - gone
+    if rest < -1e-12 * gone:
+        raise ValueError(
+            f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
+            "give learned rows (nothing was changed)"
+        )
+    return rest if rest > 1e-12 * gone else 0.0
+
+
+def weigh_without(
+    kept: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    gone: NDArray[np.float64],
+    gone_weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Weights (n,) of rows (n, c) less others among them; raises ``ValueError`` if one is not."""
+    left = weights.copy()
+    for i, row in enumerate(gone):
+        same = (row == kept).all(axis=1)
+        there = np.flatnonzero(same & (left >= (1.0 - 1e-12) * gone_weights[i]))
+        if not len(there):
+            raise ValueError(explain_never_learned(f"row {i}"))
+        left[there[-1]] -= gone_weights[i]
+    return np.where(left > 1e-12 * weights, left, 0.0)
 
 
 def _make_room(n: int) -> int:

@@ -11,8 +11,7 @@ With few classes they are wider than they need be: of K equal ones by K / (K - 1
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -20,8 +19,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
-from posterity.factor.gram import Products, Triangle
 from posterity.noise import LOG_2PI, KnownNoise
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
     Array,
@@ -30,14 +29,12 @@ from posterity.posteriors._softmax_likelihood import (
     helmert,
     make_class_basis,
 )
-from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode, find_mode_directly
+from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (
     POINTS,
     LabelPoints,
-    SiteRows,
-    Sites,
-    compute_sites,
+    find_sites,
     place_around_row,
     place_points,
 )
@@ -46,22 +43,12 @@ from posterity.priors import GaussianPrior
 
 # Where nothing at all is known of a direction, probabilities are as if its sd were this.
 VAGUE_ROOT = 1e-2
-SEPARATED = (
-    "the classes are separated, and without a proper prior no coefficients are most probable: what "
-    "is reported is where the search stopped; give a prior_precision above 0"
-)
-NOT_REACHED = (
-    "the mode was not reached: what is reported is where the search stopped; bring the features to "
-    "like units, or give a larger prior_precision"
-)
-# Numbers of rotated rows at a time; rows whose products are summed at a time.
-BLOCK_NUMBERS, PRODUCT_ROWS = 4_000_000, 2_048
+# Numbers in memory at a time.
+BLOCK_NUMBERS = 4_000_000
 # Averages over what is open: points for all rows together, and how near the mean is to its place,
 # in nats. Width and mean are found in turns, until the mean moves by less, in sds.
 MOST_POINTS, CLOSE = 3_000, 1e-7
 MOST_ROUNDS, MEAN_TOLERANCE = 6, 0.02
-# Squares and products of all rows' columns, up to which the matrix of second derivatives is made.
-MOST_SQUARES = 200_000
 
 Joined = tuple[Factor, ...]
 
@@ -85,7 +72,7 @@ class Contrasts:
     >>> prior = ContrastPrior.of(np.eye(1), intercept=True)
     >>> known.learn(Rows(np.array([[1.0, 0.5]]), np.array([2]), np.ones(1)), prior, averaged=False)
     True
-    >>> known.mean(prior).round(2)[1]
+    >>> known.coordinates(known.join_prior(prior)).round(2)[1]
     array([3.45, 0.02])
     """
 
@@ -96,6 +83,17 @@ class Contrasts:
     constant: float = 0.0
     log_predictive: float = 0.0
     read: tuple[float, Array, Joined] | None = field(default=None, repr=False)
+
+    # How rows fade, and how many there are, is the same in all parts.
+    @property
+    def one(self) -> LinearPosterior:
+        """The first part."""
+        return self.parts[0]
+
+    forgets = read_along("one.forgets")
+    n_observations = read_along("one.n_observations")
+    n_effective = read_along("one.n_effective")
+    discounts = read_along("one.discounts")
 
     @classmethod
     def before_data(cls, n_classes: int, n_columns: int, *, separate: bool = False) -> Self:
@@ -132,11 +130,6 @@ class Contrasts:
         r = 1 if self.separate else self.n_classes - 1
         return [range(start, start + r) for start in range(0, r * len(self.parts), r)]
 
-    @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.parts[0].forgets
-
     # ---- classes, columns, time ----------------------------------------------------------------
 
     def transform_features(self, matrix: Array) -> None:
@@ -155,19 +148,19 @@ class Contrasts:
                 "it can't be added later; name all classes in the first call, "
                 "as in partial_fit(X, y, classes=...)"
             )
-        p, k, weight = self.n_columns, self.n_classes - 1, self.parts[0].n_effective
+        p, k, weight = self.n_columns, self.n_classes - 1, self.n_effective
         self.n_classes += 1
         self.transform_features(np.eye(k * p, (k + 1) * p))
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p :] = center
-            self.parts = (self.parts[0].with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
+            self.parts = (self.one.with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.join_prior(prior))
             site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
-        self.parts = (self.parts[0].with_pseudo_row(row, target, precision, k),)
+        self.parts = (self.one.with_pseudo_row(row, target, precision, k),)
         self.constant += constant
         self.read = None
 
@@ -189,7 +182,7 @@ class Contrasts:
         if elapsed > 0.0 and self.forgets:
             for part, places in zip(self.parts, self.places, strict=True):
                 part.pass_time(np.kron(np.eye(len(places)), x).astype(np.float64), elapsed)
-            discounts = self.parts[0].discounts(np.array([elapsed]))
+            discounts = self.discounts(np.array([elapsed]))
             self.constant *= 1.0 if discounts is None else float(discounts[0])
             self.read = None
 
@@ -211,14 +204,6 @@ class Contrasts:
         self._append(rows, around)
         return reached
 
-    def begin(
-        self, rows: Rows, prior: ContrastPrior, *, averaged: bool, start: Joined | None = None
-    ) -> None:
-        """Learn the first rows of all, as :meth:`learn`; warns if the mode is not reached."""
-        if not self.learn(rows, prior, averaged=averaged, start=start):
-            # Of the intercept nothing need be believed: each class that is fitted has rows.
-            warnings.warn(NOT_REACHED if prior.proper else SEPARATED, stacklevel=7)
-
     def unlearn(self, rows: Rows, prior: ContrastPrior, *, averaged: bool, together: bool) -> None:
         """Take out what ``rows`` say in what is known now: at its mean, or by averages around it.
 
@@ -232,12 +217,11 @@ class Contrasts:
             mean, covariance = self.moments(some.X, self.join_prior(prior))
             n_points = max(1, MOST_POINTS // len(some.X)) if together else POINTS
             around = LabelPoints(mean, place_points(covariance, n_points) if averaged else None)
-            sites, constant = self._sites(some, around)
+            sites, constant = find_sites(some, around, self.basis)
             parts = tuple(part.copy() for part in self.parts)
+            rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             for one, site in zip(parts, sites, strict=True):
-                size = np.sqrt(site.weights)[:, None]
-                rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
-                gone = site.X / size, site.y / size, site.weights
+                gone = _share_weight(*site, some.total)
                 one.factor.reduce(*gone, rounding=rounding, exact=together)
             self.parts, self.constant, self.read = parts, self.constant - constant, None
 
@@ -259,96 +243,33 @@ class Contrasts:
         if averaged and start is not None:
             moved = place_points(self.moments(rows.X, start)[1], n_points)
         objective = Objective.with_factors(joined, rows, self.basis, moved)
-        few = not self.separate and len(rows.X) * self.n_columns**2 <= MOST_SQUARES
-        climb = find_mode_directly if few else find_mode
-        mode, reached = climb(objective, first, CLOSE if averaged else PRECISE)
+        mode, reached = find_mode(objective, first, CLOSE if averaged else PRECISE)
         if not reached and first.any():
             # Far off, where nearly all labels are sure, a step leads anywhere.
-            mode, reached = find_mode(objective, np.zeros_like(first))
+            by_products = replace(objective, direct=False)
+            mode, reached = find_mode(by_products, np.zeros_like(first))
         for _ in range(MOST_ROUNDS if averaged and reached else 0):
             around = LabelPoints(rows.X @ mode.T, moved)
-            after = self._with(joined, self._sites(rows, around)[0])
+            after = tuple(factor.copy() for factor in joined)
+            for factor, site in zip(after, find_sites(rows, around, self.basis)[0], strict=True):
+                factor.append(*site)
             moved = place_points(self.moments(rows.X, after)[1], n_points)
-            near = replace(objective, moved=moved)
-            last, (mode, _) = mode, climb(near, mode, CLOSE)
-            if self._measure_distance(after, mode - last) < MEAN_TOLERANCE:
+            last, (mode, _) = mode, find_mode(replace(objective, moved=moved), mode, CLOSE)
+            steps = zip(after, (mode - last).reshape(len(after), -1), strict=True)
+            if np.linalg.norm([factor.root @ step for factor, step in steps]) < MEAN_TOLERANCE:
                 break
         return LabelPoints(rows.X @ mode.T, moved), reached
 
-    @staticmethod
-    def _measure_distance(known: Joined, moved: Array) -> float:
-        """Return the distance of coordinates moved by (R, p), in posterior sds."""
-        parts = moved.reshape(len(known), -1)
-        steps = [factor.root @ part for factor, part in zip(known, parts, strict=True)]
-        return float(np.linalg.norm(np.concatenate(steps)))
-
     def _append(self, rows: Rows, around: LabelPoints) -> None:
         """Append what ``rows`` say around their places."""
-        sites, constant = self._sites(rows, around)
+        sites, constant = find_sites(rows, around, self.basis)
         parts = tuple(part.copy() for part in self.parts)
         for part, site in zip(parts, sites, strict=True):
-            size = np.sqrt(site.weights)[:, None]
-            part.absorb(site.X / size, site.y / size, site.weights, np.zeros(len(site.X)))
+            X, y, shares = _share_weight(*site, rows.total)
+            part.absorb(X, y, shares, np.zeros(len(X)))
         self.constant += constant
         self.parts = parts
         self.read = None
-
-    def _sites(self, rows: Rows, around: LabelPoints) -> tuple[list[SiteRows], float]:
-        """Return the sites of ``rows`` around their places, one a part, and their log constant.
-
-        Many rows are brought to a triangle: by their products, where that costs no digits.
-        """
-        size = len(self.places[0]) * self.n_columns
-        if len(rows.X) * len(self.places[0]) <= 2 * size:
-            ((_, sites, constant),) = self._blocks(rows, around, len(rows.X))
-            return [site.rows(rows.X) for site in sites], constant
-        totals: list[Products] = []
-        constant = 0.0
-        for X, sites, log_constant in self._blocks(rows, around, PRODUCT_ROWS):
-            products = [site.products(X) for site in sites]
-            if totals:
-                products = [one + other for one, other in zip(totals, products, strict=True)]
-            totals, constant = products, constant + log_constant
-        triangles = [total.triangle() for total in totals]
-        found = [one for one in triangles if one is not None]
-        if len(found) < len(triangles):
-            found = self._rotate(rows, around)
-        weight = float(np.sum(rows.weights))
-        return [SiteRows.of(triangle, weight) for triangle in found], constant
-
-    def _rotate(self, rows: Rows, around: LabelPoints) -> list[Triangle]:
-        size = len(self.places[0]) * self.n_columns
-        block = max(1, BLOCK_NUMBERS // max(size * len(self.places[0]), self.n_classes))
-        together = [Factor(size) for _ in self.parts]
-        for X, sites, _ in self._blocks(rows, around, block):
-            for factor, site in zip(together, sites, strict=True):
-                one = site.rows(X)
-                factor.append(one.X, one.y)
-        return [(one.root, one.moments, one.residual_root) for one in together]
-
-    def _blocks(
-        self, rows: Rows, around: LabelPoints, block: int
-    ) -> Iterator[tuple[Array, list[Sites], float]]:
-        """Some rows at a time: their features, sites for each part, and the log of the constant."""
-        for start in range(0, len(rows.X), block):
-            part = slice(start, start + block)
-            some, near = rows.of(part), around.of(part)
-            look = near.evaluate_labels(some.labels, self.basis)
-            sites = [
-                compute_sites(
-                    some, look, near, self.basis[:, places], slice(places.start, places.stop)
-                )
-                for places in self.places
-            ]
-            constant = float(some.weights @ look.value) + sum(site.constant for site in sites)
-            yield some.X, sites, constant
-
-    @staticmethod
-    def _with(joined: Joined, sites: list[SiteRows]) -> Joined:
-        after = tuple(factor.copy() for factor in joined)
-        for factor, site in zip(after, sites, strict=True):
-            factor.append(site.X, site.y)
-        return after
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -372,11 +293,6 @@ class Contrasts:
     def coordinates(self, joined: Joined) -> Array:
         """(R, p) mean of the coordinates' coefficients."""
         return np.vstack([f.coefficients().reshape(-1, self.n_columns) for f in joined])
-
-    def mean(self, prior: ContrastPrior) -> Array:
-        """(K - 1, p) mean of the contrasts."""
-        known = self.coordinates(self.join_prior(prior))
-        return helmert(self.n_classes).T @ known if self.separate else known
 
     def moments(self, X: Array, joined: Joined) -> tuple[Array, Array]:
         """Means (n, R) at the rows of ``X``, and covariances (n, R, R) or variances (n, R)."""
@@ -413,10 +329,6 @@ class Contrasts:
         order = np.concatenate([columns[:, :n_flat].ravel(), columns[:, n_flat:].ravel()])
         return transform_features(self.parts[part].factor, np.eye(r * p)[:, order])
 
-    def log_evidence(self, prior: ContrastPrior) -> float:
-        """Laplace's, or of the rows as they came where they are forgotten."""
-        return self.log_predictive if self.forgets else self.log_density(prior)
-
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""
         value, total = self.constant, 0.0
@@ -438,4 +350,7 @@ def _close_directions(root: Array) -> Array:
     return triangle
 
 
-__all__ = ["Contrasts"]
+def _share_weight(X: Array, y: Array, weight: float) -> tuple[Array, Array, Array]:
+    """The same rows, each with its share of the weight."""
+    size = np.sqrt(weight / len(X))
+    return X / size, y / size, np.full(len(X), size * size)

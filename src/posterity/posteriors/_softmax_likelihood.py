@@ -34,6 +34,11 @@ class Rows:
         """Some of them."""
         return Rows(self.X[part], self.labels[part], self.weights[part])
 
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(np.sum(self.weights))
+
 
 @lru_cache(maxsize=16)
 def helmert(n_classes: int) -> Array:
@@ -84,8 +89,8 @@ class LabelLikelihood:
     >>> look = LabelLikelihood.evaluate_at(np.array([1]), np.zeros((1, 1)), helmert(2))
     >>> look.value.round(3), look.slope(helmert(2)).round(3)
     (array([-0.693]), array([[0.707]]))
-    >>> look.curvature(helmert(2))
-    array([[[0.5]]])
+    >>> look.sizes(helmert(2))
+    array([[0.5]])
     """
 
     labels: Index
@@ -97,7 +102,10 @@ class LabelLikelihood:
         cls, labels: Index, place: Array, basis: Array, moved: Array | None = None
     ) -> LabelLikelihood:
         """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
-        log_probabilities = log_softmax(_place_around(place, moved) @ basis.T)
+        places = place[:, None]
+        if moved is not None:
+            places = np.concatenate([places + moved, places - moved], axis=1)
+        log_probabilities = log_softmax(places @ basis.T)
         value = np.mean(log_probabilities[np.arange(len(labels)), :, labels], axis=1)
         return cls(labels, value, np.exp(log_probabilities, out=log_probabilities))
 
@@ -108,21 +116,12 @@ class LabelLikelihood:
 
     def slope(self, basis: Array) -> Array:
         """(n, R) gradient of the log likelihood."""
-        classes = np.flatnonzero(basis.any(axis=1))
-        average = np.mean(self.points[:, :, classes], axis=1)
-        return ((self.labels[:, None] == classes) - average) @ basis[classes]
-
-    def curvature(self, basis: Array) -> Array:
-        """(n, R, R) minus its second derivative, basis' (diag(p) - p p') basis."""
-        classes = np.flatnonzero(basis.any(axis=1))
-        basis, points = basis[classes], self.points[:, :, classes]
-        means = points @ basis
-        second: Array = (basis.T * points.mean(axis=1)[:, None]) @ basis
-        second -= means.transpose(0, 2, 1) @ means / points.shape[1]
-        return second
+        slope = -self.average
+        slope[np.arange(len(slope)), self.labels] += 1.0
+        return slope @ basis
 
     def sizes(self, basis: Array) -> Array:
-        """(n, R) the diagonal of the curvature."""
+        """(n, R) the diagonal of minus its second derivative, basis' (diag(p) - p p') basis."""
         means = np.mean(np.square(self.points @ basis), axis=1)
         return np.maximum(self.average @ np.square(basis) - means, 0.0)
 
@@ -134,20 +133,6 @@ class LabelLikelihood:
         shifts = self.points @ direction[:, :, None]
         along = (shifts.transpose(0, 2, 1) @ self.points)[:, 0] / self.points.shape[1]
         return self.average * direction - along
-
-
-def log_likelihood(labels: Index, place: Array, basis: Array, moved: Array | None = None) -> Array:
-    """(n,) the log likelihood of :class:`LabelLikelihood` alone."""
-    eta = _place_around(place, moved) @ basis.T
-    eta -= eta.max(axis=-1, keepdims=True)
-    of_label = eta[np.arange(len(labels)), :, labels]
-    result: Array = np.mean(of_label - np.log(np.sum(np.exp(eta, out=eta), axis=-1)), axis=1)
-    return result
-
-
-def _place_around(place: Array, moved: Array | None) -> Array:
-    around = place[:, None]
-    return around if moved is None else np.concatenate([around + moved, around - moved], axis=1)
 
 
 def compute_absence_site(weight: float, mean: Array, variance: float) -> tuple[float, float, float]:

@@ -17,7 +17,9 @@ from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
+from posterity.posteriors._softmax_joint import make_joint_distribution
 from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
     Array,
@@ -82,6 +84,14 @@ class SoftmaxReading:
 
     rows_leave_no_trace: ClassVar[bool] = False
 
+    intercept = read_along("prior.intercept")
+    n_classes = read_along("contrasts.n_classes")
+    n_coefficients = read_along("contrasts.n_columns")  # of one contrast, intercept included
+    forgets = read_along("contrasts.forgets")
+    # The weights of the rows that it learned, and what is left of them after forgetting.
+    n_observations = read_along("contrasts.n_observations")
+    n_effective = read_along("contrasts.n_effective")
+
     # ---- what it is ----------------------------------------------------------------------------
 
     def never_varied(self) -> NDArray[np.bool_]:
@@ -91,48 +101,16 @@ class SoftmaxReading:
     def find_sums_to_one(self) -> list[NDArray[np.intp]]:
         """Sets of columns of which each row has one 1, as the first contrast counts the rows."""
         p = self.contrasts.n_columns
-        return (
-            find_sums_to_one(self.contrasts.parts[0].factor.root[:p, :p]) if self.intercept else []
-        )
+        return find_sums_to_one(self.contrasts.one.factor.root[:p, :p]) if self.intercept else []
 
     def feature_scales(self) -> Array:
         """(m,) NaN: each class counts the rows by weights of its own."""
         return np.full(self.contrasts.n_columns - int(self.intercept), np.nan)
 
     @property
-    def n_classes(self) -> int:
-        """Classes there are so far."""
-        return self.contrasts.n_classes
-
-    @property
-    def intercept(self) -> bool:
-        """True if each contrast has an intercept."""
-        return self.prior.intercept
-
-    @property
-    def n_coefficients(self) -> int:
-        """Of one contrast, intercept included."""
-        return self.contrasts.n_columns
-
-    @property
     def n_features(self) -> int:
         """Columns of the rows that it learns."""
         return len(self.prior.center) - int(self.intercept)
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.contrasts.parts[0].n_observations
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.contrasts.parts[0].n_effective
-
-    @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.contrasts.forgets
 
     @property
     def _averages(self) -> bool:
@@ -195,7 +173,7 @@ class SoftmaxReading:
         """The compiled path: it learns rows, in place, and predicts, in microseconds."""
         r = self.n_classes - 1
         return softmax_path(
-            self.contrasts.parts[0].factor,
+            self.contrasts.one.factor,
             self.prior.rows(self.contrasts.places[0]),
             self.intercept,
             names,
@@ -218,7 +196,7 @@ class SoftmaxReading:
         each: Array = self.contrasts.basis @ np.sum(means, axis=0)
         return each - each.mean(axis=0)
 
-    def predictive(self, X: Array, offsets: Array | None = None) -> Categorical:
+    def predictive(self, X: Array) -> Categorical:
         """Distribution of the place of the class at rows ``X`` (n, m)."""
         return Categorical(np.arange(self.n_classes), self.log_probabilities(self.design(X)))
 
@@ -274,7 +252,8 @@ class SoftmaxReading:
     @property
     def log_evidence(self) -> float:
         """Laplace's evidence of the labels; or as they came, where they are forgotten."""
-        return self.contrasts.log_evidence(self.prior)
+        contrasts = self.contrasts
+        return contrasts.log_predictive if self.forgets else contrasts.log_density(self.prior)
 
     def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
         """Joint posterior of the differences of coefficients to the first class: class by class.
@@ -283,8 +262,6 @@ class SoftmaxReading:
 
         With U = T V, T (K - 1, K - 1) the differences of the rows of H to its first.
         """
-        from posterity.posteriors._softmax_joint import make_joint_distribution
-
         classes = classes or tuple(str(place) for place in range(self.n_classes))
         labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
         return make_joint_distribution(self.contrasts, self._read(), labels)

@@ -65,7 +65,7 @@ class RecentRows:
 
     def faded(self, x: Array, elapsed: float) -> RecentRows:
         """The same, counting for less, as so much time passes before a row ``x`` (1, p)."""
-        base, discounts = self.base.copy(), self.base.parts[0].discounts(np.array([elapsed]))
+        base, discounts = self.base.copy(), self.base.discounts(np.array([elapsed]))
         assert discounts is not None
         base.pass_time(x, elapsed)
         return replace(self, base=base, weights=discounts * self.weights)
@@ -96,7 +96,7 @@ class RecentRows:
 
     def _count_rows_until_due(self, least: int) -> int:
         """Count the rows, at least ``least``, after which all are to be learned again."""
-        size, fresh, base = len(self.X), self.fresh, self.base.parts[0].n_effective
+        size, fresh, base = len(self.X), self.fresh, self.base.n_effective
         known, more, most = base + size, least, max(MOST, SHARE * base)
         while size + more < SIZE and fresh + more < min(most, max(FEWEST, (known + more) // 2)):
             more += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -16,11 +17,81 @@ from posterity.evidence import (
 from posterity.evidence.columns import LARGEST
 from posterity.evidence.members import use_single_node
 from posterity.noise import KnownNoise
-from posterity.posteriors._softmax_contrasts import Contrasts
-from posterity.posteriors._softmax_likelihood import Array
-from posterity.posteriors._softmax_prior import ContrastPrior
+from posterity.posteriors._softmax_contrasts import Contrasts, Joined
+from posterity.posteriors._softmax_likelihood import Array, Rows
+from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
 
 NOISE = KnownNoise(1.0)  # rows that stand for labels are in units of their own
+SEPARATED = (
+    "the classes are separated, and without a proper prior no coefficients are most probable: what "
+    "is reported is where the search stopped; give a prior_precision above 0"
+)
+NOT_REACHED = (
+    "the mode was not reached: what is reported is where the search stopped; bring the features to "
+    "like units, or give a larger prior_precision"
+)
+# Of the log of the prior's scale, between which the best one is looked for.
+STEP = math.log(4.0)
+# Logs of precisions that agree, where sites and prior are found in turns.
+AGREE, MOST_TURNS = 3e-2, 20
+
+
+def begin(
+    before: Contrasts,
+    prior: ContrastPrior,
+    rows: Rows,
+    strategy: Strategy | None,
+    shapes: Array | None,
+    *,
+    averaged: bool,
+) -> tuple[Contrasts, ContrastPrior]:
+    """A copy of ``before`` that has learned the first rows, and the prior that they choose."""
+    if isinstance(strategy, OddsScale) and shapes is None and not averaged:
+        prior = prior.scaled(_search_scale(before, prior, rows, strategy))
+        return _begin_under(before, prior, rows, None, averaged=averaged), prior
+    if strategy is not None:
+        # The sizes of the features are taken into account anew, too.
+        prior = prior.scaled(prior.scale)
+    known = _begin_under(before, prior, rows, None, averaged=averaged)
+    if strategy is None:
+        return known, prior
+    for _ in range(MOST_TURNS):
+        start, last = known.join_prior(prior), prior
+        prior = choose_prior(known, prior, strategy, shapes)
+        known = _begin_under(before, prior, rows, start, averaged=averaged)
+        if prior.change_from(last) < AGREE:
+            break
+    return known, prior
+
+
+def _begin_under(
+    before: Contrasts, prior: ContrastPrior, rows: Rows, start: Joined | None, *, averaged: bool
+) -> Contrasts:
+    known = before.copy()
+    if not known.learn(rows, prior, averaged=averaged, start=start):
+        # Of the intercept nothing need be believed: each class that is fitted has rows.
+        warnings.warn(NOT_REACHED if prior.proper else SEPARATED, stacklevel=7)
+    return known
+
+
+def _search_scale(
+    before: Contrasts, prior: ContrastPrior, rows: Rows, strategy: OddsScale
+) -> float:
+    """Return the prior's scale that maximizes the evidence of rows, each time at their mode.
+
+    Curvatures found at a mode speak for the scale that led there: taken as they are, as those of
+    averages are, they would keep it where it is.
+    """
+    start: Joined | None = None
+
+    def log_posterior(log_scale: float) -> float:
+        nonlocal start
+        scaled, trial = prior.scaled(math.exp(log_scale)), before.copy()
+        trial.learn(rows, scaled, averaged=False, start=start)
+        start = trial.join_prior(scaled)
+        return trial.log_density(scaled) + float(strategy.log_scale_prior(np.asarray(log_scale)))
+
+    return math.exp(find_maximum(log_posterior, math.log(prior.scale), STEP))
 
 
 def choose_prior(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from posterity.distributions import Normal
 from posterity.factor import Factor
@@ -16,14 +16,25 @@ from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, site_path
 from posterity.kernel import RowPath, fading_counts
 from posterity.likelihoods import Likelihood, Sites
-from posterity.noise import LOG_2PI, Joint
+from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors._site_removal import remove_sites
-from posterity.posteriors._site_rows import LearnedSites, join_learned_sites, learn_rows
-from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows, count_rows_until
+from posterity.posteriors._site_rows import (
+    LearnedSites,
+    join_learned_sites,
+    learn_rows,
+    make_site_rows,
+)
+from posterity.posteriors._site_start import (
+    KeepsFirstRows,
+    StartRows,
+    count_rows_until,
+    weigh_rest,
+)
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -67,7 +78,7 @@ class SiteStatistics:
 
 
 @dataclass(frozen=True)
-class GeneralizedPosterior(LinearPosterior):
+class GeneralizedPosterior(KeepsFirstRows):
     """Gaussian posterior of [intercept, coefficients] under any likelihood of y given eta = x.w.
 
     ``inner`` is any posterior with known noise of precision 1: it learns the site rows, forgets
@@ -103,6 +114,23 @@ class GeneralizedPosterior(LinearPosterior):
     keeps_start: bool = False
 
     rows_leave_no_trace: ClassVar[bool] = False
+
+    # The weights of the rows that it learned, and what is left of them after forgetting.
+    n_observations = read_along("statistics.seen")
+    n_effective = read_along("statistics.effective")
+    # What is known of the coefficients, and of the prior.
+    coefficients = read_along("inner.coefficients")
+    joint = read_along("inner.joint")
+    parts = read_along("inner.parts")
+    prior_precision = read_along("inner.prior_precision")
+    learns_prior = read_along("inner.learns_prior")
+    n_flat = read_along("inner.n_flat")
+    forgets = read_along("inner.of_rows.forgets")
+    # What the site rows alone say, and of which features they say nothing.
+    without_prior = read_along("inner.without_prior")
+    keep = read_along("inner.keep")
+    never_varied = read_along("inner.never_varied")
+    unseen_effects = read_along("inner.unseen_effects")
 
     @classmethod
     def wrap(
@@ -182,9 +210,8 @@ class GeneralizedPosterior(LinearPosterior):
             return
         rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.keeps_first_rows
         self._together(rows)
-        start = StartRows.of(rows, closed=False)
-        if starts and 0 < len(start) < start.n_enough:
-            self.statistics.start = start
+        if starts:
+            self._start_with(rows)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for targets (n, 1) that the likelihood does not know."""
@@ -204,8 +231,7 @@ class GeneralizedPosterior(LinearPosterior):
             self._in_order(rows)
             return
         trial, starts = self.copy(), self.keeps_first_rows
-        trial._close(rows)
-        trial._together(rows)
+        trial._learn_at_once(rows)
         if starts:
             trial._keep(rows)
         self.copy_from(trial)
@@ -225,16 +251,9 @@ class GeneralizedPosterior(LinearPosterior):
         """Learn row after row; returns the distribution of each target before its row."""
         return self.predict_from_moments(self.learn_in_order(X, y, weights, elapsed, offsets))
 
-    def learn_in_order(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> LearnedSites:
+    def learn_in_order(self, *rows: Any) -> LearnedSites:
         """Learn row after row; returns what was believed of each eta before, and its site."""
-        return self._in_order(self._check_rows(X, y, weights, elapsed, offsets))
+        return self._in_order(self._check_rows(*rows))
 
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
@@ -246,16 +265,10 @@ class GeneralizedPosterior(LinearPosterior):
         """
         if self.forgets:
             self.inner.of_rows.remove(X, y, weights)  # refuses, and says why
-        rows = self._check_rows(X, y, weights, np.zeros(len(X)), offsets)
+        rows = self._check_rows(X, y, weights, None, offsets)
         rows = rows[rows.weights > 0.0]
-        statistics, gone = self.statistics, float(np.sum(rows.weights))
-        rest = statistics.seen - gone
-        if rest < -1e-12 * gone:
-            raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {statistics.seen:g} was "
-                "learned; give learned rows (nothing was changed)"
-            )
-        if rest <= 1e-12 * gone:
+        statistics, rest = self.statistics, weigh_rest(self.n_observations, rows.total)
+        if not rest:
             self.keep(Factor(self.n_coefficients), len(rows))
             statistics.copy_from(self._nothing())
             return
@@ -285,27 +298,16 @@ class GeneralizedPosterior(LinearPosterior):
 
         The prior counts once.
         """
-        mine, its = self.statistics, other.statistics
-        log_predictive = mine.log_predictive + its.log_predictive
-        if mine.start is None and its.start is None:
-            self.inner.merge(other.inner)
-            mine.log_sites += its.log_sites
-            mine.seen += its.seen
-            mine.effective += its.effective
-            mine.log_predictive = log_predictive
-            if mine.phi is not None and its.phi is not None:
-                mine.phi = mine.phi.merge(its.phi, self.likelihood)
+        if self._merge_start(other):
             return
-        one, two = (self, other) if its.start is not None else (other, self)
-        trial, start = one.copy(), two.statistics.start
-        assert start is not None
-        if trial.keeps_first_rows:
-            trial._keep(start.rows, now=True)
-        else:
-            trial._close(start.rows)
-            trial._together(start.rows)
-        trial.statistics.log_predictive = log_predictive
-        self.copy_from(trial)
+        mine, its = self.statistics, other.statistics
+        self.inner.merge(other.inner)
+        mine.log_sites += its.log_sites
+        mine.seen += its.seen
+        mine.effective += its.effective
+        mine.log_predictive += its.log_predictive
+        if mine.phi is not None and its.phi is not None:
+            mine.phi = mine.phi.merge(its.phi, self.likelihood)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and learn in the same way."""
@@ -316,22 +318,6 @@ class GeneralizedPosterior(LinearPosterior):
             and self.approximation == other.approximation
             and self.inner.has_same_prior(other.inner)
         )
-
-    def keep(self, rows: Factor, n_gone: int) -> None:
-        """Keep only this factor of the site rows, without the prior, once rows were unlearned."""
-        self.inner.keep(rows, n_gone)
-
-    def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) True where a coefficient's feature has not varied yet."""
-        return self.inner.never_varied()
-
-    def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
-        return self.inner.unseen_effects(X)
-
-    def without_prior(self) -> LinearPosterior:
-        """A copy of what the rows say."""
-        return self.inner.without_prior()
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -387,49 +373,6 @@ class GeneralizedPosterior(LinearPosterior):
         """Pearson's dispersion of the site rows; see ``compute_pearson_dispersion``."""
         return compute_pearson_dispersion(self.inner.of_rows, self.n_effective)
 
-    def coefficients(self) -> Array:
-        """Mean of [intercept, coefficients]."""
-        return self.inner.coefficients()
-
-    def joint(self, names: tuple[str, ...]) -> Joint:
-        """Joint distribution of [intercept, coefficients]."""
-        return self.inner.joint(names)
-
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients."""
-        return self.inner.prior_precision
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.statistics.seen
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.statistics.effective
-
-    @property
-    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """Posteriors of eta with different priors, and their weights: this one is their mixture."""
-        return self.inner.parts
-
-    @property
-    def learns_prior(self) -> bool:  # type: ignore[override]
-        """True if the prior is chosen by the rows."""
-        return self.inner.learns_prior
-
-    @property
-    def n_flat(self) -> int:
-        """Number of directions whose prior is flat."""
-        return self.inner.n_flat
-
-    @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.inner.of_rows.forgets
-
     @property
     def has_evidence(self) -> bool:
         """True if the evidence of all rows can be computed from the site rows."""
@@ -448,31 +391,13 @@ class GeneralizedPosterior(LinearPosterior):
     @property
     def keeps_first_rows(self) -> bool:
         """True if rows that come one after another are kept, to be fitted together again."""
-        statistics, proper = self.statistics, self.n_flat <= int(self.intercept)
-        begun = statistics.seen == 0.0 or statistics.start is not None
-        small = self.n_coefficients <= MOST_COEFFICIENTS
-        return self.keeps_start and begun and small and proper and not self.forgets
+        return self.n_flat <= int(self.intercept) and super().keeps_first_rows
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _check_rows(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None,
-    ) -> SiteRows:
-        targets = np.ascontiguousarray(y[:, 0])
-        self.likelihood.check_targets(targets)
-        n = len(X)
-        return SiteRows(
-            X,
-            targets,
-            np.ones(n) if weights is None else weights,
-            elapsed,
-            np.zeros(n) if offsets is None else offsets,
-        )
+    def _check_rows(self, X: Array, y: Array, *rest: Array | None) -> SiteRows:
+        self.check_targets(y)
+        return make_site_rows(X, y, *rest)
 
     def _in_order(self, rows: SiteRows) -> LearnedSites:
         """Learn row after row, in stretches after which the first rows are fitted anew."""
@@ -493,17 +418,12 @@ class GeneralizedPosterior(LinearPosterior):
         self.copy_from(trial)
         return join_learned_sites(learned)
 
-    def _keep(self, rows: SiteRows, *, now: bool = False) -> None:
-        """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
-        statistics, before, over = self.statistics, self.statistics.start, False
-        start = StartRows.of(rows) if before is None else before.join(rows)
-        due = now or start.count_missing() <= 0
-        if due:
-            self._fit_again(start)
-            start = start.fitted()
-        if due or before is None:
-            over = start.is_enough(self.inner.linear_moments(start.X)[1])
-        statistics.start = None if over or not len(start) else start
+    def _compute_variance(self, X: Array) -> Array:
+        return self.inner.linear_moments(X)[1]
+
+    def _learn_at_once(self, rows: SiteRows) -> None:
+        self._close(rows)
+        self._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
         statistics, rows = self.statistics, start.rows

@@ -7,17 +7,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from posterity.distributions import StudentT
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import LogPrecision
-from posterity.noise import Joint, Predictive
-from posterity.posteriors._noise_scores import compute_squared_scores, in_own_units, in_sequence
+from posterity.noise import Predictive
+from posterity.posteriors._noise_scores import (
+    compute_squared_scores,
+    correct_errors,
+    in_own_units,
+    in_sequence,
+    learn_spread,
+)
 from posterity.posteriors._noise_statistics import NoiseStatistics
-from posterity.posteriors._noise_units import rescale, shift
-from posterity.posteriors._site_start import MOST_COEFFICIENTS, StartRows
+from posterity.posteriors._noise_units import change_units
+from posterity.posteriors._reads import read_along
+from posterity.posteriors._site_rows import make_site_rows
+from posterity.posteriors._site_start import KeepsFirstRows, StartRows
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistics
 
@@ -37,7 +45,7 @@ LARGEST_MEAN_VARIANCE = 0.02
 
 
 @dataclass(frozen=True)
-class HeteroscedasticPosterior(LinearPosterior):
+class HeteroscedasticPosterior(KeepsFirstRows):
     """Posterior where the log of the noise variance is linear in the features, as the mean is.
 
     ``y = x.w + e``, ``e ~ Normal(0, sigma^2 exp(-(x - c).g))``, c the mean of the features.
@@ -65,6 +73,20 @@ class HeteroscedasticPosterior(LinearPosterior):
     is_one_factor: ClassVar[bool] = False
 
     rows_leave_no_trace: ClassVar[bool] = False
+    sure: ClassVar[float] = LARGEST_MEAN_VARIANCE
+    has_evidence: ClassVar[bool] = False  # it is the sum of the rows' predictive densities
+
+    log_evidence = read_along("statistics.log_predictive")
+    # What is known of the mean, given the log variance's coefficients.
+    n_observations = read_along("mean.n_observations")
+    n_effective = read_along("mean.n_effective")
+    coefficients = read_along("mean.coefficients")
+    joint = read_along("mean.joint")
+    predict_mean = read_along("mean.predict_mean")
+    prior_precision = read_along("mean.prior_precision")
+    never_varied = read_along("mean.never_varied")
+    unseen_effects = read_along("mean.unseen_effects")
+    forgets = read_along("mean.forgets")
 
     @classmethod
     def wrap(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
@@ -109,46 +131,42 @@ class HeteroscedasticPosterior(LinearPosterior):
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
-        if self.mean.forgets:
+        if self.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial, starts = self.copy(), self.keeps_first_rows
-        trial._together(X, y, weights, elapsed)
-        start = StartRows.of(_make_site_rows(X, y, weights))
-        if starts and 0 < len(start) < start.n_enough:
-            trial.statistics.start = start
+        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
+        trial._learn_at_once(rows)
+        if self.keeps_first_rows:
+            trial._start_with(rows)
         self.copy_from(trial)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows together; a posterior that forgets learns them in order."""
-        if len(X) == 1 or self.mean.forgets:
+        if len(X) == 1 or self.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
-        trial, starts = self.copy(), self.keeps_first_rows
-        trial._together(X, y, weights, elapsed)
-        if starts:
-            trial._keep(X, y, weights)
+        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
+        trial._learn_at_once(rows)
+        if self.keeps_first_rows:
+            trial._keep(rows)
         self.copy_from(trial)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        trial = self.copy()
+        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
         predictions: list[Any] = []
         first = 0
-        while first < len(X) or not predictions:
-            part = slice(first, first + trial._count_until_due())
-            some, starts = None if weights is None else weights[part], trial.keeps_first_rows
-            predictions.append(trial._learn(X[part], y[part], some, elapsed[part]))
+        while first < len(rows) or not predictions:
+            last, starts = first + trial._count_until_due(), trial.keeps_first_rows
+            some = rows[first:last]
+            predictions.append(trial._learn(some))
             if starts:
-                trial._keep(X[part], y[part], some)
-            first = part.stop
+                trial._keep(some)
+            first = last
         together = in_sequence(predictions)
-        densities = together.logpdf(y[:, 0])
-        trial.statistics.log_predictive += float(
-            np.sum(densities if weights is None else weights * densities)
-        )
+        trial.statistics.log_predictive += float(rows.weights @ together.logpdf(rows.y))
         self.copy_from(trial)
         return together
 
@@ -157,21 +175,20 @@ class HeteroscedasticPosterior(LinearPosterior):
 
         Exact for rows of a fit, but for what the others would weigh without them.
         """
-        if self.mean.forgets:
+        if self.forgets:
             self.mean.remove(X, y, weights)  # refuses, and says why
-        trial, g = self.copy(), np.ones(len(X)) if weights is None else weights
-        if not g.any():
+        trial, rows, start = self.copy(), make_site_rows(X, y, weights), self.statistics.start
+        if not rows.weights.any():
             return
-        if abs(self.n_observations - np.sum(g)) <= 1e-12 * np.sum(g):
+        if abs(self.n_observations - rows.total) <= 1e-12 * rows.total:
             trial._remove_all()
         else:
-            start = self.statistics.start
             if start is None:
-                trial._remove_rows(X, y, g)
+                trial._remove_rows(rows)
             else:
-                trial._fit_again(start.without(_make_site_rows(X, y, g)))
-            predictions = trial.copy().predict_then_learn(X, y, weights, np.zeros(len(X)))
-            trial.statistics.log_predictive -= float(g @ predictions.logpdf(y[:, 0]))
+                trial._fit_again(start.without(rows))
+            predictions = trial.copy().predict_then_learn(X, y, weights, rows.elapsed)
+            trial.statistics.log_predictive -= float(rows.weights @ predictions.logpdf(rows.y))
         self.copy_from(trial)
 
     def merge(self, other: Self) -> None:
@@ -179,27 +196,18 @@ class HeteroscedasticPosterior(LinearPosterior):
 
         Each prior counts once.
         """
-        one, two = (self, other) if other.statistics.start is not None else (other, self)
-        start = two.statistics.start
-        if start is not None:
-            trial, X, y = one.copy(), start.X, start.y[:, None]
-            if trial.keeps_first_rows:
-                trial._keep(X, y, start.weights, now=True)
-            else:
-                trial._together(X, y, start.weights, np.zeros(len(X)))
-            trial.statistics.log_predictive = (
-                self.statistics.log_predictive + other.statistics.log_predictive
-            )
-            self.copy_from(trial)
+        if self._merge_start(other):
             return
         trial, theirs = self.copy(), other.copy()
-        theirs._change_units(trial._log_unit_of(theirs))
+        log_unit = trial._log_unit_of(theirs)
+        change_units(theirs.mean.of_rows, theirs.spread.inner.of_rows, log_unit)
+        theirs.statistics.level += log_unit
         trial.mean.merge(theirs.mean)
         trial.spread.merge(theirs.spread)
         mine, its = trial.statistics, theirs.statistics
         mine.log_predictive += its.log_predictive
         mine.clock[0] += its.clock[0]
-        trial._move(its.centre, its.level, other.n_effective)
+        mine.move(its.centre, its.level, other.n_effective, trial.mean.n_held)
         trial._update_weights()
         self.copy_from(trial)
 
@@ -220,52 +228,12 @@ class HeteroscedasticPosterior(LinearPosterior):
             self.mean.predictive(self._scale_rows(X, log_precision)), log_precision, variance
         )
 
-    def predict_mean(self, X: Array) -> Array:
-        """Mean of new observations at the rows of ``X``."""
-        return self.mean.predict_mean(X)
-
-    def coefficients(self) -> Array:
-        """Mean of [intercept, coefficients]."""
-        return self.mean.coefficients()
-
     def noise_coefficients(self) -> Array:
         """Mean of [intercept, coefficients] of the log variance of the noise."""
         slopes = -self.statistics.rule.coefficients()[1:]
         level = -math.log(self.mean.noise_precision)
         statistics = self.statistics
         return np.concatenate([[level - statistics.at_level - slopes @ statistics.at], slopes])
-
-    def never_varied(self) -> NDArray[np.bool_]:
-        """(m,) True where a coefficient's feature has not varied yet."""
-        return self.mean.never_varied()
-
-    def unseen_effects(self, X: Array) -> Any:
-        """Sparse (n, m) sd, signed, of the effects in rows of features that never varied."""
-        return self.mean.unseen_effects(X)
-
-    def joint(self, names: tuple[str, ...]) -> Joint:
-        """Joint distribution of [intercept, coefficients], given the log variance's."""
-        return self.mean.joint(names)
-
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients."""
-        return self.mean.prior_precision
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.mean.n_observations
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.mean.n_effective
-
-    @property
-    def has_evidence(self) -> bool:
-        """False: the evidence of all rows is the sum of their predictive densities."""
-        return False
 
     @property
     def noise_precision(self) -> NoReturn:
@@ -275,18 +243,6 @@ class HeteroscedasticPosterior(LinearPosterior):
             "noise_intercept_ and noise_coef_, which give the log of its variance, or "
             "predict_distribution(X).std()"
         )
-
-    @property
-    def log_evidence(self) -> float:
-        """Sum of the log predictive densities of the rows as they came."""
-        return self.statistics.log_predictive
-
-    @property
-    def keeps_first_rows(self) -> bool:
-        """True if rows of a stream are kept, to be fitted together again."""
-        statistics, small = self.statistics, self.n_coefficients <= MOST_COEFFICIENTS
-        begins = statistics.clock[0] == 0 or statistics.start is not None
-        return self.keeps_start and small and begins and not self.mean.forgets
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -299,25 +255,11 @@ class HeteroscedasticPosterior(LinearPosterior):
         start = statistics.start
         return 1 if start is None else min(count, start.count_missing())
 
-    def _keep(self, X: Array, y: Array, weights: Array | None, *, now: bool = False) -> None:
-        """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
-        rows, before, over = _make_site_rows(X, y, weights), self.statistics.start, False
-        start = StartRows.of(rows) if before is None else before.join(rows)
-        due = now or start.count_missing() <= 0
-        if due:
-            self._fit_again(start)
-            start = start.fitted()
-        if due or before is None:
-            over = start.is_enough(
-                self._compute_relative_precision(start.X)[1], LARGEST_MEAN_VARIANCE
-            )
-        self.statistics.start = None if over or not len(start) else start
-
     def _fit_again(self, start: StartRows) -> None:
         """Learn the first rows together, as if there were no others, and keep them."""
-        log_predictive, rows = self.statistics.log_predictive, start.rows
+        log_predictive = self.statistics.log_predictive
         self._remove_all()
-        self._together(rows.X, rows.y[:, None], rows.weights, rows.elapsed)
+        self._learn_at_once(start.rows)
         self.statistics.log_predictive, self.statistics.start = log_predictive, start
 
     def _remove_all(self) -> None:
@@ -352,130 +294,81 @@ class HeteroscedasticPosterior(LinearPosterior):
         unit = np.exp(0.5 * log_precision)[:, None]
         return np.hstack([unit, unit * X]) if self.intercept else unit * X
 
-    def _learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Predictive:
+    def _learn(self, rows: SiteRows) -> Predictive:
         """Learn a stretch of rows, whose log precisions are those of the rule."""
-        log_precision, variance = self._compute_relative_precision(X)
-        target = np.exp(0.5 * log_precision)[:, None] * y
-        rows = self._scale_rows(X, log_precision)
-        predictive = self.mean.predict_then_learn(rows, target, weights, elapsed)
-        squares, known = compute_squared_scores(predictive, target[:, 0])
-        counted = known.astype(np.float64) if weights is None else known * weights
+        log_precision, variance = self._compute_relative_precision(rows.X)
+        target = np.exp(0.5 * log_precision) * rows.y
+        scaled = self._scale_rows(rows.X, log_precision), target[:, None], rows.weights
+        predictive = self.mean.predict_then_learn(*scaled, rows.elapsed)
+        squares, known = compute_squared_scores(predictive, target)
         offsets = LogPrecision().offsets(squares) - log_precision
-        halves = np.full((len(X), 1), 0.5)
-        self.spread.predict_then_learn(X, halves, counted, elapsed, offsets)
-        self._count(X, weights)
-        self._add_to_statistics(X, weights, log_precision)
+        halves = np.full((len(rows), 1), 0.5)
+        self.spread.predict_then_learn(rows.X, halves, known * rows.weights, rows.elapsed, offsets)
+        self.statistics.clock[0] += int(np.count_nonzero(rows.weights))
+        self._move(rows, log_precision)
         if self.statistics.clock[0] >= self.statistics.clock[1]:
             self._update_weights()
         return in_own_units(predictive, log_precision, variance)
 
-    def _together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows at once: the mean's posterior and the spread's, each given the other."""
-        before = self.copy()
+    def _compute_variance(self, X: Array) -> Array:
+        return self._compute_relative_precision(X)[1]
+
+    def _learn_at_once(self, rows: SiteRows) -> None:
+        """Learn the mean's posterior and the spread's, each given the other."""
+        before, X = self.copy(), rows.X
         log_precision = before._compute_relative_precision(X)[0]
         # Units are those of the rows that are there, or else of the average row.
-        new = self.n_effective == 0.0 and (weights is None or bool(weights.any()))
-        anchor = np.average(X, axis=0, weights=weights) if new else before.statistics.centre
-        self._count(X, weights)
+        new = self.n_effective == 0.0 and bool(rows.weights.any())
+        anchor = np.average(X, axis=0, weights=rows.weights) if new else before.statistics.centre
+        self.statistics.clock[0] += int(np.count_nonzero(rows.weights))
         of_spread = 0.0
         for _ in range(MOST_ROUNDS):
-            self._copy_mean_and_spread(before)
-            target = np.exp(0.5 * log_precision)[:, None] * y
-            rows = self._scale_rows(X, log_precision)
-            self.mean.append(rows, target, weights, elapsed)
-            predictive = cast(StudentT, self.mean.predictive(rows))
-            squares, counted = self._correct_errors(predictive, target[:, 0])
-            if weights is not None:
-                counted = counted * weights
+            self.mean.copy_from(before.mean)
+            self.spread.copy_from(before.spread)
+            target = np.exp(0.5 * log_precision) * rows.y
+            scaled = self._scale_rows(X, log_precision)
+            self.mean.append(scaled, target[:, None], rows.weights, rows.elapsed)
+            predictive = cast(StudentT, self.mean.predictive(scaled))
+            squares, counted = correct_errors(predictive, target, self.mean.noise_precision)
+            counted = counted * rows.weights
             if not counted.any():
                 break
             offsets = LogPrecision().offsets(squares) - log_precision
-            of_spread = self._learn_spread(X, counted, elapsed, offsets)
+            of_spread = learn_spread(self.spread, X, counted, rows.elapsed, offsets)
             self.statistics.rule = self.spread
             self.statistics.at, self.statistics.at_level = anchor, before.statistics.level
             moved, log_precision = log_precision, self._compute_relative_precision(X)[0]
             if np.abs(log_precision - moved).max() < TOLERANCE:
                 break
-        self._add_to_statistics(X, weights, log_precision)
+        self._move(rows, log_precision)
         self._update_weights()
         # Of the targets given the log precisions, in their own units; and what those are open to.
-        self.statistics.log_predictive += (
-            self.mean.log_evidence - before.mean.log_evidence + of_spread
-        )
-        self.statistics.log_predictive += 0.5 * float(
-            np.sum(log_precision if weights is None else weights * log_precision)
-        )
+        gained = self.mean.log_evidence - before.mean.log_evidence + of_spread
+        self.statistics.log_predictive += gained + 0.5 * float(rows.weights @ log_precision)
 
-    def _copy_mean_and_spread(self, other: HeteroscedasticPosterior) -> None:
-        self.mean.copy_from(other.mean)
-        self.spread.copy_from(other.spread)
+    def _move(self, rows: SiteRows, log_precision: Array, sign: float = 1.0) -> None:
+        """Let the means know of rows that came, weighed with these log precisions; or left: -1."""
+        weights = rows.weights
+        if weights.any():
+            centre, level = (np.average(one, 0, weights) for one in (rows.X, log_precision))
+            self.statistics.move(centre, level, sign * rows.total, self.mean.n_held)
 
-    def _learn_spread(self, X: Array, weights: Array, elapsed: Array, offsets: Array) -> float:
-        """Learn squared errors; returns the log of posterior over prior volume (Laplace).
-
-        It is the evidence of the squares less their log likelihood at the mode. The spread's
-        intercept is no parameter of its own, the mean's noise is: its volume is left out.
-        """
-        spread = replace(self.spread, approximation="laplace")
-        first = spread.n_observations == 0.0
-        before = 0.0 if first else spread.log_evidence
-        halves = np.full((len(X), 1), 0.5)
-        learn = spread.fit if first else spread.append
-        learn(X, halves, weights, elapsed, offsets)
-        eta = spread.predict_mean(X) + offsets
-        likelihood = float(weights @ spread.likelihood.log_density(halves[:, 0], eta))
-        volume = 0.0
-        if first:
-            volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
-        return spread.log_evidence - before - likelihood + volume
-
-    def _correct_errors(self, predictive: StudentT, y: Array) -> tuple[Array, Array]:
-        """Return squared errors of learned rows, e^2 / (1 - h) sigma^2, each of weight 1 - h."""
-        precision = self.mean.noise_precision
-        if not np.isfinite(precision) or predictive.is_flat().any():
-            return np.ones(len(y)), np.zeros(len(y))
-        left = np.clip(2.0 - np.square(predictive.scale) * precision, 1e-9, 1.0)
-        return np.square(y - predictive.loc) * precision / left, left
-
-    def _count(self, X: Array, weights: Array | None) -> None:
-        n = len(X) if weights is None else int(np.count_nonzero(weights))
-        self.statistics.clock[0] += n
-
-    def _add_to_statistics(self, X: Array, weights: Array | None, log_precision: Array) -> None:
-        """Let the means know of rows that were learned, weighed with these log precisions."""
-        count = float(len(X)) if weights is None else float(np.sum(weights))
-        if count > 0.0:
-            centre = np.average(X, axis=0, weights=weights)
-            self._move(centre, float(np.average(log_precision, weights=weights)), count)
-
-    def _move(self, centre: Array, level: float, count: float) -> None:
-        """Let the means know of rows of this total weight, which the factor holds already."""
-        statistics, share = self.statistics, min(count / max(self.mean.n_held, 1e-300), 1.0)
-        statistics.centre = statistics.centre + (centre - statistics.centre) * share
-        statistics.level += (level - statistics.level) * share
-
-    def _remove_rows(self, X: Array, y: Array, weights: Array) -> None:
+    def _remove_rows(self, rows: SiteRows) -> None:
         """Unlearn some of the rows from the mean, the spread, and the means of features."""
+        X, weights = rows.X, rows.weights
         log_precision = self._compute_relative_precision(X)[0]
-        target = np.exp(0.5 * log_precision)[:, None] * y
-        rows = self._scale_rows(X, log_precision)
-        predictive = cast(StudentT, self.mean.predictive(rows))
-        self.mean.remove(rows, target, weights)
-        squares, counted = self._correct_errors(predictive, target[:, 0])
+        target = np.exp(0.5 * log_precision) * rows.y
+        scaled = self._scale_rows(X, log_precision)
+        predictive = cast(StudentT, self.mean.predictive(scaled))
+        self.mean.remove(scaled, target[:, None], weights)
+        squares, counted = correct_errors(predictive, target, self.mean.noise_precision)
         counted = counted * weights
         if counted.any():
             counted *= min(1.0, self.spread.n_observations / float(np.sum(counted)))
             offsets = LogPrecision().offsets(squares) - log_precision
             self.spread.remove(X, np.full((len(X), 1), 0.5), counted, offsets)
-        self._discount(X, weights, log_precision)
-
-    def _discount(self, X: Array, weights: Array, log_precision: Array) -> None:
-        """Let the means know of rows that were unlearned, weighed with these log precisions."""
-        statistics, share = self.statistics, float(np.sum(weights)) / self.mean.n_held
-        centre, level = (np.average(one, axis=0, weights=weights) for one in (X, log_precision))
-        statistics.centre = statistics.centre + share * (statistics.centre - centre)
-        statistics.level += share * (statistics.level - float(level))
-        statistics.clock[0] -= int(np.count_nonzero(weights))
+        self._move(rows, log_precision, -1.0)
+        self.statistics.clock[0] -= int(np.count_nonzero(weights))
         self._update_weights()
 
     def _log_unit_of(self, other: HeteroscedasticPosterior) -> float:
@@ -491,33 +384,14 @@ class HeteroscedasticPosterior(LinearPosterior):
         slopes = (1.0 - share) * self.spread.coefficients() + share * other.spread.coefficients()
         return float(mine.level - its.level + slopes[1:] @ (its.centre - mine.centre))
 
-    def _change_units(self, log_unit: float) -> None:
-        """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
-
-        Rows of the mean are scaled, their prior is not; squares of the spread are shifted in logs.
-        """
-        if log_unit == 0.0:
-            return
-        mean, spread = self.mean.of_rows, self.spread.inner.of_rows
-        rescale(mean.factor, mean.prior, math.exp(log_unit))
-        shift(spread.factor, spread.prior, log_unit)
-        self.statistics.level += log_unit
-
     def _update_weights(self) -> None:
         """Weigh rows from now on by the log variance as it is known now."""
         statistics = self.statistics
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = rows // GROWTH_DIVISOR
-        if self.mean.forgets:
-            some = min(some, LONGEST_STRETCH)
+        some = min(rows // GROWTH_DIVISOR, LONGEST_STRETCH if self.forgets else rows)
         statistics.clock[1] = rows + max(some, 1)
-
-
-def _make_site_rows(X: Array, y: Array, weights: Array | None) -> SiteRows:
-    n, nothing = len(X), np.zeros(len(X))
-    return SiteRows(X, y[:, 0], np.ones(n) if weights is None else weights, nothing, nothing)
 
 
 def make_noise_posterior(inner: LinearPosterior) -> GeneralizedPosterior:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -12,15 +11,11 @@ from numpy.typing import NDArray
 
 from posterity.distributions import Normal
 from posterity.distributions.mixing import match_moments
+from posterity.posteriors._reads import read_along
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.hypotheses import NO_LATE_CLASS, Hypotheses
 
 Array = NDArray[np.float64]
-
-
-def _read(path: str) -> Any:
-    """A property, or a method, that is found along ``path``."""
-    return property(attrgetter(path))
 
 
 @dataclass(frozen=True)
@@ -39,43 +34,43 @@ class MixedPosterior(LinearPosterior):
     is_one_factor: ClassVar[bool] = False
 
     # What the members have in common.
-    belief: ClassVar[Any] = _read("common.belief")  # type: ignore[misc]
-    noise: ClassVar[Any] = _read("common.noise")  # type: ignore[misc]
-    intercept: ClassVar[Any] = _read("common.intercept")  # type: ignore[misc]
-    prior: ClassVar[Any] = _read("common.prior")  # type: ignore[misc]
-    factor: ClassVar[Any] = _read("common.factor")  # type: ignore[misc]
-    n_coefficients = _read("common.n_coefficients")
-    n_features = _read("common.n_features")
-    n_flat = _read("common.n_flat")
-    improper = _read("common.improper")
+    belief: ClassVar[Any] = read_along("common.belief")  # type: ignore[misc]
+    noise: ClassVar[Any] = read_along("common.noise")  # type: ignore[misc]
+    intercept: ClassVar[Any] = read_along("common.intercept")  # type: ignore[misc]
+    prior: ClassVar[Any] = read_along("common.prior")  # type: ignore[misc]
+    factor: ClassVar[Any] = read_along("common.factor")  # type: ignore[misc]
+    n_coefficients = read_along("common.n_coefficients")
+    n_features = read_along("common.n_features")
+    n_flat = read_along("common.n_flat")
+    improper = read_along("common.improper")
     # What is known of all of them together.
-    common = _read("hypotheses.common")
-    log_evidence = _read("hypotheses.log_evidence")
-    n_observations = _read("hypotheses.n_observations")
-    n_effective = _read("hypotheses.n_effective")
-    n_held = _read("hypotheses.n_held")
-    noise_precision = _read("hypotheses.noise_precision")
-    change_probability = _read("hypotheses.change_probability")
-    changes = _read("hypotheses.changed_rows")
+    common = read_along("hypotheses.common")
+    log_evidence = read_along("hypotheses.log_evidence")
+    n_observations = read_along("hypotheses.n_observations")
+    n_effective = read_along("hypotheses.n_effective")
+    n_held = read_along("hypotheses.n_held")
+    noise_precision = read_along("hypotheses.noise_precision")
+    change_probability = read_along("hypotheses.change_probability")
+    changes = read_along("hypotheses.changed_rows")
     # How they learn, and are read: methods.
-    row_path = _read("hypotheses.row_path")
-    add_classes = _read("hypotheses.add_classes")
-    reorder = _read("hypotheses.reorder")
-    ahead = _read("hypotheses.ahead")
-    coefficients = _read("hypotheses.coefficients")
-    joint = _read("hypotheses.joint")
-    predict_mean = _read("hypotheses.predict_mean")
-    predict_mean_ahead = _read("hypotheses.predict_mean_ahead")
-    average_of = _read("hypotheses.average")
-    has_fast_learn_one = _read("hypotheses.has_row_path")
+    row_path = read_along("hypotheses.row_path")
+    add_classes = read_along("hypotheses.add_classes")
+    reorder = read_along("hypotheses.reorder")
+    ahead = read_along("hypotheses.ahead")
+    coefficients = read_along("hypotheses.coefficients")
+    joint = read_along("hypotheses.joint")
+    predict_mean = read_along("hypotheses.predict_mean")
+    predict_mean_ahead = read_along("hypotheses.predict_mean_ahead")
+    average_of = read_along("hypotheses.average")
+    has_fast_learn_one = read_along("hypotheses.has_row_path")
     has_fast_predict_one = has_fast_learn_one
     # What the member that predicts best says of its features and its prior.
-    prior_precision = _read("best.prior_precision")
-    pearson = _read("best.pearson")
-    feature_scales = _read("best.feature_scales")
-    find_sums_to_one = _read("best.find_sums_to_one")
-    never_varied = _read("best.never_varied")
-    unseen_effects = _read("best.unseen_effects")
+    prior_precision = read_along("best.prior_precision")
+    pearson = read_along("best.pearson")
+    feature_scales = read_along("best.feature_scales")
+    find_sums_to_one = read_along("best.find_sums_to_one")
+    never_varied = read_along("best.never_varied")
+    unseen_effects = read_along("best.unseen_effects")
 
     @classmethod
     def of(cls, hypotheses: Hypotheses) -> Self:

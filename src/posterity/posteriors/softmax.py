@@ -16,34 +16,28 @@ memory; the prior, which never fades, is joined to it when something is learned 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from posterity.distributions import Categorical
-from posterity.evidence import OddsScale
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
-from posterity.posteriors._softmax_contrasts import Contrasts, Joined
+from posterity.posteriors._site_start import weigh_rest
+from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
     Array,
     Index,
     Rows,
     helmert,
 )
-from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
+from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
-from posterity.posteriors._softmax_rule import choose_prior
+from posterity.posteriors._softmax_rule import begin, choose_prior
 from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
-
-# Of the log of the prior's scale, between which the best one is looked for.
-STEP = math.log(4.0)
-# Logs of precisions that agree, where sites and prior are found in turns.
-AGREE, MOST_TURNS = 3e-2, 20
 
 
 @dataclass
@@ -101,7 +95,7 @@ class SoftmaxPosterior(SoftmaxReading):
         return (
             self.strategy == other.strategy
             and mine.separate == its.separate
-            and mine.parts[0].has_same_prior(its.parts[0])
+            and mine.one.has_same_prior(its.one)
             and self.intercept == other.intercept
             and (
                 self.strategy is not None
@@ -125,21 +119,17 @@ class SoftmaxPosterior(SoftmaxReading):
         Exact for rows of a fit, but for what the others would say without them.
         """
         if self.forgets:
-            self.contrasts.parts[0].remove(X, y, weights)  # refuses, and says why
+            self.contrasts.one.remove(X, y, weights)  # refuses, and says why
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
-        gone, learned = float(np.sum(rows.weights)), self.n_observations
-        if learned - gone < -1e-12 * gone:
-            raise ValueError(
-                f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
-                "give learned rows (nothing was changed)"
-            )
+        learned = self.n_observations
+        rest = weigh_rest(learned, rows.total)
         if not len(rows.X):
             return
         after.learn_recent_rows()
         together = after.together == learned
         averaged = self.approximation == "moments" if together else self._averages
-        if learned - gone <= 1e-12 * gone:
+        if not rest:
             after._reset()
         else:
             try:
@@ -147,10 +137,10 @@ class SoftmaxPosterior(SoftmaxReading):
             except NotInFactorError as error:
                 raise ValueError(explain_never_learned("one of the rows")) from error
             after.prior.remove_scales(rows.X, rows.weights)
-            after._count(learned - gone, learned - gone)
+            after._count(rest, rest)
             # What the others say was found under this prior, and would but echo it.
             after.next_prior_update = min(
-                after.next_prior_update, learned - gone + 0.25 * self.n_effective + 1.0
+                after.next_prior_update, rest + 0.25 * self.n_effective + 1.0
             )
             after._clear_caches()
         after.together = -1.0
@@ -170,21 +160,14 @@ class SoftmaxPosterior(SoftmaxReading):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> None:
+    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows, iterated to the mode (with the prior that its evidence chooses).
 
         Or by averages ("moments"), until what they say on average over what is open is what they
         are taken for. A posterior that forgets learns them as a batch.
         """
         if self.forgets:
-            self.append(X, y, weights, elapsed, offsets)
+            self.append(X, y, weights, elapsed)
             return
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
@@ -196,24 +179,17 @@ class SoftmaxPosterior(SoftmaxReading):
         after.together = total
         self.copy_from(after)
 
-    def append(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> None:
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn a mini-batch: all of it together and with the rows before it, as far as it can be.
 
         Where what is left of a row is no number, as in a window, row after row.
         """
         rows, after = self._rows(X, y, weights), self.copy()
-        discounts = after.contrasts.parts[0].discounts(elapsed)
+        discounts = after.contrasts.discounts(elapsed)
         if discounts is None:
-            for _ in after._in_order(rows, elapsed):
-                pass
-        elif len(rows.X):
+            self.predict_then_learn(X, y, weights, elapsed)
+            return
+        if len(rows.X):
             later = np.append(np.cumprod(discounts[:0:-1])[::-1], 1.0)
             begins = int(np.argmax(rows.weights > 0.0)) + 1 if after.n_observations == 0.0 else 0
             after._pass_time(rows.X[:1], elapsed[begins:])
@@ -222,14 +198,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     absorb = append
 
-    def learn_together(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> None:
+    def learn_together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn all rows there are, as one batch that no others will follow."""
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
@@ -247,12 +216,7 @@ class SoftmaxPosterior(SoftmaxReading):
         """Accept all: places of classes were checked where labels were read."""
 
     def predict_then_learn(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Categorical:
         """Learn row after row; returns the distribution of each class's place before its row."""
         rows, after = self._rows(X, y, weights), self.copy()
@@ -286,15 +250,6 @@ class SoftmaxPosterior(SoftmaxReading):
         weights = np.ones(len(X)) if weights is None else weights
         return Rows(self.design(X), y[:, 0].astype(np.intp), weights)
 
-    def _in_order(self, rows: Rows, elapsed: Array) -> Iterator[Array]:
-        """Learn row after row, each right after it was handed out."""
-        for i in range(len(rows.X)):
-            one = rows.of(slice(i, i + 1))
-            if self.n_observations > 0.0:
-                self._pass_time(one.X, elapsed[i : i + 1])
-            yield one.X
-            self._learn(one, float(one.weights[0]))
-
     def _learn(self, rows: Rows, weight: float) -> None:
         """Learn rows that came at one time, of so much weight before it faded.
 
@@ -317,24 +272,13 @@ class SoftmaxPosterior(SoftmaxReading):
             )
         elif self.forgets:
             before = self.contrasts.log_density(self.prior.whole)
-        recent, again = self.recent, False
-        if self.prior.proper and self.contrasts.parts[0].discounts(np.zeros(1)) is not None:
-            if recent is None:
-                recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
-            recent = recent.with_rows(rows, averaged=averaged)
-            if recent.due:
-                self.prior = self.prior.with_flat_features_closed()
-            again = recent.due and self._relearn_recent_rows(recent)
-            recent = recent.learn_recent_rows() if again else recent
-        elif self.prior.proper:
-            self.prior = self.prior.with_flat_features_closed()
+        again = self._keep(rows, averaged=averaged, first=first)
         if first and len(rows.X) > 1 and not again:
             self._begin(rows, self.contrasts, averaged=averaged)
         elif not again:
             self.contrasts.learn(rows, self.prior, averaged=averaged)
-        if recent is not None and recent.full:
-            recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=False)
-        self.recent = recent
+        if self.recent is not None and self.recent.full:
+            self.recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=False)
         if self.forgets and len(rows.X) > 1:
             # Each label in full, whatever has faded since the first of them.
             faded = float(np.sum(rows.weights)) / weight
@@ -343,6 +287,25 @@ class SoftmaxPosterior(SoftmaxReading):
         self._count(seen + weight)
         self._clear_caches()
         self.choose_if_due()
+
+    def _keep(self, rows: Rows, *, averaged: bool, first: bool) -> bool:
+        """Keep rows where all fade alike; whether they were learned, together with the last."""
+        if not self.prior.proper:
+            return False
+        if self.contrasts.discounts(np.zeros(1)) is None:
+            self.prior = self.prior.with_flat_features_closed()
+            return False
+        recent = self.recent
+        if recent is None:
+            recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=first)
+        self.recent = recent = recent.with_rows(rows, averaged=averaged)
+        if not recent.due:
+            return False
+        self.prior = self.prior.with_flat_features_closed()
+        again = self._relearn_recent_rows(recent)
+        if again:
+            self.recent = recent.learn_recent_rows()
+        return again
 
     def _relearn_recent_rows(self, recent: RecentRows) -> bool:
         """Learn the last rows together, from what was known before them, if their mode is found."""
@@ -358,45 +321,10 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _begin(self, rows: Rows, before: Contrasts, *, averaged: bool) -> None:
         """Learn the first rows with the prior that their evidence chooses."""
-        profiled = isinstance(self.strategy, OddsScale) and self.shapes is None and not averaged
-        if self.strategy is not None:
-            # The sizes of the features are taken into account anew, too.
-            scale = self._search_scale(rows, before) if profiled else self.prior.scale
-            self.prior = self.prior.scaled(scale)
-        self._begin_under(rows, before, None, averaged=averaged)
-        for _ in range(0 if self.strategy is None or profiled else MOST_TURNS):
-            start, last = self.contrasts.join_prior(self.prior), self.prior
-            self.prior = self._chosen()
-            self._begin_under(rows, before, start, averaged=averaged)
-            if self.prior.change_from(last) < AGREE:
-                break
+        rule = self.strategy, self.shapes
+        self.contrasts, self.prior = begin(before, self.prior, rows, *rule, averaged=averaged)
         self._clear_caches()
         self._schedule_next_choice()
-
-    def _begin_under(
-        self, rows: Rows, before: Contrasts, start: Joined | None, *, averaged: bool
-    ) -> None:
-        contrasts = before.copy()
-        contrasts.begin(rows, self.prior, averaged=averaged, start=start)
-        self.contrasts = contrasts
-
-    def _search_scale(self, rows: Rows, before: Contrasts) -> float:
-        """Return the prior's scale that maximizes the evidence of rows, each time at their mode.
-
-        Curvatures found at a mode speak for the scale that led there: taken as they are, as those
-        of averages are, they would keep it where it is.
-        """
-        strategy, start = self.strategy, None
-        assert isinstance(strategy, OddsScale)
-
-        def log_posterior(log_scale: float) -> float:
-            nonlocal start
-            prior, trial = self.prior.scaled(math.exp(log_scale)), before.copy()
-            trial.learn(rows, prior, averaged=False, start=start)
-            start = trial.join_prior(prior)
-            return trial.log_density(prior) + float(strategy.log_scale_prior(np.asarray(log_scale)))
-
-        return math.exp(find_maximum(log_posterior, math.log(self.prior.scale), STEP))
 
     def _add_scales(self, rows: Rows) -> None:
         """Add the features' mean squares of rows."""
@@ -424,7 +352,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
     def _pass_time(self, x: Array, elapsed: Array) -> None:
         """Let time pass before a row ``x`` (1, p); before the first there is nothing to forget."""
-        passed, part = float(np.sum(elapsed)), self.contrasts.parts[0]
+        passed, part = float(np.sum(elapsed)), self.contrasts.one
         if self.forgets and passed > 0.0:
             self.contrasts.pass_time(x, passed)
             if not part.keeps_prior:
@@ -450,7 +378,7 @@ class SoftmaxPosterior(SoftmaxReading):
     def _choose(self) -> None:
         """Choose the prior anew."""
         if self.strategy is not None and self.n_effective > 0.0:
-            self.prior = self._chosen()
+            self.prior = choose_prior(self.contrasts, self.prior, self.strategy, self.shapes)
         self._clear_caches()
         self._schedule_next_choice()
 
@@ -458,8 +386,3 @@ class SoftmaxPosterior(SoftmaxReading):
         """The prior is chosen anew after a fourth more rows."""
         self.next_prior_update = self.n_observations + 0.25 * self.n_effective + 1.0
         self.awaits_first_prior = False
-
-    def _chosen(self) -> ContrastPrior:
-        """The prior that represents all nodes."""
-        assert self.strategy is not None
-        return choose_prior(self.contrasts, self.prior, self.strategy, self.shapes)
