@@ -219,11 +219,10 @@ class SharedArms(Arms):
 
     model: Any
     features: Array
-    count: int = 0
 
     def branch(self) -> SharedArms:
         """See :class:`Arms`."""
-        return SharedArms(make_branch(self.model), self.features, self.count)
+        return SharedArms(make_branch(self.model), self.features)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -239,7 +238,6 @@ class SharedArms(Arms):
             raise ValueError(
                 f"arm_features has {len(self.features)} rows for {count} arms: give one for each"
             )
-        self.count = count
 
     def learn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""

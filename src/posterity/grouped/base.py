@@ -210,20 +210,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return self.forgetting.rate
 
     def _check_same_belief(self, other: GroupedModel) -> None:
-        mine, theirs = self._posterior, other._posterior
-        given, others = mine.belief.precision, theirs.belief.precision
-        same = (
-            mine.noise == theirs.noise
-            and mine.intercept == theirs.intercept
-            and mine.discount == theirs.discount
-            and mine.belief.unit == theirs.belief.unit
-            and np.array_equal(mine.belief.mean, theirs.belief.mean)
-            and np.array_equal(mine.belief.free, theirs.belief.free)
-            and (given is None) == (others is None)
-        )
-        if given is not None and others is not None:
-            same = same and np.array_equal(given.triangle, others.triangle)
-        if not same:
+        if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
                 "the models differ in prior, noise, forgetting or intercept: only models of the "
                 "same parameters can be merged"

@@ -227,6 +227,7 @@ class GroupedReader(GroupedModel):
 
         Examples
         --------
+        >>> from posterity import GroupedRegression
         >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
         >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
         >>> one = model.model_of("b")
@@ -263,6 +264,7 @@ class GroupedReader(GroupedModel):
 
         Examples
         --------
+        >>> from posterity import GroupedRegression
         >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
         >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
         >>> model.summary()[["group", "name"]].to_numpy().tolist()

@@ -101,8 +101,7 @@ class JointReading:
         if not self.wide.has_evidence:
             raise AttributeError(
                 "log_evidence_ of several targets is not available under this way to forget: "
-                "sum the "
-                "logpdf of what predict_then_learn returns"
+                "sum the logpdf of what predict_then_learn returns"
             )
         alone = sum(one.log_evidence for one in self.each)
         return alone + log_dependence(self.wide.noise, self.residual_df, self.products())

@@ -95,6 +95,15 @@ class GroupedPosterior:
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
 
+    def has_same_prior(self, other: GroupedPosterior) -> bool:
+        """Return True if both have the same parameters, so that they can be merged."""
+        return (
+            self.noise == other.noise
+            and self.intercept == other.intercept
+            and self.discount == other.discount
+            and self.belief.is_same(other.belief)
+        )
+
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
         """A posterior with the same prior, for other groups."""
         return GroupedPosterior(self.belief, self.noise, self.intercept, self.discount, bank)
@@ -294,13 +303,6 @@ class GroupedPosterior:
         """log p(y) under the prior in use; flat directions have density 1."""
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
-        if self.belief.is_given:
-            row = np.arange(bank.n_coefficients)
-            places = row * (bank.n_coefficients + 1) - row * (row - 1) // 2
-            diagonals = bank.posteriors(prior.priors)[:, places]
-            logs = np.log(diagonals, where=diagonals > 0.0, out=np.zeros_like(diagonals))
-            log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
-            return self.noise.log_evidence(exact.residual_df, exact.residual, log_determinants)
         if bank.size > MOST_GROUPS:
             prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
         return self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
@@ -414,7 +416,7 @@ class GroupedPosterior:
         if self.noise_residual is None:
             assert self.small_sample is not None
             sample, prior, bank = self.small_sample, self._get_stream_prior(), self.bank
-            residual, count = self._compute_residual(prior, sample), sample.count
+            residual, count = prior.residual, sample.count
             if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
                 now = _sum_residuals(bank.posteriors(prior.priors))
@@ -426,13 +428,7 @@ class GroupedPosterior:
     def _make_reading(self, sample: GroupSample) -> PriorAndNoise:
         prior = self._learn_prior(sample, TOLERANCE)
         residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
-        return PriorAndNoise(prior, residual_df, self._compute_residual(prior, sample))
-
-    def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
-        """Residual of groups under a prior that was learned from them, or given."""
-        if self.belief.is_given:
-            return learn_from_all(sample, prior, self.belief.free).residual
-        return prior.residual
+        return PriorAndNoise(prior, residual_df, prior.residual)
 
     def compute_means_and_leverages(self, X: Array, slots: Slots) -> tuple[Array, Array]:
         """Means (n,) and leverages (n,) of rows of the groups at ``slots``, -1 for unknown ones."""

@@ -130,8 +130,7 @@ class TargetsPosterior:
         if lacks and self.wide.forgets and self.wide.of_rows.discounts(np.ones(1)) is None:
             raise ValueError(
                 "y lacks some targets of a row, which this way to forget does not support: use "
-                "Exponential or Stabilized, drop such rows, or "
-                "fit a model for each target"
+                "Exponential or Stabilized, drop such rows, or fit a model for each target"
             )
         return lacks
 
@@ -211,11 +210,8 @@ class TargetsPosterior:
             row = slice(i, i + 1)
             predictions.append(self.predictive(X[row]))
             self.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
-        shapes = ((len(one), *one.correlation.shape[-2:]) for one in predictions)
-        each = [
-            np.broadcast_to(one.correlation, shape)
-            for one, shape in zip(predictions, shapes, strict=True)
-        ]
+        q = self.n_targets
+        each = [np.broadcast_to(one.correlation, (len(one), q, q)) for one in predictions]
         marginals = concatenate_rows([one.marginals for one in predictions])
         return JointPrediction(marginals, np.concatenate(each), names=self.names)
 
