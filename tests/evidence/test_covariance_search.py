@@ -48,18 +48,18 @@ def test_nothing_near_is_better(
     seed: int, p: int, groups: int, rows: int, noise: Noise, strength: float
 ) -> None:
     task = task_of(seed, p, groups, rows, noise, strength)
-    lower = np.tril_indices(task.width)
-    best = search(task, task.width, 0.05, task.frame.scale, 1e-4).root
+    lower = np.tril_indices(len(task.frame.root))
+    best = search(task, len(task.frame.root), 0.05, task.frame.scale, 1e-4).root
     found = task.value(best)
 
     def value(entries: np.ndarray) -> float:
-        K = np.zeros((task.width, task.width))
+        K = np.zeros((len(task.frame.root), len(task.frame.root)))
         K[lower] = entries
         if (np.diag(K) < 1e-6).any():
             return np.inf
         return task.value(best @ K)
 
-    start = np.eye(task.width)[lower]
+    start = np.eye(len(task.frame.root))[lower]
     other = minimize(value, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert other.fun > found - 1e-6
 

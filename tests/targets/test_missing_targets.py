@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,6 @@ from posterity import BayesianLinearRegression
 from posterity.distributions import StudentT
 from posterity.files import dumps, loads
 from posterity.forgetting import Exponential, Stabilized, Window
-from posterity.posteriors import MissingTargetsPosterior, TargetsPosterior
 
 SETTINGS: list[dict[str, Any]] = [
     {"prior_precision": 0.0},
@@ -137,12 +137,11 @@ def test_however_the_rows_come(settings: dict[str, Any], lacking: str) -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_what_knows_of_gaps_says_the_same_where_there_are_none(settings: dict[str, Any]) -> None:
+def test_a_row_with_gaps_that_is_unlearned_leaves_no_trace(settings: dict[str, Any]) -> None:
     X, y = data()
     plain = BayesianLinearRegression(**settings).fit(X, y)
-    assert type(plain._posterior_or_none) is TargetsPosterior
     ready = BayesianLinearRegression(**settings).fit(X, y)
-    ready._posterior_or_none = MissingTargetsPosterior.of(ready._posterior_or_none)
+    ready.learn_one(X[0], [NAN, *y[0, 1:]]).unlearn(X[:1], [[NAN, *y[0, 1:]]])
     ours, theirs = plain.predict_distribution(X), ready.predict_distribution(X)
     assert np.allclose(ours.loc, theirs.loc, atol=1e-12)
     assert np.allclose(ours.cov, theirs.cov, rtol=1e-12, atol=1e-12)
@@ -269,3 +268,15 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="never learned"):
         model.unlearn(X[gaps] + 1.0, lacking[gaps])
     assert np.array_equal(model.predict(X), before)
+
+
+def test_levels_may_join_after_rows_with_gaps() -> None:
+    rng = np.random.default_rng(0)
+    levels = np.array(["a", "b", "c"])[np.minimum(np.arange(60) // 15, 2)]
+    frame = pd.DataFrame({"level": levels, "x": rng.normal(size=60)})
+    y = rng.normal(size=(60, 2)) + frame[["x"]].to_numpy()
+    y[5:9, 1], y[40:44, 0] = NAN, NAN
+    whole = BayesianLinearRegression(prior_precision=1.0).fit(frame, y)
+    parts = BayesianLinearRegression(prior_precision=1.0).fit(frame[:30], y[:30])
+    parts.partial_fit(frame[30:], y[30:])
+    np.testing.assert_allclose(parts.predict(frame), whole.predict(frame), atol=1e-6)

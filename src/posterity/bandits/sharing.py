@@ -57,6 +57,7 @@ class Arms(Protocol):
 
     def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
         """The same where it takes no time that others must wait for; False: nothing happened."""
+        return False
 
     def unlearn(self, rows: Rewards) -> None:
         """Unlearn rewards."""
@@ -72,26 +73,17 @@ class Arms(Protocol):
 
     def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
         """Return the compiled path of all arms, or None where there is none."""
-
-
-class PlainArms:
-    """Defaults for arms without a compiled path and without features."""
-
-    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
-        """See :class:`Arms`."""
-        return False
-
-    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
-        """See :class:`Arms`."""
         return None
 
-    def _refuse_features(self, features: ArrayLike | None) -> None:
-        if features is not None:
-            raise ValueError('arms have features with sharing="all" only: leave features out')
+
+def refuse_features(features: ArrayLike | None) -> None:
+    """Raise ``ValueError`` for features of arms that share no coefficients."""
+    if features is not None:
+        raise ValueError('arms have features with sharing="all" only: leave features out')
 
 
 @dataclass
-class SeparateArms(PlainArms):
+class SeparateArms(Arms):
     """A model of its own for each arm."""
 
     prototype: Any
@@ -103,7 +95,7 @@ class SeparateArms(PlainArms):
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
-        self._refuse_features(features)
+        refuse_features(features)
         self.models += [clone(self.prototype) for _ in range(count - len(self.models))]
 
     def learn(self, rows: Rewards) -> None:
@@ -134,7 +126,7 @@ class SeparateArms(PlainArms):
 
 
 @dataclass
-class GroupedArms(PlainArms):
+class GroupedArms(Arms):
     """A model for each arm, under a prior and a noise that are learned over all arms.
 
     Only caches are ``arms_path``, the arms' posteriors as they are now, and their ``slots`` in the
@@ -157,7 +149,7 @@ class GroupedArms(PlainArms):
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
-        self._refuse_features(features)
+        refuse_features(features)
         self.count = count
 
     def learn(self, rows: Rewards) -> None:
@@ -219,7 +211,7 @@ class GroupedArms(PlainArms):
 
 
 @dataclass
-class SharedArms(PlainArms):
+class SharedArms(Arms):
     """One model of rows that contain both context and arm: ``features`` (K, a) of each arm.
 
     A row is the context, the arm's features, and the product of each of one with each of the other.
@@ -227,11 +219,10 @@ class SharedArms(PlainArms):
 
     model: Any
     features: Array
-    count: int = 0
 
     def branch(self) -> SharedArms:
         """See :class:`Arms`."""
-        return SharedArms(make_branch(self.model), self.features, self.count)
+        return SharedArms(make_branch(self.model), self.features)
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
@@ -247,7 +238,6 @@ class SharedArms(PlainArms):
             raise ValueError(
                 f"arm_features has {len(self.features)} rows for {count} arms: give one for each"
             )
-        self.count = count
 
     def learn(self, rows: Rewards) -> None:
         """See :class:`Arms`."""

@@ -152,7 +152,7 @@ def learn_prior(
 def with_given_precision(
     sample: GroupSample, prior: Factor, free: NDArray[np.bool_]
 ) -> SharedPrior:
-    """The mean learned, where the precision is ``prior``'s; what is flat there has mean 0."""
+    """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
     frame = _Frame.identity(sample)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
@@ -189,15 +189,6 @@ def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.boo
     frame = _Frame.identity(sample)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
-    )
-
-
-def make_given_prior(prior: Factor) -> SharedPrior:
-    """A prior that is known."""
-    log_determinants = prior.log_determinant()
-    mean = prior.coefficients()[:, 0]
-    return SharedPrior(
-        prior.root.copy(), mean, prior.triangle[None].copy(), 0.0, 0, log_determinants
     )
 
 
@@ -382,20 +373,15 @@ class _MeansRegression:
         return factor
 
 
+@dataclass(frozen=True)
 class _Deviance:
     """-2 log posterior density as a function of a root L of D = L L'."""
 
-    def __init__(
-        self,
-        frame: _Frame,
-        noise: Noise,
-        mean: Array,
-        free: NDArray[np.bool_],
-        prior: CovariancePrior,
-    ) -> None:
-        self.frame, self.noise, self.mean, self.free = frame, noise, mean, free
-        self.prior = prior
-        self.width = len(frame.root)
+    frame: _Frame
+    noise: Noise
+    mean: Array
+    free: NDArray[np.bool_]
+    prior: CovariancePrior
 
     def value(self, root: Array) -> float:
         """Return -2 log evidence at a root, up to a constant."""
@@ -503,6 +489,5 @@ __all__ = [
     "SharedPrior",
     "learn_from_all",
     "learn_prior",
-    "make_given_prior",
     "with_given_precision",
 ]

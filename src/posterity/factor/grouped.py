@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked
 from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.removal import loses_targets
+from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 
@@ -233,18 +234,13 @@ class GroupBank:
         run_together(stack, shares(len(slots), self.n_coefficients))
         return posterior
 
-    def _copy_arrays(self) -> GroupBank:
-        """A bank with the same arrays."""
-        twin = GroupBank.__new__(GroupBank)
-        twin._arrays, twin.n_coefficients = list(self._arrays), self.n_coefficients
-        twin.size, twin.clock = self.size, self.clock
-        return twin
-
-    def take_snapshot(self, slots: Slots) -> BankSnapshot:
-        """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
-        return BankSnapshot(
-            self, self._copy_arrays(), slots, [array[slots] for array in self._arrays]
-        )
+    def keep_state(self, undo: Undo, slots: Slots) -> None:
+        """Have ``undo`` put back the groups at ``slots``, and take back those that are new."""
+        for array in self._arrays:
+            undo.keep_entries(array, slots)
+            undo.add(partial(array.__setitem__, slice(self.size, None), 0))
+        for name in ("_arrays", "size", "clock"):
+            undo.add(partial(setattr, self, name, getattr(self, name)))
 
     def remove(self, rows: GroupedRows) -> None:
         """Unlearn rows.
@@ -277,25 +273,6 @@ class GroupBank:
         self.seen[slots] += other.seen
         self.last[slots] = np.maximum(self.last[slots], other.last)
         self.clock = max(self.clock, other.clock)
-
-
-@dataclass(frozen=True)
-class BankSnapshot:
-    """A bank as it was: its arrays, and what was in those rows that may change."""
-
-    bank: GroupBank
-    before: GroupBank
-    slots: Slots
-    rows: list[NDArray[Any]]
-
-    def restore(self) -> None:
-        """Put all of it back."""
-        bank, before = self.bank, self.before
-        for array, rows in zip(before._arrays, self.rows, strict=True):
-            array[before.size :] = 0
-            array[self.slots] = rows
-        bank._arrays = list(before._arrays)
-        bank.size, bank.clock = before.size, before.clock
 
 
 def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
@@ -382,7 +359,6 @@ def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 __all__ = [
-    "BankSnapshot",
     "GroupBank",
     "NotInGroupError",
     "predict_rows",

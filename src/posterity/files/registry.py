@@ -110,9 +110,6 @@ HOMES = {
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
     "TargetsPosterior": "posterity.posteriors",
-    "TargetViews": "posterity.posteriors.targets",
-    "MissingTargetsPosterior": "posterity.posteriors",
-    "Chain": "posterity.posteriors._target_chain",
     "GeneralizedPosterior": "posterity.posteriors",
     "LearnedParameter": "posterity.posteriors.phi",
     "SiteStatistics": "posterity.posteriors.generalized",
@@ -177,8 +174,7 @@ HOMES = {
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
     "EvidenceState": {"fresh": None, "fresh_at": -1.0, "shared": None},
-    "TargetViews": {"each": None, "at": -1.0},
-    "Chain": {"links": None},
+    "TargetsPosterior": {"newest_reading": None},
     "Contrasts": {"read": None},
     "SoftmaxPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},

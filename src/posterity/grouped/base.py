@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from posterity.distributions._limits import interval_ends
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.effects import average_change, build_shared_posterior
+from posterity.grouped.effects import build_shared_posterior
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.inputs import (
     NO_KIND,
@@ -28,16 +27,14 @@ from posterity.grouped.inputs import (
 )
 from posterity.kernel import GroupPath
 from posterity.linear.columns import ModelColumns
-from posterity.linear.effects import feature_names, table_of_effects
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.keys import Keys, key_of
-from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.state import OUR_NAMES
 from posterity.noise import Distribution, JointOfOne, Noise
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
-from posterity.transaction import get_lock, hold_model_lock
+from posterity.transaction import Undo, get_lock, hold_model_lock
 
 Array = NDArray[np.float64]
 
@@ -142,194 +139,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         found = (self._index.place(key) for key in keys)
         return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
 
-    # ---- predicting ------------------------------------------------------------------------------
-
-    @hold_model_lock
-    def predict(
-        self, X: Any, return_std: bool = False, *, groups: Any = None
-    ) -> Array | tuple[Array, Array]:
-        """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
-
-        A group that is not known is predicted by what all groups share.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 3.0, 4.0]
-        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0).fit(X, y, groups=[1] * 4)
-        >>> model.predict([[4.0]], groups=[1]).round(9)
-        array([5.])
-        """
-        if return_std:
-            distribution = self.predict_distribution(X, groups=groups)
-            return distribution.mean(), distribution.std()
-        points, slots = self._read_points(X, groups)
-        return self._posterior.predict_mean(points, slots)
-
-    @hold_model_lock
-    def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
-        """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
-        >>> sd = model.predict_distribution([[1.0], [1.0]], groups=["a", "new"]).std()
-        >>> bool(sd[0] < sd[1])
-        True
-        """
-        points, slots = self._read_points(X, groups)
-        return self._posterior.predictive(points, slots)
-
-    @hold_model_lock
-    def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
-        """Posterior distribution of the expected target at ``X`` (n, m), without noise.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
-        >>> expected = model.predict_mean_distribution([[1.0]], groups=["a"])
-        >>> bool(expected.std() < model.predict_distribution([[1.0]], groups=["a"]).std())
-        True
-        """
-        points, slots = self._read_points(X, groups)
-        return self._posterior.predict_mean_of_new(points, slots)
-
-    def predict_interval(
-        self,
-        X: Any,
-        level: float = 0.95,
-        *,
-        groups: Any = None,
-        of: Literal["observation", "mean"] = "observation",
-    ) -> Array:
-        """(n, 2) ends of the central interval that holds a new observation with this probability.
-
-        With ``of="mean"`` that of the expected target, which leaves out the noise.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> model = GroupedRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
-        >>> model.predict_interval([[1.0]], level=0.9).shape
-        (1, 2)
-        """
-        return interval_ends(predict_targets_or_means(self, X, of, {"groups": groups}), level)
-
-    @hold_model_lock
-    def average_effects(
-        self,
-        X: Any,
-        *,
-        groups: Any = None,
-        per: Literal["unit", "sd"] = "unit",
-        level: float = 0.95,
-    ) -> Any:
-        """Mean change of the expected target when one feature changes and the others stay the same.
-
-        Each row changes by the coefficient of its own group, so groups count by their rows; one
-        that is not known changes as all groups do on average.
-
-        Parameters
-        ----------
-        X : (n, m) array or data frame
-            Rows to average over. With ``by``, a data frame that has the key columns besides.
-        groups : (n,) keys, optional
-            As in :meth:`fit`.
-        per, level
-            As in :meth:`posterity.BayesianLinearRegression.average_effects`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each feature, labelled by its name, with the columns name, mean, sd, low, high
-            and probability_positive.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> groups = ["a", "a", "b", "b"]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=groups)
-        >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
-        1.25
-        """
-        points, slots = self._read_features(X, groups)
-        ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
-
-        def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
-            change = np.column_stack([ones, self._columns(high) - self._columns(low)])
-            return [([], average_change(self._posterior, change, slots))]
-
-        names, coded = feature_names(self), self._categories
-        return table_of_effects(points, names, effects, per=per, level=level, categories=coded)
-
-    @hold_model_lock
-    def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
-        """Mean at one row ``x`` (as in :meth:`learn_one`), the same as by :meth:`predict`.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
-        >>> model = model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"])
-        >>> round(model.predict_one([3.0], group="a"), 9)
-        7.0
-        """
-        model = self if self._posterior_or_none else self._make_from_row(x, group)
-        x, group = model._separate_key(x, group)
-        slot = None if group is None else model._index.place(group)
-        if slot is None:
-            x, keys = model._split_one(x, group)
-            slot = int(model._index.places(keys)[0])
-        return model._posterior.predict_row(model._path, slot, model._read_row(x))
-
-    @hold_model_lock
-    def predict_distribution_one(
-        self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
-    ) -> Distribution:
-        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> model = GroupedRegression(noise_precision=1.0)
-        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
-        >>> model.predict_distribution_one({"a": 1.0}, group="x").shape
-        ()
-        """
-        posterior = self._posterior
-        x, keys = self._split_one(*self._separate_key(x, group))
-        slots = self._index.places(keys)[keys.numbers]
-        return posterior.predictive(
-            np.ascontiguousarray(self._path.values(self._read_row(x))), slots
-        )[0]
-
-    def predict_interval_one(
-        self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
-    ) -> tuple[float, float]:
-        """Ends of the interval for a new observation at one row ``x``.
-
-        Examples
-        --------
-        >>> from posterity import GroupedRegression
-        >>> model = GroupedRegression(noise_precision=1.0)
-        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
-        >>> low, high = model.predict_interval_one({"a": 1.0}, group="x")
-        >>> bool(low < high)
-        True
-        """
-        low, high = interval_ends(self.predict_distribution_one(x, group=group), level)
-        return float(low), float(high)
-
     # ---- state -----------------------------------------------------------------------------------
 
     @contextmanager
@@ -338,21 +147,14 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
 
         Not on a copy, as other models do: there may be a million groups. Threads take turns.
         """
-        with get_lock(self):
-            if self._posterior_or_none is None:
-                yield  # what learns first learns in a fresh model
-                return
-            posterior, index = self._posterior_or_none, self._index
+        with get_lock(self), Undo() as undo:
+            posterior, index = self._posterior, self._index
             none = np.empty(0, dtype=np.intp)
             slots = none if keys is None else index.places(keys)
-            images = posterior.take_snapshot(slots[slots >= 0]), index.take_snapshot()
-            try:
-                yield
-            except BaseException:
-                for image in images:
-                    image.restore()
-                self.__dict__.update(_posterior_or_none=posterior, _index=index)
-                raise
+            undo.keep_attributes(self, posterior)
+            posterior.bank.keep_state(undo, slots[slots >= 0])
+            undo.add(index.take_snapshot().restore)
+            yield
 
     def _begin(self) -> None:
         """Start with no groups; the features are known by now."""
@@ -408,20 +210,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return self.forgetting.rate
 
     def _check_same_belief(self, other: GroupedModel) -> None:
-        mine, theirs = self._posterior, other._posterior
-        given, others = mine.belief.precision, theirs.belief.precision
-        same = (
-            mine.noise == theirs.noise
-            and mine.intercept == theirs.intercept
-            and mine.discount == theirs.discount
-            and mine.belief.unit == theirs.belief.unit
-            and np.array_equal(mine.belief.mean, theirs.belief.mean)
-            and np.array_equal(mine.belief.free, theirs.belief.free)
-            and (given is None) == (others is None)
-        )
-        if given is not None and others is not None:
-            same = same and np.array_equal(given.triangle, others.triangle)
-        if not same:
+        if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
                 "the models differ in prior, noise, forgetting or intercept: only models of the "
                 "same parameters can be merged"

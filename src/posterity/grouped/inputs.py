@@ -56,7 +56,7 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
     ``known`` says whether rows so far came with keys (None: there were none).
     """
     names = key_names(by)
-    if hasattr(X, "column_names") or hasattr(X, "columns"):
+    if _names_of(X) is not None:
         if names and groups is not None:
             raise ValueError(f"the keys are in the column {names[0]!r} already: leave groups out")
         if names:
@@ -135,8 +135,8 @@ def drop_weightless_rows(given: Input) -> Input:
 
 
 def _check_given(groups: Any) -> Keys:
-    if hasattr(groups, "column_names") or hasattr(groups, "columns"):
-        names = list(getattr(groups, "column_names", None) or groups.columns)
+    names = _names_of(groups)
+    if names is not None:
         return read_keys([_column(groups, name) for name in names], [str(name) for name in names])
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         columns = list(groups.T)
@@ -150,8 +150,14 @@ def _check_given(groups: Any) -> Keys:
     return read_keys([groups], ["groups"])
 
 
+def _names_of(X: Any) -> list[Any] | None:
+    """The names of the columns of a data frame or an Arrow table; None of all else."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns
+    return None if names is None else list(names)
+
+
 def _column(frame: Any, name: str) -> Any:
-    names = list(getattr(frame, "column_names", None) or frame.columns)
+    names = _names_of(frame) or []
     if name not in names:
         raise ValueError(
             f"X has no column {name!r} to group by: name one of {', '.join(map(repr, names))}"

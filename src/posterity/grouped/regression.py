@@ -8,15 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.joint_distribution import require_pandas
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.base import GroupedModel
 from posterity.grouped.inputs import By, drop_weightless_rows, read
-from posterity.grouped.single import make_single_model
+from posterity.grouped.reader import GroupedReader
 from posterity.kernel.values import read_scalar
-from posterity.linear import BayesianLinearRegression
 from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.contrasts import Base
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
@@ -24,7 +20,7 @@ from posterity.transaction import hold_model_lock
 Array = NDArray[np.float64]
 
 
-class GroupedRegression(GroupedModel):
+class GroupedRegression(GroupedReader):
     """A linear regression for each group, with a prior that all groups share and learn.
 
     ``y = intercept_g + x . coef_g + noise``, and the coefficients of the groups, intercepts
@@ -376,68 +372,6 @@ class GroupedRegression(GroupedModel):
             posterior.keep(~leaves)
             self._index = self._index.keep(~leaves)
         return evicted
-
-    @hold_model_lock
-    def model_of(self, key: Any) -> BayesianLinearRegression:
-        """A plain model with the posterior of one group, which can continue to learn.
-
-        Its prior is the shared one, fixed as it is now; its noise knows the rows of all groups.
-
-        Raises
-        ------
-        KeyError
-            If no row of the group has come.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
-        >>> one = model.model_of("b")
-        >>> bool(np.isclose(one.predict([[2.0]])[0], model.predict([[2.0]], groups=["b"])[0]))
-        True
-        """
-        return make_single_model(self, self._find_slot(key))
-
-    def summary(self, level: float = 0.95, *, groups: Any = None, base: Base = None) -> Any:
-        """Table of the coefficients of each group: a pandas data frame.
-
-        Parameters
-        ----------
-        level : float, default 0.95
-            Probability that an interval holds the coefficient.
-        groups : key or sequence of keys, optional
-            Which groups; all by default. Each takes some milliseconds.
-        base : "mean", "first" or dict of column to level, optional
-            What levels of categories are compared with, as in
-            :meth:`posterity.BayesianLinearRegression.summary`. None: with the first level, which
-            has no row then.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The tables of :meth:`model_of` each group, one below the other, after a column group.
-
-        Raises
-        ------
-        KeyError
-            If no row of a group has come.
-        ImportError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
-        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
-        >>> model.summary()[["group", "name"]].to_numpy().tolist()
-        [['a', 'intercept'], ['a', 'x0'], ['b', 'intercept'], ['b', 'x0']]
-        """
-        keys = self.groups_ if groups is None else groups
-        keys = [keys] if isinstance(keys, str) else keys
-        keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
-        tables = [self.model_of(key).summary(level, base=base) for key in keys]
-        for key, table in zip(keys, tables, strict=True):
-            table.insert(0, "group", [key] * len(table))
-        return require_pandas().concat(tables)
 
 
 __all__ = ["GroupedRegression"]

@@ -26,7 +26,6 @@ from posterity.noise import Joint
 from posterity.posteriors import (
     EvidencePosterior,
     LinearPosterior,
-    MissingTargetsPosterior,
     TargetsPosterior,
 )
 from posterity.posteriors.growth import widen
@@ -268,13 +267,10 @@ class LinearModel(ModelColumns[LinearPosterior]):
         if hasattr(self, "n_targets_"):
             one = cast(LinearPosterior, self._posterior_or_none)
             names = getattr(self, "target_names_", None)
-            many = TargetsPosterior.wrap(one, self.n_targets_, names)
+            many = TargetsPosterior(
+                one.for_targets(self.n_targets_), None if names is None else tuple(names)
+            )
             self._posterior_or_none = cast(Any, many)
-
-    def _expect_missing(self) -> None:
-        """Let rows lack some of several targets."""
-        many = cast(TargetsPosterior, self._posterior_or_none)
-        self._posterior_or_none = cast(Any, MissingTargetsPosterior.of(many))
 
     def _forgetting(self) -> LinearPosterior:
         posterior = self._before_data()

@@ -33,7 +33,6 @@ from posterity.linear.targets import (
     check_same_targets,
     check_targets_seen,
     fill_missing_targets,
-    lacks_targets,
     read_target_row,
     row_lacks_targets,
 )
@@ -254,8 +253,6 @@ class LinearEstimator(LinearReader):
             both = join_categories(self, other)
             self._add_levels(both)
             theirs = other._with_levels(both)._posterior
-        if getattr(theirs, "lacks_targets", False):
-            self._expect_missing()
         if not self._posterior_or_none.has_same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: only models with "
@@ -293,10 +290,8 @@ class LinearEstimator(LinearReader):
 
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
-        if lacks_targets(self, rows.y):
-            if way == "fit":
-                check_targets_seen(self, rows.y)
-            self._expect_missing()
+        if way == "fit":
+            check_targets_seen(self, rows.y)
         posterior, X = self._posterior, rows.X
         if way == "predict_then_learn" or not getattr(posterior, "reads_columns", False):
             X = np.asarray(X)
@@ -344,8 +339,6 @@ class LinearEstimator(LinearReader):
         """Unlearn rows (X, y, sample_weight)."""
         self._posterior  # noqa: B018 - not fitted comes first
         X, y, weights = read_rows(self, *rows, reset=False)
-        if lacks_targets(self, y):
-            self._expect_missing()
         posterior: Any = self._posterior
         offsets = self._eta_offsets(added, len(X))
         with name_bad_rows(self, X, y, weights):

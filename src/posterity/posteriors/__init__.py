@@ -4,7 +4,6 @@ from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
-from posterity.posteriors.missing_targets import MissingTargetsPosterior
 from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.targets import TargetsPosterior
 
@@ -13,7 +12,6 @@ __all__ = [
     "GeneralizedPosterior",
     "HeteroscedasticPosterior",
     "LinearPosterior",
-    "MissingTargetsPosterior",
     "MixedPosterior",
     "TargetsPosterior",
 ]

@@ -11,7 +11,6 @@ from posterity.evidence.shared import (
     GroupSample,
     SharedPrior,
     learn_prior,
-    make_given_prior,
     make_unit_information_prior,
     with_given_precision,
 )
@@ -34,10 +33,13 @@ class GroupBelief:
     precision: Factor | None
     unit: bool = False
 
-    @property
-    def is_given(self) -> bool:
-        """True if the prior is given and nothing of it is learned."""
-        return self.precision is not None and not self.free.any()
+    def is_same(self, other: GroupBelief) -> bool:
+        """Return True if the same is given, and the same is learned."""
+        mine, theirs = (
+            (one.mean, one.free, one.unit, one.precision and one.precision.triangle)
+            for one in (self, other)
+        )
+        return all(map(np.array_equal, mine, theirs))
 
     @property
     def learns_covariance(self) -> bool:
@@ -53,13 +55,7 @@ class GroupBelief:
         tolerance: float,
     ) -> SharedPrior:
         """The prior that the groups share."""
-        if self.unit:
-            return with_given_precision(
-                sample,
-                make_unit_information_prior(sample, self.mean, intercept=intercept),
-                self.free,
-            )
-        if self.precision is None:
+        if self.learns_covariance:
             return learn_prior(
                 sample,
                 noise,
@@ -68,9 +64,10 @@ class GroupBelief:
                 intercept=intercept,
                 tolerance=tolerance,
             )
-        if self.is_given:
-            return make_given_prior(self.precision)
-        return with_given_precision(sample, self.precision, self.free)
+        precision = self.precision
+        if precision is None:
+            precision = make_unit_information_prior(sample, self.mean, intercept=intercept)
+        return with_given_precision(sample, precision, self.free)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class TargetCoefficients:
         """
         rng = np.random.default_rng(random_state if rng is None else rng)
         q, p = len(self.each), len(self.names)
-        parts = [_components(one) for one in self.each]
+        parts = [find_components(one) for one in self.each]
         df = min(getattr(one, "df", np.inf) for components, _ in parts for one in components)
         roots = np.linalg.cholesky(self.correlation) @ _roots(rng, size, q, df)
         normal = roots @ rng.standard_normal((size, q, p))
@@ -165,7 +165,7 @@ class TargetCoefficients:
         return draws
 
 
-def _components(joint: Any) -> tuple[Sequence[Any], Array]:
+def find_components(joint: Any) -> tuple[Sequence[Any], Array]:
     """The components of a mixture, and their weights; of what is none, itself."""
     return getattr(joint, "components", (joint,)), np.asarray(getattr(joint, "weights", [1.0]))
 

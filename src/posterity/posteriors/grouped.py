@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
-    BankSnapshot,
     GroupBank,
     NotInGroupError,
     predict_rows,
@@ -96,9 +95,14 @@ class GroupedPosterior:
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
 
-    def take_snapshot(self, slots: Slots) -> PosteriorSnapshot:
-        """The state to restore if changes of the groups at ``slots``, or new groups, are undone."""
-        return PosteriorSnapshot(self, dict(self.__dict__), self.bank.take_snapshot(slots))
+    def has_same_prior(self, other: GroupedPosterior) -> bool:
+        """Return True if both have the same parameters, so that they can be merged."""
+        return (
+            self.noise == other.noise
+            and self.intercept == other.intercept
+            and self.discount == other.discount
+            and self.belief.is_same(other.belief)
+        )
 
     def with_groups(self, bank: GroupBank) -> GroupedPosterior:
         """A posterior with the same prior, for other groups."""
@@ -107,11 +111,13 @@ class GroupedPosterior:
     # ---- learning ------------------------------------------------------------------------------
 
     def fit(self, rows: GroupedRows) -> None:
-        """Learn the first rows, all at once: they all are what the stream goes on from.
+        """Learn rows all at once: they all are what the stream goes on from.
 
         As :meth:`learn` takes them.
         """
-        self._learn(rows)
+        self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
+        self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
+        self.bank.learn(rows, self.discount)
 
     def learn(self, rows: GroupedRows) -> None:
         """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_together`).
@@ -126,10 +132,10 @@ class GroupedPosterior:
         )
         cut = max(last - self.rows, opening, 0)
         if cut:
-            self._learn(rows.part(0, cut))
+            self.fit(rows.part(0, cut))
             self._update_stream_prior()
         if cut < n:
-            self._learn(rows.part(cut, n))
+            self.fit(rows.part(cut, n))
         self.next_update = due
 
     def forget_reading(self) -> None:
@@ -232,17 +238,15 @@ class GroupedPosterior:
 
     # ---- reading -------------------------------------------------------------------------------
 
-    def predictive(self, X: Array, slots: Slots) -> Distribution:
-        """Distribution of new observations in the groups at ``slots``, -1 for unknown ones."""
-        reading = self.reading()
-        mean, leverage = self._compute_mean_and_leverage(X, slots)
-        return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
+    def predictive(self, X: Array, slots: Slots, *, of_mean: bool = False) -> Distribution:
+        """Distribution of new observations in the groups at ``slots``, -1 for unknown ones.
 
-    def predict_mean_of_new(self, X: Array, slots: Slots) -> Distribution:
-        """Distribution of the mean of such observations: as without their own noise, the 1."""
+        With ``of_mean`` of their means: as without their own noise, the 1.
+        """
         reading = self.reading()
-        mean, leverage = self._compute_mean_and_leverage(X, slots)
-        return self.noise.predictive(mean, leverage - 1.0, reading.residual_df, reading.residual)
+        mean, leverage = self.compute_means_and_leverages(X, slots)
+        leverage = leverage - float(of_mean)
+        return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
 
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
         """Return the compiled path that chooses among groups at ``slots``, -1 for unknown ones."""
@@ -258,10 +262,6 @@ class GroupedPosterior:
         path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
         path.use_prior_precision(self)
         return path
-
-    def predict_mean(self, X: Array, slots: Slots) -> Array:
-        """Mean of the same."""
-        return self._compute_mean_and_leverage(X, slots)[0]
 
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
@@ -303,13 +303,6 @@ class GroupedPosterior:
         """log p(y) under the prior in use; flat directions have density 1."""
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
-        if self.belief.is_given:
-            row = np.arange(bank.n_coefficients)
-            places = row * (bank.n_coefficients + 1) - row * (row - 1) // 2
-            diagonals = bank.posteriors(prior.priors)[:, places]
-            logs = np.log(diagonals, where=diagonals > 0.0, out=np.zeros_like(diagonals))
-            log_determinants = bank.size * prior.log_determinants - 2.0 * float(logs.sum())
-            return self.noise.log_evidence(exact.residual_df, exact.residual, log_determinants)
         if bank.size > MOST_GROUPS:
             prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
         return self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
@@ -326,11 +319,6 @@ class GroupedPosterior:
         precision = self.belief.precision
         each = 0 if precision is None else precision.n_coefficients - precision.rank
         return (prior or self._get_stream_prior()).n_means + each * groups
-
-    def _learn(self, rows: GroupedRows) -> None:
-        self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
-        self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
-        self.bank.learn(rows, self.discount)
 
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
@@ -428,7 +416,7 @@ class GroupedPosterior:
         if self.noise_residual is None:
             assert self.small_sample is not None
             sample, prior, bank = self.small_sample, self._get_stream_prior(), self.bank
-            residual, count = self._compute_residual(prior, sample), sample.count
+            residual, count = prior.residual, sample.count
             if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
                 now = _sum_residuals(bank.posteriors(prior.priors))
@@ -440,16 +428,10 @@ class GroupedPosterior:
     def _make_reading(self, sample: GroupSample) -> PriorAndNoise:
         prior = self._learn_prior(sample, TOLERANCE)
         residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
-        return PriorAndNoise(prior, residual_df, self._compute_residual(prior, sample))
+        return PriorAndNoise(prior, residual_df, prior.residual)
 
-    def _compute_residual(self, prior: SharedPrior, sample: GroupSample) -> float:
-        """Residual of groups under a prior that was learned from them, or given."""
-        if self.belief.is_given:
-            return learn_from_all(sample, prior, self.belief.free).residual
-        return prior.residual
-
-    def _compute_mean_and_leverage(self, X: Array, slots: Slots) -> tuple[Array, Array]:
-        """Return means and leverages at rows; for few rows, of as many posteriors."""
+    def compute_means_and_leverages(self, X: Array, slots: Slots) -> tuple[Array, Array]:
+        """Means (n,) and leverages (n,) of rows of the groups at ``slots``, -1 for unknown ones."""
         prior, bank, places = self.reading().prior, self.bank, slots
         some = None
         if len(slots) < bank.size:
@@ -483,20 +465,6 @@ class GroupedPosterior:
             rows.X[first:stop], self.row_space, weights, intercept=self.intercept
         )
         return (stop, False) if place == 0 else (first + place, True)
-
-
-@dataclass(frozen=True)
-class PosteriorSnapshot:
-    """A copy of a posterior's state, to restore it."""
-
-    posterior: GroupedPosterior
-    before: dict[str, Any]
-    bank: BankSnapshot
-
-    def restore(self) -> None:
-        """Put all of it back."""
-        self.bank.restore()
-        self.posterior.__dict__.update(self.before)
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:

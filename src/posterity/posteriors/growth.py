@@ -91,6 +91,11 @@ def _widen_generalized(
 
 def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places) -> None:
     widen(new.wide, old.wide, places)
+    for pattern, factor in old.patterns.items():
+        wider = new.patterns[pattern] = Factor(new.n_coefficients, len(pattern))
+        triangle = wider.triangle.copy()
+        _place(triangle, factor, places, new.n_coefficients)
+        wider.set_triangle(triangle, factor.count, factor.seen)
 
 
 def _widen_heteroscedastic(

@@ -23,61 +23,304 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions import JointPrediction, Normal, StudentT
-from posterity.evidence.correlation import compute_correlations
-from posterity.factor import Factor
+from posterity.distributions import JointPrediction
+from posterity.factor import Factor, NotInFactorError
+from posterity.factor.usable import LARGEST, check_usable
 from posterity.kernel import RowPath, TargetsPath
-from posterity.noise import Distribution, Noise
-from posterity.posteriors._dependence import accumulate_correlations, log_dependence
+from posterity.noise import Distribution
 from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors._target_chain import ChainReading, Pattern
 from posterity.posteriors._target_coefficients import TargetCoefficients
-from posterity.posteriors.gaussian import NO_CHANGES, LinearPosterior
+from posterity.posteriors._target_reading import JointReading, stack_targets
+from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
 
 Array = NDArray[np.float64]
 
 
 @dataclass
-class TargetViews:
-    """Each target by itself, made when it is first read; of rows of the total weight ``at``."""
-
-    each: list[LinearPosterior] | None = None
-    at: float = -1.0
-
-
-@dataclass(frozen=True)
 class TargetsPosterior:
     """Posterior of [intercept, coefficients] of several targets.
 
-    ``wide`` learns the rows, and is of the kind that one target would have. What is read is the
-    joint prediction of all targets, under a given prior from their one triangle, and under a
-    learned one from what each target says by itself.
+    ``wide`` learns the rows that bring all targets, and is of the kind that one target would have.
+    ``patterns`` are triangles of the other rows, by the targets that they bring; a row without any
+    target is no row. ``newest_reading`` is a cache: the weight of rows at which it was made, and
+    what is read.
     """
 
     wide: LinearPosterior
     names: tuple[str, ...] | None = None
-    views: TargetViews = field(default_factory=TargetViews, repr=False, compare=False)
+    patterns: dict[Pattern, Factor] = field(default_factory=dict)
+    newest_reading: tuple[float, JointReading | ChainReading] | None = field(
+        default=None, repr=False, compare=False
+    )
 
-    # True if rows may lack some of the targets.
-    lacks_targets: ClassVar[bool] = False
-
-    @classmethod
-    def wrap(cls, one: LinearPosterior, count: int, names: Sequence[str] | None = None) -> Self:
-        """Return the posterior before data of ``count`` targets, each with the prior of ``one``."""
-        return cls(one.for_targets(count), None if names is None else tuple(names))
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"newest_reading": None}
 
     def copy(self) -> Self:
         """An independent copy."""
-        return type(self)(self.wide.copy(), self.names)
+        patterns = {pattern: factor.copy() for pattern, factor in self.patterns.items()}
+        return type(self)(self.wide.copy(), self.names, patterns)
 
-    def copy_from(self, other: Self) -> None:
-        """Take over all that ``other``, a copy of this one, knows."""
-        self.wide.copy_from(other.wide)
-        self._clear_views()
+    # ---- learning ------------------------------------------------------------------------------
+
+    @property
+    def reads_columns(self) -> bool:
+        """True if rows that come together may be columns that each lie by themselves."""
+        return self.wide.reads_columns
+
+    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows; where they are forgotten, in order.
+
+        Those without any target are left out, but for the time that they take.
+        """
+        self.newest_reading = None
+        if self._lacks_targets(y):
+            X = np.asarray(X)  # rows are sorted by the targets that they lack
+        elif not (self.patterns and self.wide.forgets):
+            self._append_whole(X, y, weights, elapsed)
+            return
+        if self.wide.forgets:
+            self._append_fading(X, y, weights, elapsed)
+            return
+        for pattern, rows in self._sort_by_pattern(X, y, weights):
+            if len(pattern) == self.n_targets:
+                self._append_whole(*rows, elapsed[: len(rows[0])])
+            else:
+                factor = self._open_pattern(pattern)
+                factor.append(*rows, intercept=self.intercept, largest=LARGEST)
+
+    fit = append
+
+    def _append_whole(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        together = self.wide.learns_prior and not self.wide.forgets
+        learn = self.wide.append if together else self.wide.learn_data
+        learn(X, y, weights, elapsed)
+
+    def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let all triangles fade before each row, and the row's own pattern learn it."""
+        fades = self.wide.of_rows.discounts(elapsed)
+        assert fades is not None  # what else forgets was refused
+        left = np.append(np.cumprod(fades[::-1])[::-1], 1.0)
+        given = np.ones(len(X)) if weights is None else weights
+        whole = np.asarray(~np.isnan(y).any(axis=1))
+        for factor in self.patterns.values():
+            factor.scale(float(left[0]))
+        for pattern, (rows, targets, both) in self._sort_by_pattern(
+            X[~whole], y[~whole], np.column_stack([given, left[1:] * given])[~whole]
+        ):
+            assert both is not None
+            factor = self._open_pattern(pattern)
+            seen = factor.seen + float(both[:, 0].sum())
+            factor.append(rows, targets, np.ascontiguousarray(both[:, 1]), intercept=self.intercept)
+            factor.set_triangle(factor.triangle, factor.count, seen)
+        # A row that other triangles learn has no weight here: only its time passes.
+        self._append_whole(
+            X, np.where(whole[:, None], y, 0.0), np.where(whole, given, 0.0), elapsed
+        )
+
+    def _lacks_targets(self, y: Array) -> bool:
+        """Return True if some of several targets are NaN; raises where that can't be learned."""
+        lacks = self.n_targets > 1 and bool(np.isnan(y).any())
+        if lacks and self.wide.forgets and self.wide.of_rows.discounts(np.ones(1)) is None:
+            raise ValueError(
+                "y lacks some targets of a row, which this way to forget does not support: use "
+                "Exponential or Stabilized, drop such rows, or fit a model for each target"
+            )
+        return lacks
+
+    def _open_pattern(self, pattern: Pattern) -> Factor:
+        return self.patterns.setdefault(pattern, Factor(self.n_coefficients, len(pattern)))
+
+    def _sort_by_pattern(
+        self, X: Array, y: Array, weights: Array | None
+    ) -> list[tuple[Pattern, tuple[Array, Array, Array | None]]]:
+        """Rows by the targets that they bring, in their order; raises where x is not usable.
+
+        There may be several weights (n, k) of each row: the first says whether it counts.
+        """
+        brought = ~np.isnan(y)
+        check_usable(np.ascontiguousarray(X))
+        kinds, which = np.unique(brought, axis=0, return_inverse=True)
+        found = []
+        for kind, some in enumerate(kinds):
+            pattern = tuple(int(place) for place in np.flatnonzero(some))
+            rows = which.reshape(-1) == kind
+            if weights is not None:
+                rows &= (weights.reshape(len(X), -1)[:, 0] > 0.0) | some.all()
+            if pattern and rows.any():
+                part = np.ascontiguousarray(y[rows][:, list(pattern)])
+                share = None if weights is None else weights[rows]
+                found.append((pattern, (np.ascontiguousarray(X[rows]), part, share)))
+        return found
+
+    def predict_then_learn(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> JointPrediction:
+        """Learn row after row; returns the distribution of the targets before each row."""
+        if self.patterns or self._lacks_targets(y):
+            return self._predict_row_by_row(X, y, weights, elapsed)
+        before = JointReading(self.wide.copy())
+        left = self.wide.of_rows.discounts_of_sums(elapsed)
+        if self.wide.learns_prior:
+            marginals = self._stream(X, y, weights, elapsed)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = (y - marginals.loc) / marginals.scale
+        else:
+            self.newest_reading = None
+            known = self.wide.learn_each(X, y, weights, elapsed)
+            spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
+            steps = known.error / np.sqrt(spread)[:, None]
+            marginals = self.wide.noise.predictive(
+                y - known.error,
+                np.repeat(known.leverage[:, None], self.n_targets, axis=1),
+                known.count[:, None] - self.wide.n_flat,
+                known.residual,
+            )
+        make = partial(before.accumulate_correlations, steps, weights, left)
+        return JointPrediction(marginals, make, names=self.names)
+
+    def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
+        """Yield predictions of each target for rows before they are learned, in stretches."""
+        first, predictions = 0, list[Distribution]()
+        while first < len(X) or not predictions:
+            part = slice(first, self.wide.find_stretch_end(first, len(X), weights))
+            some = None if weights is None else weights[part]
+            each = [
+                one.predict_then_learn(
+                    X[part], np.ascontiguousarray(y[part, j : j + 1]), some, elapsed[part]
+                )
+                for j, one in enumerate(JointReading(self.wide).separate(stream=True))
+            ]
+            predictions.append(stack_targets(each))
+            self.append(X[part], y[part], some, elapsed[part])
+            first = part.stop
+        return concatenate_rows(predictions)
+
+    def _predict_row_by_row(
+        self, X: Array, y: Array, weights: Array | None, elapsed: Array
+    ) -> JointPrediction:
+        predictions = [self.predictive(X[:0])]
+        for i in range(len(X)):
+            row = slice(i, i + 1)
+            predictions.append(self.predictive(X[row]))
+            self.append(X[row], y[row], None if weights is None else weights[row], elapsed[row])
+        q = self.n_targets
+        each = [np.broadcast_to(one.correlation, (len(one), q, q)) for one in predictions]
+        marginals = concatenate_rows([one.marginals for one in predictions])
+        return JointPrediction(marginals, np.concatenate(each), names=self.names)
+
+    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
+        """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
+        self.newest_reading = None
+        if not self._lacks_targets(y) or self.wide.forgets:  # which refuses
+            self.wide.remove(X, np.nan_to_num(y), weights)
+            return
+        for pattern, rows in self._sort_by_pattern(X, y, weights):
+            if len(pattern) == self.n_targets:
+                self.wide.remove(*rows)
+            else:
+                self._remove_from(pattern, *rows)
+
+    def _remove_from(self, pattern: Pattern, X: Array, y: Array, weights: Array | None) -> None:
+        factor = self.patterns.get(pattern)
+        removed = float(len(X)) if weights is None else float(np.sum(weights))
+        left = -removed if factor is None else factor.count - removed
+        if factor is None or left < -1e-12 * max(factor.count, removed):
+            raise ValueError(explain_never_learned("one of the rows with missing targets"))
+        try:
+            ones = factor.lacks_intercept_column(X, self.intercept)
+            factor.remove(X, y, weights, intercept=ones)
+        except NotInFactorError as error:
+            raise ValueError(
+                explain_never_learned("one of the rows with missing targets")
+            ) from error
+        if left <= 1e-12 * removed:
+            del self.patterns[pattern]
+
+    def merge(self, other: Self) -> None:
+        """Learn all that ``other`` learned from the same prior."""
+        self.newest_reading = None
+        self.wide.merge(other.wide)
+        for pattern, factor in other.patterns.items():
+            self._open_pattern(pattern).merge(factor)
+
+    def has_same_prior(self, other: Self) -> bool:
+        """Return True if both started from the same prior, so that they can be merged."""
+        return type(self) is type(other) and self.wide.has_same_prior(other.wide)
+
+    @property
+    def has_fast_learn_one(self) -> bool:
+        """True if its compiled path may learn single rows."""
+        return self._has_one_triangle and self.wide.has_fast_learn_one
+
+    @property
+    def has_fast_predict_one(self) -> bool:
+        """True if its compiled path predicts single rows."""
+        return self._has_one_triangle and self.wide.has_fast_predict_one
+
+    @property
+    def _has_one_triangle(self) -> bool:
+        return self.n_targets > 1 and not self.patterns
+
+    def row_path(self, names: Sequence[str] | None) -> RowPath:
+        """The compiled path that reads and predicts single rows, and may learn them."""
+        path = self.wide.row_path(names)
+        if self.names is not None and self.n_targets > 1:
+            cast(TargetsPath, path).name_targets(self.names)
+        return path
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    @property
+    def reading(self) -> JointReading | ChainReading:
+        """What is read of all rows so far, of one triangle or of several."""
+        at = self.wide.factor.seen  # row paths learn without saying so
+        if self.newest_reading is None or self.newest_reading[0] != at:
+            made: JointReading | ChainReading = JointReading(self.wide)
+            if self.patterns:
+                made = ChainReading.of(self.wide, self.patterns)
+            self.newest_reading = at, made
+        return self.newest_reading[1]
+
+    @property
+    def each(self) -> list[LinearPosterior]:
+        """Posteriors for reading, of each target by itself."""
+        return self.reading.each
+
+    def predictive(self, X: Array) -> JointPrediction:
+        """Joint distribution of the targets of new observations at the rows of ``X``."""
+        return self.reading.predictive(X, self.names)
+
+    def predict_mean(self, X: Array) -> Array:
+        """(n, q) means of new observations at the rows of ``X``."""
+        coefficients = self.coefficients()
+        if self.intercept:
+            return X @ coefficients[1:] + coefficients[0]
+        return X @ coefficients
+
+    def predict_mean_ahead(self, X: Array) -> Array:
+        """The same as :meth:`predict_then_learn` would give them."""
+        if self.patterns or not self.wide.learns_prior:
+            return self.predict_mean(X)
+        each = JointReading(self.wide).separate(stream=True)
+        return np.column_stack([one.predict_mean_ahead(X) for one in each])
+
+    def coefficients(self) -> Array:
+        """(p, q) means of [intercept, coefficients]."""
+        return self.reading.coefficients()
+
+    def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
+        """Joint distributions of [intercept, coefficients], each target's and all of them."""
+        reading = self.reading
+        return TargetCoefficients(
+            reading.joints(names), reading.correlation(), names=names, targets=self.names
+        )
 
     def feature_scales(self) -> Array:
         """(m,) standard deviations of the features."""
@@ -90,196 +333,13 @@ class TargetsPosterior:
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) of every target, True where a coefficient's feature has not varied yet."""
         if not self.wide.learns_prior:
-            return np.zeros(self.wide.n_features, dtype=bool)
+            return self.wide.never_varied()
         return np.all([one.never_varied() for one in self.each], axis=0)
-
-    # ---- learning ------------------------------------------------------------------------------
-
-    @property
-    def reads_columns(self) -> bool:
-        """True if rows that come together may be columns that each lie by themselves."""
-        return self.wide.reads_columns
-
-    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn the first rows together."""
-        self.append(X, y, weights, elapsed)
-
-    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows; where they are forgotten, in order."""
-        together = self.wide.learns_prior and not self.wide.forgets
-        learn = self.wide.append if together else self.wide.learn_data
-        learn(X, y, weights, elapsed)
-        self._clear_views()
-
-    def predict_then_learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> JointPrediction:
-        """Learn row after row; returns the distribution of the targets before each row."""
-        before = self.copy()
-        left = self.wide.of_rows.discounts_of_sums(elapsed)
-        if self.wide.learns_prior:
-            marginals = self._stream(X, y, weights, elapsed)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                steps = (y - marginals.loc) / marginals.scale
-            make = partial(accumulate_correlations, before, steps, weights, left, in_units=True)
-            return JointPrediction(marginals, make, names=self.names)
-        known = self.wide.learn_each(X, y, weights, elapsed)
-        self._clear_views()
-        spread = 1.0 + (known.leverage if weights is None else weights * known.leverage)
-        steps = known.error / np.sqrt(spread)[:, None]
-        residual_df = known.count[:, None] - self.n_flat
-        leverage = np.repeat(known.leverage[:, None], self.n_targets, axis=1)
-        marginals = self.noise.predictive(y - known.error, leverage, residual_df, known.residual)
-        make = partial(accumulate_correlations, before, steps, weights, left, in_units=False)
-        return JointPrediction(marginals, make, names=self.names)
-
-    def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
-        """Yield predictions of each target for rows before they are learned, in stretches."""
-        after, first = self.copy(), 0
-        predictions: list[Distribution] = []
-        while first < len(X) or not predictions:
-            part = slice(first, after.wide.find_stretch_end(first, len(X), weights))
-            some = None if weights is None else weights[part]
-            rows = X[part], y[part], some, elapsed[part]
-            each = enumerate(after._separate(stream=True))
-            predictions.append(
-                stack_targets(
-                    [
-                        one.predict_then_learn(
-                            rows[0], np.ascontiguousarray(rows[1][:, j : j + 1]), *rows[2:]
-                        )
-                        for j, one in each
-                    ]
-                )
-            )
-            after.append(*rows)
-            first = part.stop
-        self.copy_from(after)
-        return concatenate_rows(predictions)
-
-    def remove(self, X: Array, y: Array, weights: Array | None) -> None:
-        """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
-        self.wide.remove(X, y, weights)
-        self._clear_views()
-
-    def merge(self, other: Self) -> None:
-        """Learn all that ``other`` learned from the same prior."""
-        self.wide.merge(other.wide)
-        self._clear_views()
-
-    def has_same_prior(self, other: Self) -> bool:
-        """Return True if both started from the same prior, so that they can be merged."""
-        return type(self) is type(other) and self.wide.has_same_prior(other.wide)
-
-    @property
-    def has_fast_learn_one(self) -> bool:
-        """True if its compiled path may learn single rows."""
-        return self.n_targets > 1 and self.wide.has_fast_learn_one
-
-    @property
-    def has_fast_predict_one(self) -> bool:
-        """True if its compiled path predicts single rows."""
-        return self.n_targets > 1 and self.wide.has_fast_predict_one
-
-    def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The compiled path that reads and predicts single rows, and may learn them."""
-        path = self.wide.row_path(names)
-        if self.names is not None and self.n_targets > 1:
-            cast(TargetsPath, path).name_targets(self.names)
-        return path
-
-    # ---- reading -------------------------------------------------------------------------------
-
-    def predictive(self, X: Array) -> JointPrediction:
-        """Joint distribution of the targets of new observations at the rows of ``X``."""
-        if self.wide.learns_prior:
-            marginals = stack_targets([one.predictive(X) for one in self.each])
-        else:
-            mean, leverage = self.factor.predict(X, intercept=self.intercept)
-            leverage = np.repeat(leverage[:, None], self.n_targets, axis=1)
-            residual = np.diag(self.factor.residual()).copy()
-            marginals = self.noise.predictive(mean, leverage, self.residual_df, residual)
-        make = partial(TargetsPosterior.correlation, self.copy())
-        return JointPrediction(marginals, make, names=self.names)
-
-    def predict_mean(self, X: Array) -> Array:
-        """(n, q) means of new observations at the rows of ``X``."""
-        coefficients = self.coefficients()
-        if self.intercept:
-            return X @ coefficients[1:] + coefficients[0]
-        return X @ coefficients
-
-    def predict_mean_ahead(self, X: Array) -> Array:
-        """The same as :meth:`predict_then_learn` would give them."""
-        if not self.wide.learns_prior:
-            return self.predict_mean(X)
-        each = self._separate(stream=True)
-        return np.column_stack([one.predict_mean_ahead(X) for one in each])
-
-    def coefficients(self) -> Array:
-        """(p, q) means of [intercept, coefficients]."""
-        if self.wide.learns_prior:
-            return np.column_stack([one.coefficients() for one in self.each])
-        return self.factor.coefficients()
-
-    def joint(self, names: tuple[str, ...]) -> TargetCoefficients:
-        """Joint distributions of [intercept, coefficients], each target's and all of them."""
-        joints = [one.joint(names) for one in self.each]
-        return TargetCoefficients(joints, self.correlation(), names=names, targets=self.names)
-
-    def products(self) -> Array:
-        """Psi (q, q): sums of squares and products of residuals and penalties, of prior too."""
-        if self.wide.learns_prior:
-            rows = self._compute_penalized_residuals()
-            products = rows.T @ rows
-        else:
-            products = self.factor.residual()
-        return products + 2.0 * self.noise.parameters[2] * np.eye(self.n_targets)
-
-    def correlation(self) -> Array:
-        """(q, q) correlations of the targets given the features."""
-        return np.asarray(compute_correlations(self.noise, self.residual_df, self.products()))
-
-    def _compute_penalized_residuals(self) -> Array:
-        """(r, q) rows whose products are Psi, each target's from its own solution."""
-        factor, offset = self.factor, int(self.intercept)
-        coefficients = self.coefficients()
-        off = coefficients[offset:] - self.wide.belief.means(len(coefficients) - offset)[:, None]
-        precision = np.asarray(self.prior_precision, dtype=np.float64).T * self.noise.prior_unit
-        return np.vstack(
-            [
-                factor.residual_root,
-                factor.moments - factor.root @ coefficients,
-                np.sqrt(precision) * off,
-            ]
-        )
-
-    @property
-    def each(self) -> list[LinearPosterior]:
-        """Posteriors for reading, of each target by itself."""
-        views = self.views
-        if views.each is None or views.at != self.factor.seen:
-            views.each, views.at = self._separate(), self.factor.seen
-        return views.each
-
-    def _separate(self, *, stream: bool = False) -> list[LinearPosterior]:
-        wide = self.wide.fix_prior_choice(stream=stream)
-        return [wide.of_target(target) for target in range(self.n_targets)]
-
-    def _clear_views(self) -> None:
-        self.views.each = None
 
     @property
     def log_evidence(self) -> float:
-        """The log evidence log p(y): the sum over targets, and the gain from their dependence."""
-        if not self.wide.has_evidence:
-            raise AttributeError(
-                "log_evidence_ of several targets is not available under this way to forget: "
-                "sum the "
-                "logpdf of what predict_then_learn returns"
-            )
-        alone = sum(one.log_evidence for one in self.each)
-        return alone + log_dependence(self.noise, self.residual_df, self.products())
+        """The log evidence log p(y)."""
+        return self.reading.log_evidence
 
     @property
     def noise_precision(self) -> Array:
@@ -296,24 +356,14 @@ class TargetsPosterior:
     # ---- what all targets have in common ---------------------------------------------------------
 
     @property
-    def noise(self) -> Noise:
-        """The noise, as each target's was believed to be."""
-        return self.wide.noise
-
-    @property
     def intercept(self) -> bool:
         """True if a 1 comes before each row."""
         return self.wide.intercept
 
     @property
-    def factor(self) -> Factor:
-        """The factor of all targets."""
-        return self.wide.factor
-
-    @property
     def n_targets(self) -> int:
         """Number of targets, q."""
-        return self.factor.n_targets
+        return self.wide.factor.n_targets
 
     @property
     def n_coefficients(self) -> int:
@@ -321,55 +371,28 @@ class TargetsPosterior:
         return self.wide.n_coefficients
 
     @property
-    def n_features(self) -> int:
-        """Columns of the rows that it learns."""
-        return self.wide.n_features
-
-    @property
     def n_observations(self) -> float:
         """Sum of the weights of the rows learned."""
-        return self.wide.n_observations
+        return self.wide.n_observations + sum(one.seen for one in self.patterns.values())
 
     @property
     def n_effective(self) -> float:
         """The weight of the rows that is left after forgetting."""
-        return self.wide.n_effective
-
-    @property
-    def n_flat(self) -> int:
-        """Number of directions whose prior is flat."""
-        return self.wide.n_flat
-
-    @property
-    def residual_df(self) -> float:
-        """Residual degrees of freedom: the number of rows less the flat directions."""
-        return self.factor.count - self.n_flat
-
-    forgets: ClassVar[Any] = property(lambda self: self.wide.forgets)
+        return self.wide.n_effective + sum(one.count for one in self.patterns.values())
 
     @property
     def change_probability(self) -> Array:
         """Refuse: changes are found of one target only."""
-        raise AttributeError(NO_CHANGES.format("change_probability_"))
+        return self.wide.change_probability
 
     @property
     def changes(self) -> NDArray[np.int64]:
         """Refuse: changes are found of one target only."""
-        raise AttributeError(NO_CHANGES.format("changes_"))
+        return self.wide.changes
 
     def noise_coefficients(self) -> Array:
         """Refuse: the noise of several targets is constant."""
         return self.wide.noise_coefficients()
-
-
-def stack_targets(predictions: Sequence[Any]) -> Distribution:
-    """Predictions (n,) of each target as one (n, q); Normal among Student-t has infinite df."""
-    loc = np.column_stack([one.loc for one in predictions])
-    scale = np.column_stack([np.broadcast_to(one.scale, one.loc.shape) for one in predictions])
-    df = [np.broadcast_to(getattr(one, "df", np.inf), one.loc.shape) for one in predictions]
-    if np.isinf(df).all():
-        return Normal(loc, scale)
-    return StudentT(np.column_stack(df), loc, scale)
 
 
 __all__ = ["TargetsPosterior"]

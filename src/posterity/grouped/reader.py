@@ -1,0 +1,282 @@
+"""What is read of a grouped model: predictions, effects, and each group by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from posterity.distributions._limits import interval_ends
+from posterity.distributions.joint_distribution import require_pandas
+from posterity.grouped.base import Array, GroupedModel
+from posterity.grouped.effects import average_change
+from posterity.grouped.single import make_single_model
+from posterity.linear import BayesianLinearRegression
+from posterity.linear.contrasts import Base
+from posterity.linear.effects import feature_names, table_of_effects
+from posterity.linear.reader import predict_targets_or_means
+from posterity.noise import Distribution
+from posterity.transaction import hold_model_lock
+
+
+class GroupedReader(GroupedModel):
+    """A grouped model that predicts."""
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    @hold_model_lock
+    def predict(
+        self, X: Any, return_std: bool = False, *, groups: Any = None
+    ) -> Array | tuple[Array, Array]:
+        """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
+
+        A group that is not known is predicted by what all groups share.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 3.0, 4.0]
+        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0).fit(X, y, groups=[1] * 4)
+        >>> model.predict([[4.0]], groups=[1]).round(9)
+        array([5.])
+        """
+        if return_std:
+            distribution = self.predict_distribution(X, groups=groups)
+            return distribution.mean(), distribution.std()
+        points, slots = self._read_points(X, groups)
+        return self._posterior.compute_means_and_leverages(points, slots)[0]
+
+    @hold_model_lock
+    def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+        """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> sd = model.predict_distribution([[1.0], [1.0]], groups=["a", "new"]).std()
+        >>> bool(sd[0] < sd[1])
+        True
+        """
+        points, slots = self._read_points(X, groups)
+        return self._posterior.predictive(points, slots)
+
+    @hold_model_lock
+    def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+        """Posterior distribution of the expected target at ``X`` (n, m), without noise.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> expected = model.predict_mean_distribution([[1.0]], groups=["a"])
+        >>> bool(expected.std() < model.predict_distribution([[1.0]], groups=["a"]).std())
+        True
+        """
+        points, slots = self._read_points(X, groups)
+        return self._posterior.predictive(points, slots, of_mean=True)
+
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        groups: Any = None,
+        of: Literal["observation", "mean"] = "observation",
+    ) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target, which leaves out the noise.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0).fit([[0.0], [2.0]], [0.0, 1.0])
+        >>> model.predict_interval([[1.0]], level=0.9).shape
+        (1, 2)
+        """
+        return interval_ends(predict_targets_or_means(self, X, of, {"groups": groups}), level)
+
+    @hold_model_lock
+    def average_effects(
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        per: Literal["unit", "sd"] = "unit",
+        level: float = 0.95,
+    ) -> Any:
+        """Mean change of the expected target when one feature changes and the others stay the same.
+
+        Each row changes by the coefficient of its own group, so groups count by their rows; one
+        that is not known changes as all groups do on average.
+
+        Parameters
+        ----------
+        X : (n, m) array or data frame
+            Rows to average over. With ``by``, a data frame that has the key columns besides.
+        groups : (n,) keys, optional
+            As in :meth:`fit`.
+        per, level
+            As in :meth:`posterity.BayesianLinearRegression.average_effects`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each feature, labelled by its name, with the columns name, mean, sd, low, high
+            and probability_positive.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> groups = ["a", "a", "b", "b"]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=groups)
+        >>> round(float(model.average_effects(X, groups=groups).loc["x0", "mean"]), 2)
+        1.25
+        """
+        points, slots = self._read_features(X, groups)
+        ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
+
+        def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
+            change = np.column_stack([ones, self._columns(high) - self._columns(low)])
+            return [([], average_change(self._posterior, change, slots))]
+
+        names, coded = feature_names(self), self._categories
+        return table_of_effects(points, names, effects, per=per, level=level, categories=coded)
+
+    @hold_model_lock
+    def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
+        """Mean at one row ``x`` (as in :meth:`learn_one`), the same as by :meth:`predict`.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(prior_mean=0.0, prior_precision=0.0)
+        >>> model = model.fit([[0.0], [1.0]], [1.0, 3.0], groups=["a", "a"])
+        >>> round(model.predict_one([3.0], group="a"), 9)
+        7.0
+        """
+        model = self if self._posterior_or_none else self._make_from_row(x, group)
+        x, group = model._separate_key(x, group)
+        slot = None if group is None else model._index.place(group)
+        if slot is None:
+            x, keys = model._split_one(x, group)
+            slot = int(model._index.places(keys)[0])
+        return model._posterior.predict_row(model._path, slot, model._read_row(x))
+
+    @hold_model_lock
+    def predict_distribution_one(
+        self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
+    ) -> Distribution:
+        """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> model.predict_distribution_one({"a": 1.0}, group="x").shape
+        ()
+        """
+        posterior = self._posterior
+        x, keys = self._split_one(*self._separate_key(x, group))
+        slots = self._index.places(keys)[keys.numbers]
+        return posterior.predictive(
+            np.ascontiguousarray(self._path.values(self._read_row(x))), slots
+        )[0]
+
+    def predict_interval_one(
+        self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> model = GroupedRegression(noise_precision=1.0)
+        >>> model = model.learn_one({"a": 0.0}, 1.0, group="x")
+        >>> low, high = model.predict_interval_one({"a": 1.0}, group="x")
+        >>> bool(low < high)
+        True
+        """
+        low, high = interval_ends(self.predict_distribution_one(x, group=group), level)
+        return float(low), float(high)
+
+    # ---- groups by themselves --------------------------------------------------------------------
+
+    @hold_model_lock
+    def model_of(self, key: Any) -> BayesianLinearRegression:
+        """A plain model with the posterior of one group, which can continue to learn.
+
+        Its prior is the shared one, fixed as it is now; its noise knows the rows of all groups.
+
+        Raises
+        ------
+        KeyError
+            If no row of the group has come.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> one = model.model_of("b")
+        >>> bool(np.isclose(one.predict([[2.0]])[0], model.predict([[2.0]], groups=["b"])[0]))
+        True
+        """
+        return make_single_model(self, self._find_slot(key))
+
+    def summary(self, level: float = 0.95, *, groups: Any = None, base: Base = None) -> Any:
+        """Table of the coefficients of each group: a pandas data frame.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Probability that an interval holds the coefficient.
+        groups : key or sequence of keys, optional
+            Which groups; all by default. Each takes some milliseconds.
+        base : "mean", "first" or dict of column to level, optional
+            What levels of categories are compared with, as in
+            :meth:`posterity.BayesianLinearRegression.summary`. None: with the first level, which
+            has no row then.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The tables of :meth:`model_of` each group, one below the other, after a column group.
+
+        Raises
+        ------
+        KeyError
+            If no row of a group has come.
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from posterity import GroupedRegression
+        >>> X, y = [[0.0], [1.0], [0.0], [1.0]], [1.0, 2.0, 2.0, 3.5]
+        >>> model = GroupedRegression(noise_precision=1.0).fit(X, y, groups=["a", "a", "b", "b"])
+        >>> model.summary()[["group", "name"]].to_numpy().tolist()
+        [['a', 'intercept'], ['a', 'x0'], ['b', 'intercept'], ['b', 'x0']]
+        """
+        keys = self.groups_ if groups is None else groups
+        keys = [keys] if isinstance(keys, str) else keys
+        keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
+        tables = [self.model_of(key).summary(level, base=base) for key in keys]
+        for key, table in zip(keys, tables, strict=True):
+            table.insert(0, "group", [key] * len(table))
+        return require_pandas().concat(tables)
+
+
+__all__ = ["GroupedReader"]
