@@ -6,24 +6,15 @@ import pytest
 from scipy.sparse import csr_array
 
 from posterity.forgetting import Stabilized
-from posterity.posteriors._centres import subtract_centres
+from posterity.posteriors.diagonal import DiagonalPosterior
 from posterity.sparse import DiagonalLinearRegression, DiagonalPoissonRegression
-from posterity.transaction import Undo
 
-N = 60
+N, LEARN = 60, DiagonalPosterior.learn
 
 
-def learn_in_parts(posterior, rows, y, weights, discounts, *, predict, undo):
+def learn_in_parts(posterior, data, pairs, undo, *, predict):
     """The slow twin: rows are centred by NumPy, in parts between which centres move."""
-    found = []
-    for start, stop in posterior.plan(len(rows), weights):
-        some, part = slice(start, stop), rows.select(start, stop)
-        own = None if weights is None else weights[some]
-        left = None if discounts is None else discounts[some]
-        centred = subtract_centres(part, posterior.expect(part, own), posterior.owners)
-        learned = posterior.learn(centred, y[some], own, left, predict=predict, undo=Undo())
-        found.append(learned)
-    return np.concatenate(found) if predict else None
+    return LEARN(posterior, data, lambda rows, centres: rows, undo, predict=predict)
 
 
 def make_rows(kind):
@@ -45,7 +36,7 @@ def test_one_step_is_all_parts(monkeypatch, kind, forgetting, model, weighted):
     weights = np.random.default_rng(1).integers(0, 3, N).astype(float) if weighted else None
     one, other = model(forgetting=forgetting), model(forgetting=forgetting)
     told = one.predict_then_learn(X, y, weights)
-    monkeypatch.setattr(model._structure, "learn_given", learn_in_parts)
+    monkeypatch.setattr(model._structure, "learn", learn_in_parts)
     twin = other.predict_then_learn(X, y, weights)
     np.testing.assert_allclose(told.mean(), twin.mean(), rtol=1e-9)
     mine, theirs = one._posterior, other._posterior
@@ -54,5 +45,6 @@ def test_one_step_is_all_parts(monkeypatch, kind, forgetting, model, weighted):
         found, expected = getattr(mine.centres, name), getattr(theirs.centres, name)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(mine.n_effective, theirs.n_effective)
-    centred = one._centre(one._number(*one._read(X), new=False), mine.centres, new=False)
-    np.testing.assert_allclose(one._eta(X)[0], mine.linear_moments(centred)[0], rtol=1e-9)
+    rows = one._number(*one._read(X), new=False)
+    by_parts = mine.moments(rows, lambda rows, centres: rows)
+    np.testing.assert_allclose(one._eta(X)[0], by_parts[0], rtol=1e-9)

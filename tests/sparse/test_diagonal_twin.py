@@ -10,7 +10,9 @@ from scipy.special import expit
 from twins.diagonal import DiagonalTwin
 
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood, Poisson, moment_sites
-from posterity.posteriors.diagonal import SCALES, DiagonalPosterior, SparseRows
+from posterity.posteriors._sparse_rows import Observations, SparseRows
+from posterity.posteriors.diagonal import SCALES, DiagonalPosterior
+from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 P, COLUMNS = 12, 4
@@ -90,7 +92,8 @@ def test_kernel_is_its_twin(
     twins = [twin(likelihood, known, member) for member in range(known.members)]
     offsets = spread * np.random.default_rng(5).normal(size=len(y))
     given = discounts if forgets else None, offsets if spread else None
-    predictive = known.learn(rows, y, weights, given[0], offsets=given[1], predict=True)
+    data = Observations(rows, y, weights, *given)
+    predictive = known.learn_centred(data, Undo(), predict=True)
     assert predictive is not None
     for g, one in enumerate(twins):
         for i in range(len(y)):
@@ -116,7 +119,7 @@ def test_a_row_gives_the_exact_moments() -> None:
     rows = SparseRows(np.array([0, 2]), np.array([1, 2], np.int32), None, x)
     variances = np.array([1.0 / 0.6, 1.0 / prior, 1.0 / prior])
     means = variances * np.array([0.0, *start])
-    known.learn(rows, np.ones(1), None, None, predict=False)
+    known.learn_centred(Observations(rows, np.ones(1)), Undo(), predict=False)
     nodes, shares = hermegauss(60)
     w = np.meshgrid(*(m + np.sqrt(v) * nodes for m, v in zip(means, variances, strict=True)))
     share = np.prod(np.meshgrid(shares, shares, shares), axis=0)
@@ -141,7 +144,7 @@ def test_scales_find_the_truth() -> None:
     features = (1 + ids + [0, levels]).astype(np.int32).ravel()
     columns = np.tile(np.array([1, 2], np.int32), n)
     rows = SparseRows(np.arange(0, 2 * n + 1, 2), features, columns, None)
-    known.learn(rows, y, None, None, predict=False)
+    known.learn_centred(Observations(rows, y), Undo(), predict=False)
     scales = np.exp(-0.5 * np.log(known.precision[1:]) @ known.weights)
     np.testing.assert_allclose(scales, weights.std(axis=0), rtol=0.15)
     assert len(SCALES) == known.members

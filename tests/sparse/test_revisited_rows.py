@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
 from posterity.forgetting import Stabilized
-from posterity.posteriors import diagonal
+from posterity.posteriors import _diagonal_sweeps
 from posterity.sparse import (
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
@@ -99,7 +99,7 @@ def test_one_pass_has_to_do_where_rows_fade_or_are_many(monkeypatch: pytest.Monk
     once = DiagonalLogisticRegression(**how).partial_fit(X, y, classes=[0, 1])
     fit = DiagonalLogisticRegression(**how).fit(X, y)
     assert np.array_equal(fit.predict_proba(X), once.predict_proba(X))
-    monkeypatch.setattr(diagonal, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(_diagonal_sweeps, "MOST_ENTRIES", 10)
     many = fitted(DiagonalLogisticRegression, X, y)
     once = DiagonalLogisticRegression(categorical_features="all").partial_fit(X, y, classes=[0, 1])
     assert np.array_equal(many.predict_proba(X), once.predict_proba(X))

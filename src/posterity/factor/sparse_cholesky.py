@@ -66,13 +66,6 @@ class SparseCholesky:
             if front.parent >= 0:
                 waiting.setdefault(front.parent, []).append((front.places, left))
 
-    @property
-    def log_determinant(self) -> float:
-        """log |A|."""
-        of_leaves = sum(np.log(roots).sum() for roots, _ in self._leaves)
-        of_blocks = sum(np.log(np.diag(triangle)).sum() for triangle, _ in self._blocks)
-        return 2.0 * float(of_leaves + of_blocks)
-
     def whiten(self, right: Array) -> Array:
         """``L^-1 right``, in the factor's order, for ``right`` (p,) or (p, k)."""
         found = np.array(right[self.pattern.order], dtype=np.float64)
@@ -92,11 +85,17 @@ class SparseCholesky:
 
     def solve(self, right: Array) -> Array:
         """``A^-1 right`` for ``right`` (p,) or (p, k)."""
-        return self._solve_transposed(self.whiten(right))
-
-    def colour(self, noise: Array) -> Array:
-        """``L'^-1 noise``: draws of covariance ``A^-1`` from standard normal ``noise`` (p, k)."""
-        return self._solve_transposed(np.array(noise, dtype=np.float64))
+        found = self.whiten(right)
+        for (_, front), (triangle, rest) in self._backwards():
+            own = found[front.first : front.last]
+            own -= rest.T @ found[front.rows]
+            own[:] = _divide(triangle, own, transposed=True)
+        for group, (roots, rest) in zip(self.pattern.leaves, self._leaves, strict=True):
+            taken = np.einsum("ki,ki...->k...", rest, found[group.rows])
+            found[group.columns] = ((found[group.columns] - taken).T / roots).T
+        solution = np.empty_like(found)
+        solution[self.pattern.order] = found
+        return solution
 
     def inverse_entries(self) -> Array:
         """(entries,) the entries of ``A^-1`` that the pattern names."""
@@ -118,18 +117,6 @@ class SparseCholesky:
         return entries
 
     # ---- inner -----------------------------------------------------------------------------------
-
-    def _solve_transposed(self, found: Array) -> Array:
-        for (_, front), (triangle, rest) in self._backwards():
-            own = found[front.first : front.last]
-            own -= rest.T @ found[front.rows]
-            own[:] = _divide(triangle, own, transposed=True)
-        for group, (roots, rest) in zip(self.pattern.leaves, self._leaves, strict=True):
-            taken = np.einsum("ki,ki...->k...", rest, found[group.rows])
-            found[group.columns] = ((found[group.columns] - taken).T / roots).T
-        solution = np.empty_like(found)
-        solution[self.pattern.order] = found
-        return solution
 
     def _backwards(self) -> Iterator[tuple[tuple[int, Front], tuple[Array, Array]]]:
         return zip(reversed(self.pattern.inner), reversed(self._blocks), strict=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, expit, gammaln, log_expit
 
 from posterity.factorization._sweeps import compute_moments
-
-if TYPE_CHECKING:
-    from posterity.factorization.posterior import FactorizationPosterior
+from posterity.factorization.posterior import FactorizationPosterior
 
 Array = NDArray[np.float64]
 
@@ -31,7 +27,7 @@ def compute_bound(of: FactorizationPosterior) -> float:
     return float(bound + sum(_compute_side(of, side) for side in range(len(of.means))))
 
 
-def make_rates(p: int, labels: bool) -> Array:
+def _make_rates(p: int, labels: bool) -> Array:
     """(p,) rates of the prior of the precisions of a side's weight and factors."""
     rates = np.full(p, RATE)
     rates[0] = RATE_OF_LOG_ODDS if labels else RATE
@@ -56,7 +52,7 @@ def expect_logistic(mean: Array, variance: Array) -> tuple[Array, Array]:
 
 
 def _expect_labels(of: FactorizationPosterior) -> float:
-    mean, variance = compute_moments(of.codes, of.values, of.sides)
+    mean, variance = compute_moments(of.codes, of.values, of)
     size = np.sqrt(mean**2 + variance)
     each = log_expit(size) - 0.5 * size + (of.y - 0.5) * mean
     return float(of.weights @ each)
@@ -75,15 +71,22 @@ def _expect_numbers(of: FactorizationPosterior) -> float:
 
 def _compute_side(of: FactorizationPosterior, side: int) -> float:
     """Return the terms of the bound from a side's levels: their prior and their entropy."""
-    mean, covariance = of.means[side], of.covariances[side]
-    centre, precision = of.prior_means[side], of.prior_precisions[side]
-    size, p = mean.shape
-    variances = np.diagonal(covariance, axis1=1, axis2=2)
-    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
-    spread += 2.0 * make_rates(p, of.labels)
-    gain = (size + 1) * np.log(precision) - precision * spread
-    entropy = np.linalg.slogdet(covariance)[1].sum() + size * p
+    size, p = of.means[side].shape
+    precision = of.prior_precisions[side]
+    gain = (size + 1) * np.log(precision) - precision * sum_spreads(of, side)
+    entropy = np.linalg.slogdet(of.covariances[side])[1].sum() + size * p
     return float(0.5 * (gain.sum() + entropy))
 
 
-__all__ = ["compute_bound", "compute_logistic_curvature", "expect_logistic", "make_rates"]
+def sum_spreads(of: FactorizationPosterior, side: int) -> Array:
+    """(p,) what precisions of a side's prior are weighed by: expected squares, and its own prior.
+
+    Those of its levels are about their mean, and that of the mean is about 0.
+    """
+    mean, centre = of.means[side], of.prior_means[side]
+    variances = np.diagonal(of.covariances[side], axis1=1, axis2=2)
+    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
+    return np.asarray(spread + 2.0 * _make_rates(len(centre), of.labels))
+
+
+__all__ = ["compute_bound", "compute_logistic_curvature", "expect_logistic", "sum_spreads"]

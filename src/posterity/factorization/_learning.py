@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -12,7 +10,7 @@ from posterity.factorization._bound import (
     compute_bound,
     compute_logistic_curvature,
     expect_logistic,
-    make_rates,
+    sum_spreads,
 )
 from posterity.factorization._sweeps import (
     SideRows,
@@ -23,9 +21,7 @@ from posterity.factorization._sweeps import (
     sum_variances,
     update_levels,
 )
-
-if TYPE_CHECKING:
-    from posterity.factorization.posterior import FactorizationPosterior
+from posterity.factorization.posterior import FactorizationPosterior
 
 Array = NDArray[np.float64]
 
@@ -39,7 +35,7 @@ def sort_rows(of: FactorizationPosterior, *, bound: bool = True) -> list[SideRow
     """The rows by side, as rows of numbers; of labels by their ``bound`` or their slope."""
     y, weights = of.y / of.unit, of.weights
     if of.labels:
-        mean, variance = compute_moments(of.codes, of.values, of.sides)
+        mean, variance = compute_moments(of.codes, of.values, of)
         if bound:
             curvature = compute_logistic_curvature(np.sqrt(mean**2 + variance))
             y = (of.y - 0.5) / curvature
@@ -64,7 +60,7 @@ def sweep(of: FactorizationPosterior, most: int, tolerance: float) -> None:
     for _ in range(most):
         if of.labels or not sorted_rows:
             sorted_rows = sort_rows(of)
-            moments = [sum_moments(rows, of.sides) for rows in sorted_rows]
+            moments = [sum_moments(rows, of) for rows in sorted_rows]
         _sweep_once(of, sorted_rows, moments)
         bounds = of.bounds
         bounds.append(compute_bound(of))
@@ -74,12 +70,13 @@ def sweep(of: FactorizationPosterior, most: int, tolerance: float) -> None:
         of.prior_precisions[:, 0] = np.minimum(of.prior_precisions[:, 0], 1.0)
         for number in range(min(MATCHED_SWEEPS, most + 2)):
             sorted_rows = sort_rows(of, bound=False)
-            moments = [sum_moments(rows, of.sides) for rows in sorted_rows]
+            moments = [sum_moments(rows, of) for rows in sorted_rows]
             _sweep_once(of, sorted_rows, moments, matched=True, learns_prior=number > 0)
     for rows in sorted_rows:  # later rows add to sums of one and the same weights
-        sum_statistics(rows, of.sides, moments[rows.side])
+        sum_statistics(rows, of, moments[rows.side])
     of.log_evidence = of.bounds[-1] - float(of.weights.sum() * np.log(of.unit))
     of.swept = len(of.y)
+    of.drop_path()
 
 
 def _sweep_once(
@@ -92,13 +89,13 @@ def _sweep_once(
 ) -> None:
     for rows in sorted_rows:
         if rows.side > 0:  # those of the first are as they were
-            moments[rows.side] = sum_moments(rows, of.sides)
-        update_levels(rows, of.sides, of.noise_precision, moments[rows.side])
+            moments[rows.side] = sum_moments(rows, of)
+        update_levels(rows, of, of.noise_precision, moments[rows.side])
         _reset_to_prior(of, rows)
         if learns_prior:
             _learn_prior(of, rows.side)
     for rows in sorted_rows[:-1]:
-        moments[rows.side] = sum_moments(rows, of.sides)
+        moments[rows.side] = sum_moments(rows, of)
     _learn_offset_and_noise(of, sorted_rows, moments, matched)
 
 
@@ -114,19 +111,14 @@ def _reset_to_prior(of: FactorizationPosterior, rows: SideRows) -> None:
 
 def _learn_prior(of: FactorizationPosterior, side: int) -> None:
     """The best mean and precisions of a side's levels, under a weak prior of their own."""
-    mean, covariance = of.means[side], of.covariances[side]
-    size = len(mean)
+    mean = of.means[side]
     if bool((of.values[:, side] == 1.0).all()):  # a shift that the intercept takes over
         shift = float(mean[:, 0].mean())
         mean[:, 0] -= shift
         of.offset += shift
-    centre = mean.sum(axis=0) / (size + 1)
-    centre[0] = 0.0
-    variances = np.diagonal(covariance, axis1=1, axis2=2)
-    spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
-    of.prior_means[side] = centre
-    rates = make_rates(len(centre), of.labels)
-    of.prior_precisions[side] = (size + 1) / (2.0 * rates + spread)
+    of.prior_means[side] = mean.sum(axis=0) / (len(mean) + 1)
+    of.prior_means[side, 0] = 0.0
+    of.prior_precisions[side] = (len(mean) + 1) / sum_spreads(of, side)
 
 
 def _learn_offset_and_noise(
@@ -135,8 +127,8 @@ def _learn_offset_and_noise(
     moments: list[tuple[Array, Array]],
     matched: bool,
 ) -> None:
-    last, sides, count = sorted_rows[-1], of.sides, float(of.weights.sum())
-    errors = compute_errors(last, sides)
+    last, count = sorted_rows[-1], float(of.weights.sum())
+    errors = compute_errors(last, of)
     total = float(last.weights.sum())
     step = float(last.weights @ errors) / total
     if matched:  # with a row of half a label: one label alone has no mode
@@ -146,7 +138,7 @@ def _learn_offset_and_noise(
         step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
     of.offset += step
     of.offset_variance = 1.0 / (of.noise_precision * total)
-    variance = sum_variances(sorted_rows, moments, sides)
+    variance = sum_variances(sorted_rows, moments, of)
     of.residual = float(last.weights @ (errors - step) ** 2) + variance
     if not of.noise_is_known:
         of.noise_shape = 0.5 * count

@@ -7,7 +7,9 @@ E[f f'] and E[f e] take the place of f f' and f e (Raiko, Ilin & Karhunen 2007, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,11 @@ from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
+
+# What learning changes in place.
+COPIED = (
+    "means", "covariances", "precisions", "products", "prior_means", "prior_precisions", "bounds"
+)  # fmt: skip
 
 
 @dataclass
@@ -47,18 +54,15 @@ class LevelWeights:
         """Number of factors."""
         return self.prior_means.shape[1] - 1
 
-    def copy(self) -> LevelWeights:
-        """An independent copy."""
-        return LevelWeights(
-            [one.copy() for one in self.means],
-            [one.copy() for one in self.covariances],
-            [one.copy() for one in self.precisions],
-            [one.copy() for one in self.products],
-            self.prior_means.copy(),
-            self.prior_precisions.copy(),
-            self.offset,
-            self.offset_variance,
-        )
+    @property
+    def sizes(self) -> list[int]:
+        """Number of levels of each side."""
+        return [len(one) for one in self.means]
+
+    def copy(self) -> Self:
+        """A copy with weights of its own."""
+        own = {name: deepcopy(value) for name, value in vars(self).items() if name in COPIED}
+        return replace(self, **own)
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical, positions
 from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
 from posterity.generalized._labels import join_classes, read_labels
+from posterity.generalized._two_classes import TwoClasses
 from posterity.kernel import mix_labels
 
 Array = NDArray[np.float64]
@@ -27,7 +25,7 @@ _MANY = "Only binary classification is supported. The type of the target is mult
 _ALL = np.ones((1, 1))
 
 
-class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
+class BayesianFactorizationClassifier(TwoClasses, FactorizationLearner):
     """Factorization machine for two classes, on pairs of categories such as users and items.
 
     The log odds of the second class are what :class:`BayesianFactorizationMachine` has as mean:
@@ -111,10 +109,6 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Labels:
-        """(n,) the more probable label of each row."""
-        return self.predict_distribution(X).mode()
-
     def predict_distribution(self, X: Any) -> Categorical:
         """Distribution of the labels, integrated over the posterior.
 
@@ -125,32 +119,10 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         >>> model.predict_distribution([["ann", "tea"]]).probabilities.shape
         (1, 2)
         """
-        mean, variance = (np.ascontiguousarray(one[:, None]) for one in self._moments(X))
+        mean, variance = (np.ascontiguousarray(one[:, None]) for one in self._log_odds(X))
         with np.errstate(divide="ignore"):
             logs = np.log(mix_labels(mean, variance, np.ones_like(mean)))
         return Categorical(self.classes_, logs)
-
-    def predict_proba(self, X: Any) -> Array:
-        """(n, 2) probability of each label, integrated over the posterior."""
-        return self.predict_distribution(X).probabilities
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """(n, 2) log of :meth:`predict_proba`, without loss of digits."""
-        return self.predict_distribution(X).log_probabilities
-
-    def decision_function(self, X: Any) -> Array:
-        """(n,) log odds of the second class."""
-        logs = self.predict_log_proba(X)
-        return np.asarray(logs[:, 1] - logs[:, 0])
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """(n, 2) ends of the central interval of the second class's probability."""
-        level = check_single_level(level)
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        mean, variance = self._moments(X)
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
-        return np.asarray(expit(np.stack([mean - reach, mean + reach], axis=1)))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probability of each label at one row: a sequence or mapping as in :meth:`learn_one`.
@@ -178,6 +150,9 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         tags.classifier_tags.multi_class = False
         return tags
 
+    def _log_odds(self, X: Any) -> tuple[Array, Array]:
+        return self._moments(X)
+
     def _targets(self, y: Any, classes: ArrayLike | None) -> tuple[Array, dict[str, Any]]:
         labels = read_labels(y)
         met = join_classes(self.__dict__.get("classes_"), classes, labels)
@@ -198,9 +173,11 @@ class BayesianFactorizationClassifier(ClassifierMixin, FactorizationLearner):
         return float(y == second)
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
-        mean, variance = (one[:, None] for one in posterior.compute_moments(rows[0], rows[1]))
+        mean, variance = (
+            one[:, None] for one in posterior.compute_moments(rows.codes, rows.values)
+        )
         shares = mix_labels(mean, variance, np.ones_like(mean))
-        return float(np.log(np.where(rows[2] == 1.0, shares[:, 1], shares[:, 0])).mean())
+        return float(np.log(np.where(rows.y == 1.0, shares[:, 1], shares[:, 0])).mean())
 
 
 __all__ = ["BayesianFactorizationClassifier"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.factorization._learning import sweep
 from posterity.factorization._units import Units
 from posterity.factorization.inputs import (
     find_numeric_columns,
@@ -106,7 +107,11 @@ class FactorizationLearner(FactorizationReader):
         """
         posterior = self._posterior_or_none
         target = None if posterior is None or weight != 1.0 else self._target(y)
-        if posterior is not None and target is not None and not _is_due(posterior, 1):
+        if (
+            posterior is not None
+            and target is not None
+            and len(posterior.y) + 1 < _find_turn(posterior)
+        ):
             found = self._find_levels(x)
             if found is not None and min(found[0]) >= 0:
                 posterior.learn_one(*found, target, weight)
@@ -164,9 +169,10 @@ class FactorizationLearner(FactorizationReader):
         codes, numbers = read_sides(columns, labels, indexes, new=True)
         posterior, units, start = self._posterior.copy(), self._units, 0
         while start < len(targets):
-            part = slice(start, start + _count_until_due(posterior))
+            more = max(1, math.ceil(_find_turn(posterior)) - len(posterior.y))
+            part = slice(start, start + more)
             values = units.apply(numbers[part])
-            posterior.learn((codes[part], values, targets[part], weights[part]))
+            posterior.learn(Rows(codes[part], values, targets[part], weights[part]))
             (posterior, units), start = self._sweep_if_due(posterior, units), part.stop
         self.__dict__.update(
             read[1],
@@ -204,36 +210,35 @@ class FactorizationLearner(FactorizationReader):
         codes, numbers = read_sides(columns, labels, self._indexes, new=True)
         units = Units.of_levels(len(columns)).fit(numbers, weights, numeric)
         self._centres, self._scales = units
-        return codes, units.apply(numbers), targets, weights
+        return Rows(codes, units.apply(numbers), targets, weights)
 
     def _sweep_if_due(
         self, posterior: FactorizationPosterior, units: Units
     ) -> tuple[FactorizationPosterior, Units]:
         """Sweep over all rows again, or restart in units of all rows, if that is due."""
         n = len(posterior.y)
-        if n >= _grow_until_restart(posterior):  # few rows had no use for factors
+        if n >= _find_restart(posterior):  # few rows had no use for factors
             numeric = [side for side, index in enumerate(self._indexes) if index is None]
             found = units.fit(posterior.values, posterior.weights, numeric)
-            values = units.convert(posterior.values, found)
-            rows = posterior.codes, values, posterior.y, posterior.weights
+            rows = posterior.rows._replace(values=units.convert(posterior.values, found))
             if n < FEW_ROWS * sum(posterior.sizes):
-                return self._fit(rows, posterior.sizes, posterior.sides.rank), found
-            restarted = self._start(rows, posterior.sizes, posterior.sides.rank, LARGE_START)
-            restarted.sweep(min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
+                return self._fit(rows, posterior.sizes, posterior.rank), found
+            restarted = self._start(rows, posterior.sizes, posterior.rank, LARGE_START)
+            sweep(restarted, min(RESTART_SWEEPS, self.max_sweeps), self.tolerance)
             return restarted, found
-        if _is_due(posterior):
-            posterior.sweep(STREAM_SWEEPS, self.tolerance)
+        if n >= _find_turn(posterior):
+            sweep(posterior, STREAM_SWEEPS, self.tolerance)
         return posterior, units
 
     def _fit(self, rows: Rows, sizes: list[int], rank: int) -> FactorizationPosterior:
         tried = []
         for start in (SMALL_START, LARGE_START) if rank else (SMALL_START,):
             posterior = self._start(rows, sizes, rank, start)
-            posterior.sweep(min(self.max_sweeps, TRIAL_SWEEPS), self.tolerance)
+            sweep(posterior, min(self.max_sweeps, TRIAL_SWEEPS), self.tolerance)
             tried.append(posterior)
         best = max(tried, key=lambda one: one.log_evidence)
         if self.max_sweeps > TRIAL_SWEEPS:
-            best.sweep(self.max_sweeps - TRIAL_SWEEPS, self.tolerance)
+            sweep(best, self.max_sweeps - TRIAL_SWEEPS, self.tolerance)
         return best
 
     def _start(
@@ -246,34 +251,26 @@ class FactorizationLearner(FactorizationReader):
 
     def _choose_rank(self, fresh: Self, rows: Rows) -> int:
         """The first rank whose log score of a tenth of the rows the next does not pass."""
-        n = len(rows[2])
+        n = len(rows.y)
         order = np.random.default_rng(self.random_state).permutation(n)
         held, rest = order[: n // 10], order[n // 10 :]
         best, best_score = 0, -np.inf
         for rank in RANKS if len(held) else ():
-            among, tested = (tuple(one[part] for one in rows) for part in (rest, held))
-            posterior = fresh._fit(cast(Rows, among), _sizes(fresh._indexes), rank)
-            score = self._score(cast(Rows, tested), posterior)
+            posterior = fresh._fit(rows.select(rest), _sizes(fresh._indexes), rank)
+            score = self._score(rows.select(held), posterior)
             if score <= best_score:
                 break
             best, best_score = rank, score
         return best
 
 
-def _is_due(posterior: FactorizationPosterior, more: int = 0) -> bool:
-    """Return True if all rows are to be swept again, once ``more`` have come."""
-    n = len(posterior.y) + more
-    return n >= (1.0 + GROWTH) * posterior.swept or n >= _grow_until_restart(posterior)
+def _find_turn(posterior: FactorizationPosterior) -> float:
+    """The number of rows at which all are swept again, or the sweeps begin anew."""
+    return min((1.0 + GROWTH) * posterior.swept, _find_restart(posterior))
 
 
-def _count_until_due(posterior: FactorizationPosterior) -> int:
-    """Count the rows to be learned before all are swept again."""
-    due = min((1.0 + GROWTH) * posterior.swept, _grow_until_restart(posterior))
-    return max(1, math.ceil(due) - len(posterior.y))
-
-
-def _grow_until_restart(posterior: FactorizationPosterior) -> float:
-    """Return the number of rows at which the sweeps begin anew."""
+def _find_restart(posterior: FactorizationPosterior) -> float:
+    """The number of rows at which the sweeps begin anew."""
     few = posterior.rows_at_start < FEW_ROWS * sum(posterior.sizes)
     return (RESTART_FEW if few else RESTART) * posterior.rows_at_start
 

@@ -184,9 +184,9 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         return float(y) if isinstance(y, float | int) and abs(y) <= LARGEST else None
 
     def _score(self, rows: Rows, posterior: FactorizationPosterior) -> float:
-        mean, variance = posterior.compute_moments(rows[0], rows[1])
+        mean, variance = posterior.compute_moments(rows.codes, rows.values)
         spread = np.sqrt(variance + posterior.unit**2 / posterior.noise_precision)
-        return float(Normal(mean, spread).logpdf(rows[2]).mean())
+        return float(Normal(mean, spread).logpdf(rows.y).mean())
 
 
 __all__ = ["BayesianFactorizationMachine"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.factorization._learning import sweep
 from posterity.factorization._room import copy_with_room, extend
 from posterity.factorization._sweeps import LevelWeights, append_prior, compute_moments
 from posterity.kernel import MachineRows
@@ -18,26 +17,32 @@ from posterity.kernel import MachineRows
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-# (n, S) levels and features, (n,) targets and weights.
-Rows = tuple[Codes, Array, Array, Array]
-
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.
 SMALL_START, LARGE_START = (0.1, 10.0), (0.3, 1.0)
 
 
+class Rows(NamedTuple):
+    """Levels and features (n, S), targets and weights (n,)."""
+
+    codes: Codes
+    values: Array
+    y: Array
+    weights: Array
+
+    def select(self, part: Any) -> Rows:
+        """Some of the rows."""
+        return Rows(*(one[part] for one in self))
+
+
 @dataclass
-class FactorizationPosterior:
+class FactorizationPosterior(LevelWeights):
     """Posterior of a factorization machine: normal weights of levels, stored rows, and the noise.
+
+    Sums of later rows are with the other sides as they were when the row came.
 
     Parameters
     ----------
-    means, covariances
-        For each side (L, p) and (L, p, p), of the weights [w, v] of its levels, p = 1 + rank.
-    prior_means, prior_precisions
-        (S, p), what levels of a side have in common.
-    offset, offset_variance
-        The intercept.
     noise_shape, noise_rate
         Of the Gamma posterior of the noise's precision; where that is known the shape is infinite,
         and the rate its inverse.
@@ -54,41 +59,26 @@ class FactorizationPosterior:
         Number of rows at the last sweep over all, and at the last fresh start.
     bounds
         Of the last sweeps, of targets in units of their spread.
-    precisions, products
-        For each side (L, p, p) and (L, p), sums over the rows of each level, with the other sides
-        as they were at the last sweep or, of later rows, when the row came.
     labels
         Whether targets are labels, 0 or 1, and weights are of their log odds: each row then stands
         for a lower bound of its likelihood that is Gaussian (Jaakkola & Jordan 2000).
     """
 
-    means: list[Array]
-    covariances: list[Array]
-    prior_means: Array
-    prior_precisions: Array
-    offset: float
-    offset_variance: float
     noise_shape: float
     noise_rate: float
     unit: float
     codes: Codes
     values: Array
     y: Array
+    weights: Array
+    rows_at_start: int
+    labels: bool
     log_evidence: float = -np.inf
     residual: float = np.nan
     swept: int = 0
-    rows_at_start: int = 0
     bounds: list[float] = field(default_factory=list)
-    precisions: list[Array] = field(default_factory=list)
-    products: list[Array] = field(default_factory=list)
-    weights: Array = field(default_factory=lambda: np.empty(0))
-    labels: bool = False
 
     def __post_init__(self) -> None:
-        if not self.precisions:  # new: the next rows bring a sweep
-            self.precisions = [np.zeros_like(one) for one in self.covariances]
-            self.products = [np.zeros_like(one) for one in self.means]
-            self.swept = 0
         self._path: MachineRows | None = None
         self._room: Rows | None = None
 
@@ -106,17 +96,9 @@ class FactorizationPosterior:
         *,
         start: tuple[float, float] = SMALL_START,
         labels: bool = False,
-    ) -> FactorizationPosterior:
+    ) -> Self:
         """Return the start for these rows: the prior, with small, unequal factors."""
-        codes, values, y, weights = rows
-        if labels:
-            share = (weights @ y + 0.5) / (weights.sum() + 1.0)
-            unit, offset = 1.0, float(np.log(share / (1.0 - share)))
-        else:
-            mean = float(np.average(y, weights=weights))
-            sd = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
-            unit = sd or float(np.abs(y).max()) or 1.0
-            offset = mean / unit
+        unit, offset = _find_unit(rows.y, rows.weights, labels=labels)
         random, p = np.random.default_rng(seed), rank + 1
         means = []
         for size in sizes:
@@ -129,6 +111,8 @@ class FactorizationPosterior:
         return cls(
             means,
             [np.tile(spread, (size, 1, 1)) for size in sizes],
+            [np.zeros((size, p, p)) for size in sizes],
+            [np.zeros((size, p)) for size in sizes],
             np.zeros((len(sizes), p)),
             np.tile(precisions, (len(sizes), 1)),
             offset,
@@ -136,32 +120,15 @@ class FactorizationPosterior:
             shape,
             rate,
             unit,
-            codes,
-            values,
-            y,
-            rows_at_start=len(y),
-            weights=weights,
+            *rows,
+            rows_at_start=len(rows.y),
             labels=labels,
         )
 
     @property
-    def sides(self) -> LevelWeights:
-        """The beliefs of the weights; changes of their arrays are changes of these."""
-        return LevelWeights(
-            self.means,
-            self.covariances,
-            self.precisions,
-            self.products,
-            self.prior_means,
-            self.prior_precisions,
-            self.offset,
-            self.offset_variance,
-        )
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of levels of each side."""
-        return [len(one) for one in self.means]
+    def rows(self) -> Rows:
+        """The rows learned."""
+        return Rows(self.codes, self.values, self.y, self.weights)
 
     @property
     def noise_precision(self) -> float:
@@ -173,23 +140,13 @@ class FactorizationPosterior:
         """True if the noise's precision was given."""
         return self.noise_shape == np.inf
 
-    def copy(self) -> FactorizationPosterior:
-        """An independent copy."""
-        sides = self.sides.copy()
-        return replace(
-            self,
-            means=sides.means,
-            covariances=sides.covariances,
-            precisions=sides.precisions,
-            products=sides.products,
-            prior_means=sides.prior_means,
-            prior_precisions=sides.prior_precisions,
-            bounds=list(self.bounds),
-        )
+    def drop_path(self) -> None:
+        """Have the compiled path made anew, as its numbers have been replaced."""
+        self._path = None
 
     def compute_moments(self, codes: Codes, values: Array) -> tuple[Array, Array]:
         """Mean and variance, noise aside, at rows (n, S), in the target's units."""
-        mean, variance = compute_moments(codes, values, self.sides)
+        mean, variance = compute_moments(codes, values, self)
         return mean * self.unit, variance * self.unit**2
 
     def score_pairs(self, codes: Codes, policy: str | float, random: np.random.Generator) -> Array:
@@ -210,7 +167,7 @@ class FactorizationPosterior:
         drawn = []
         for side in range(2):
             levels, place = np.unique(codes[:, side], return_inverse=True)
-            means, covariances = append_prior(self.sides, side)
+            means, covariances = append_prior(self, side)
             normal = random.standard_normal((len(levels), means.shape[1], 1))
             deviation = np.linalg.cholesky(covariances[levels]) @ normal
             drawn.append((means[levels] + deviation[:, :, 0])[place])
@@ -220,13 +177,6 @@ class FactorizationPosterior:
         return np.asarray(offset + first[:, 0] + second[:, 0] + pairs)
 
     # ---- learning --------------------------------------------------------------------------------
-
-    def sweep(self, most: int, tolerance: float) -> None:
-        """Update all levels until the bound rises by less than ``tolerance`` a row."""
-        sweep(self, most, tolerance)
-        self._path = None
-
-    # ---- rows one by one -------------------------------------------------------------------------
 
     def learn(self, rows: Rows) -> None:
         """Learn rows one after the other, of levels known or new: sums of their levels grow.
@@ -241,15 +191,14 @@ class FactorizationPosterior:
         n, room = len(self.y), self._make_room(len(y))
         for kept, new in zip(room, rows, strict=True):
             kept[n : n + len(y)] = new
-        after = (kept[: n + len(y)] for kept in room)
-        self.codes, self.values, self.y, self.weights = cast(Rows, tuple(after))
+        self.codes, self.values, self.y, self.weights = room.select(slice(n + len(y)))
 
     def learn_one(self, codes: list[int], values: list[float], y: float, weight: float) -> None:
         """Learn a row of known levels, in one step. Raises as :meth:`learn`."""
         room = self._room
-        if room is None or len(self.y) == len(room[2]):
+        if room is None or len(self.y) == len(room.y):
             room = self._make_room(1)
-        if not self.path.learn_one(codes, values, y, self.unit, weight, room, self.__dict__):
+        if not self.path.learn_one(codes, values, y, self.unit, weight, (*room,), vars(self)):
             raise _make_overflow(y)
 
     @property
@@ -296,10 +245,20 @@ class FactorizationPosterior:
     def _make_room(self, more: int) -> Rows:
         """The kept rows in arrays of one's own, with room for so many more."""
         room, size = self._room, len(self.y) + more
-        if room is None or len(room[2]) < size:
-            kept = self.codes, self.values, self.y, self.weights
-            room = self._room = cast(Rows, tuple(copy_with_room(one, size) for one in kept))
+        if room is None or len(room.y) < size:
+            room = self._room = Rows(*(copy_with_room(one, size) for one in self.rows))
         return room
+
+
+def _find_unit(y: Array, weights: Array, *, labels: bool) -> tuple[float, float]:
+    """The spread of targets, and where the intercept starts, in units of it."""
+    if labels:
+        share = (weights @ y + 0.5) / (weights.sum() + 1.0)
+        return 1.0, float(np.log(share / (1.0 - share)))
+    mean = float(np.average(y, weights=weights))
+    sd = float(np.sqrt(np.average((y - mean) ** 2, weights=weights)))
+    unit = sd or float(np.abs(y).max()) or 1.0
+    return unit, mean / unit
 
 
 def _make_overflow(y: float, where: str = "") -> ValueError:

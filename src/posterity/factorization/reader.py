@@ -29,7 +29,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         "_scales",
     )
     _indexes: list[KeyIndex | None]
-    _centres: Array | None = None  # of a file without them
+    _centres: Array
     _scales: Array
 
     def recommend(
@@ -90,7 +90,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     @property
     def rank_(self) -> int:
         """Number of factors."""
-        return self._posterior.sides.rank
+        return self._posterior.rank
 
     @property
     def levels_(self) -> list[NDArray[Any]]:
@@ -161,8 +161,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
 
     @property
     def _units(self) -> Units:
-        centres = np.zeros(len(self._scales)) if self._centres is None else self._centres
-        return Units(centres, self._scales)
+        return Units(self._centres, self._scales)
 
     @property
     def _shifts(self) -> Array:
@@ -204,7 +203,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         """
         row = x
         if isinstance(x, dict):
-            names = getattr(self, "feature_names_in_", None)
+            names = self._names()
             if names is None or not all(name in x for name in names):
                 return None
             row = [x[name] for name in names]

@@ -253,7 +253,7 @@ def _is_proper(posterior: Any) -> bool:
 
     Rows never tell less than nothing, up to rounding.
     """
-    prior = posterior._compute_prior_precisions(np.arange(len(posterior.owners)))
+    prior = posterior.compute_prior_precisions(np.arange(len(posterior.owners)))
     known, shift = posterior.beliefs.reshape(-1, 2, prior.shape[1]).swapaxes(0, 1)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         variance = 1.0 / (prior + known)

@@ -276,13 +276,6 @@ class Centres:
         return np.where(places >= 0, by[places], 0.0)
 
 
-def compute_left(discounts: Array | None) -> Array | None:
-    """(n + 1,) what is left, after all rows, of the weight before each and after the last."""
-    if discounts is None or not len(discounts):
-        return None
-    return np.append(np.cumprod(discounts[::-1])[::-1], 1.0)
-
-
 def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> SparseRows:
     """The rows with numbers less their centres: where they were not active, less than 0.
 
@@ -314,4 +307,4 @@ def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> Spa
     return SparseRows(starts, join(rows.features, features), columns, apart).drop_zeros()
 
 
-__all__ = ["Centres", "Terms", "compute_left", "subtract_centres"]
+__all__ = ["Centres", "Terms", "subtract_centres"]

@@ -14,15 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel import MEMBERS
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._sparse_search import Columns
+from posterity.posteriors._wide import Pairs
+from posterity.posteriors.diagonal import DiagonalPosterior
 
 Array = NDArray[np.float64]
 
 MOST_SWEEPS, BLOCKS = 30, 16
-# With more entries than this, rows are visited in one pass only.
-MOST_ENTRIES = 2_000_000
+# With more entries than this, rows are visited in one pass only; so are fewer rows than these where
+# the noise is learned.
+MOST_ENTRIES, FEW_ROWS = 2_000_000, 8
+# Hypotheses on all scales together once rows were revisited, in standard deviations of a log
+# precision: with these weights they have mean 0 and variance 1.
+LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 # Step size, at first and at least, and the tolerance: change of a mean, in standard deviations, and
 # of a log precision.
 STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
@@ -116,22 +124,50 @@ class ColumnPriors:
         return self.columns.step(self.precisions, mean, variance, noise_precision)
 
 
-def make_blocks(
-    rows: Any, y: Array, weights: Array | None, offsets: Array | None, *, intercept: bool
-) -> tuple[Sequence[Block], NDArray[np.intp]]:
+def visit_again(of: DiagonalPosterior, data: Observations, pairs: Pairs | None) -> None:
+    """Visit rows that were learned in one pass, and no others, until their messages settle.
+
+    In place; where rows fade, are too few for the noise or too many, one pass has to do.
+    Hypotheses are then those of all columns' scales together, around the most probable ones.
+    """
+    of.centre_numbers()
+    rows = of.centre_rows(data.rows, of.centres, pairs)
+    entries = len(rows.features) + of.intercept * len(rows)
+    few = of.likelihood.is_noise and len(data) < FEW_ROWS
+    if few or of.clocks is not None or entries > MOST_ENTRIES:
+        return
+    of.squares = _sum_squares_of_columns(of, rows, data.weights)
+    data = replace(data, rows=rows, offsets=of.centre_offsets(data))
+    blocks, active = make_blocks(data, intercept=of.intercept)
+    begun = _average_priors(of, active), _get_likeliest_messages(of, active)
+
+    def noise_precision(square: float) -> float:
+        if of.noise is None:
+            return of.known_precision
+        return of.shape / max(of.noise[1] + 0.5 * square, 1e-300)
+
+    with np.errstate(all="ignore"):  # of what goes astray
+        found = propagate_messages(of.likelihood, blocks, *begun, noise_precision)
+    if found is not None:
+        priors, messages, found_precision = found
+        _set_messages(of, active, priors, messages)
+        if of.noise is not None:
+            of.rates[: of.members] = of.shape / found_precision
+
+
+def make_blocks(data: Observations, *, intercept: bool) -> tuple[Sequence[Block], NDArray[np.intp]]:
     """Divide rows of positive weight into blocks: with k blocks, each has every k-th row.
 
     The intercept is feature 0 of each row. Features are numbered anew; also returned are those
     that rows have, as they were numbered before.
     """
-    g = np.ones(len(y)) if weights is None else weights
-    added = np.zeros(len(y)) if offsets is None else offsets
+    rows, y, g = data.rows, data.y, data.own_weights
+    added = data.own_offsets
     number = np.flatnonzero(g > 0.0)
     place = np.full(len(y), -1)
     place[number] = np.arange(len(number))
-    row = place[np.repeat(np.arange(len(y)), np.diff(rows.starts))]
-    features = rows.features[rows.starts[0] : rows.starts[-1]].astype(np.intp)
-    values = np.ones(len(features)) if rows.values is None else rows.values
+    row, values = place[rows.row_numbers], rows.numbers
+    features = rows.features.astype(np.intp)
     if intercept:
         row = np.concatenate([row, np.arange(len(number))])
         features = np.concatenate([features, np.zeros(len(number), dtype=np.intp)])
@@ -181,6 +217,49 @@ def propagate_messages(
             step = max(0.7 * step, LEAST_STEP)
         last = change
     return (priors, total, tau) if change < DIVERGED_CHANGE else None
+
+
+def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPriors:
+    """Return the priors of the columns: those of the hypotheses, averaged in logarithms."""
+    logs = np.log(np.maximum(of.precision[:, : of.members], np.finfo(float).tiny))
+    numbers = np.arange(len(of.precision))
+    learned = np.flatnonzero((numbers > 0) & (of.squares[:, 1] > 0.0) & of.learns)
+    nothing = np.zeros(len(of.precision))
+    columns = Columns(of.owners[active], learned, of.mean_squares, nothing, 1.0, nothing > 0.0)
+    return ColumnPriors(columns, np.exp(logs @ of.weights))
+
+
+def _get_likeliest_messages(of: DiagonalPosterior, active: NDArray[np.intp]) -> Messages:
+    """Return the messages of rows under the most probable hypothesis."""
+    best = int(np.argmax(of.scores[: of.members]))
+    return Messages(*of.beliefs.reshape(-1, 2, MEMBERS)[active, :, best].T)
+
+
+def _set_messages(
+    of: DiagonalPosterior, active: NDArray[np.intp], priors: ColumnPriors, messages: Messages
+) -> None:
+    learned = priors.columns.learned
+    of.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(messages, axis=1)[:, :, None]
+    information = priors.compute_information(messages)
+    sd = min(1.0, float(np.sum(information)) ** -0.5) if len(learned) else 0.0
+    around = np.exp(sd * LOG_PRECISION_NODES)
+    of.precision[learned] = priors.precisions[learned, None] * around
+    of.scores[: of.members] = of.initial_scores[: of.members]
+    of.information[learned] = information[:, None] + of.initial_information
+
+
+def _sum_squares_of_columns(
+    of: DiagonalPosterior, rows: SparseRows, weights: Array | None
+) -> Array:
+    """(columns, 2) sum of squares of each column's values, and their number."""
+    size, some = len(of.squares), np.ones(len(rows.features), dtype=bool)
+    if weights is not None:
+        some = (weights > 0.0)[rows.row_numbers]
+    columns = np.ones(len(some), dtype=np.int32) if rows.columns is None else rows.columns
+    sums = np.bincount(columns[some], np.square(rows.numbers[some]), size)
+    found = np.stack([sums, np.bincount(columns[some], None, size)], axis=1).astype(np.float64)
+    found[0] = of.squares[0]
+    return found
 
 
 def _split_equally(blocks: Sequence[Block], total: Messages) -> list[Messages]:
@@ -241,4 +320,4 @@ def _sum_by(places: NDArray[Any], values: Array, n: int) -> Array:
     return np.asarray(np.bincount(places, values, n), dtype=np.float64)
 
 
-__all__ = ["MOST_ENTRIES", "ColumnPriors", "Messages", "make_blocks", "propagate_messages"]
+__all__ = ["visit_again"]

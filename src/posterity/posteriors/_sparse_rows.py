@@ -87,4 +87,46 @@ class SparseRows:
         return SparseRows(starts, np.insert(self.features, first, 0), columns, values)
 
 
-__all__ = ["Entry", "Row", "SparseRows"]
+@dataclass(frozen=True)
+class Observations:
+    """Rows to learn, with their targets (n,), and what is known of each row, (n,) or None.
+
+    ``weights`` None: ones. ``discounts``: what is left of all earlier rows at each. ``offsets``:
+    what is added to eta.
+    """
+
+    rows: SparseRows
+    y: Array
+    weights: Array | None = None
+    discounts: Array | None = None
+    offsets: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def select(self, start: int, stop: int) -> Observations:
+        """Rows from ``start`` up to ``stop``."""
+        some = slice(start, stop)
+        beside = self.weights, self.discounts, self.offsets
+        parts = (None if one is None else one[some] for one in beside)
+        return Observations(self.rows.select(start, stop), self.y[some], *parts)
+
+    @property
+    def own_weights(self) -> Array:
+        """(n,) the weights."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def own_offsets(self) -> Array:
+        """(n,) the offsets."""
+        return np.zeros(len(self)) if self.offsets is None else self.offsets
+
+    @property
+    def left(self) -> Array | None:
+        """(n + 1,) what is left, after all rows, of the weight before each and after the last."""
+        if self.discounts is None or not len(self):
+            return None
+        return np.append(np.cumprod(self.discounts[::-1])[::-1], 1.0)
+
+
+__all__ = ["Entry", "Observations", "Row", "SparseRows"]

@@ -33,6 +33,7 @@ class Sweep(NamedTuple):
     step: Array  # of the sites
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
+    explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class ProductSums:
             least = LEAST_PRIOR * self.entries[self.pattern.diagonal]
             factor = _factorize(self.entries, prior + least, self.pattern)
         variance = factor.inverse_entries()[self.pattern.diagonal]
-        return Sweep(factor, factor.solve(self.products), variance, sites, sites, 0.0)
+        mean = factor.solve(self.products)
+        return Sweep(factor, mean, variance, sites, sites, 0.0, float(self.products @ mean))
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,25 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse import csc_array, csr_array
 
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
-from posterity.likelihoods import Gaussian, Likelihood
-from posterity.posteriors._centres import Centres, compute_left, subtract_centres
-from posterity.posteriors._sparse_centring import CentredData, centre_kept_rows, centre_sums
-from posterity.posteriors._sparse_matrices import (
-    find_rows,
-    renumber,
-    stack_rows,
+from posterity.likelihoods import Likelihood
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_data import (
+    RELATIVE_ROUNDING,
+    KeptRows,
+    SummedRows,
+    centre_at_means,
+    move,
     to_matrix,
     to_rows,
 )
-from posterity.posteriors._sparse_rows import Row, SparseRows
+from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
-from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
+from posterity.posteriors._sparse_sites import Sweep
 from posterity.posteriors._sparse_solution import Solution
+from posterity.posteriors._wide import ManyFeatures, Pairs
 from posterity.safety import check_memory
 from posterity.transaction import Undo
 
@@ -35,15 +37,13 @@ KNOWN_WEIGHTS = 1.0
 # Number of weights that tell a scale: of Gaussian noise, columns that have fewer are given the
 # others. Of k weights in such columns, and n rows, these draw to 0 by a share of (k / n)^2.
 ENOUGH_WEIGHTS = 5.0
-# Relative rounding of sums from which rows were subtracted.
-RELATIVE_ROUNDING = 1e-9
 
 
 @dataclass
-class SparsePosterior:
+class SparsePosterior(ManyFeatures):
     """Weights with all their covariances, by a sparse factor of prior and data.
 
-    Feature and column 0 are the intercept's. Of Gaussian noise the sums of products are kept; of
+    Of Gaussian noise the sums of products are kept; of
     any other likelihood the rows are, each with a Gaussian site that has to be found anew
     (expectation propagation). With ``learns`` the prior precision of each column is the one with
     the largest evidence.
@@ -115,115 +115,74 @@ class SparsePosterior:
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
             self.found = np.concatenate([self.found, np.full((new, 1), self.start)])
 
-    def plan(self, n: int, weights: Array | None) -> list[tuple[int, int]]:
-        """Parts in which n rows are to be learned: all at once."""
-        return [(0, n)]
-
-    def expect(self, rows: SparseRows, weights: Array | None) -> Centres:
-        """Return where the numbers of these rows, which are learned next, are to be centred.
+    def learn(
+        self, data: Observations, pairs: Pairs | None, undo: Undo, *, predict: bool = False
+    ) -> None:
+        """Learn rows, in place.
 
         Sums of products are about a value that is near, so that few digits are lost. Rows are kept
         as they came.
         """
-        centres = self.centres.copy()
-        centres.count(rows, weights)
-        if self.likelihood.is_noise and self.intercept:
-            centres.begin_at_means(rows, weights)
-        return centres
-
-    def learn(
-        self,
-        rows: SparseRows,
-        y: Array,
-        weights: Array | None,
-        discounts: Array | None,
-        centres: Centres,
-        *,
-        offsets: Array | None = None,
-        predict: bool,
-        undo: Undo,
-    ) -> None:
-        """Learn rows, in place."""
         assert not predict
-        updated = self._add_rows(rows, y, weights, discounts, offsets, centres)
+        centres, own, left = self.centres.copy(), data.own_weights, data.left
+        centres.count(data.rows, data.weights)
+        if self.likelihood.is_noise and self.intercept:
+            centres.begin_at_means(data.rows, data.weights)
+        data = replace(data, rows=self.centre_rows(data.rows, centres, pairs))
+        updated, share = replace(self, centres=centres), 1.0 if left is None else float(left[0])
+        kept = own if left is None else own * left[1:]
+        mine = move(self._data, self.centres, centres.values - self.centres.values)
+        updated.squares = self.squares + self._sum_squares(data)
+        if self.n_observations == 0.0 and self.likelihood.is_noise and self.intercept and own.any():
+            mine = mine._replace(centre=float(np.average(data.y - data.own_offsets, weights=own)))
+        updated._store(mine.add(mine.summarize(self._matrix(data.rows), data, kept), share))
+        updated.n_observations += float(own.sum())
+        updated.n_effective = self.n_effective * share + float(kept.sum())
+        updated._forget_solution()
         if self.n_observations == 0.0:
-            updated._find_pattern(updated._read().matrix)
+            updated._find_pattern(centre_at_means(updated._data, updated.centres)[0].met)
         vars(self).update(vars(updated))
-
-    def learn_given(
-        self,
-        rows: SparseRows,
-        y: Array,
-        weights: Array | None,
-        discounts: Array | None,
-        *,
-        offsets: Array | None = None,
-        predict: bool,
-        undo: Undo,
-    ) -> None:
-        """Learn rows as they came, in place."""
-        centres = self.expect(rows, weights)
-        rows = subtract_centres(rows, centres, self.owners)
-        how: dict[str, Any] = {"offsets": offsets, "predict": predict, "undo": undo}
-        self.learn(rows, y, weights, discounts, centres, **how)
-
-    def learn_row(self, row: Row, y: float, discount: float, offset: float) -> bool:
-        """Learn a row of known features, as it came."""
-        rows, left, added = SparseRows.of_one(row), np.array([discount]), np.array([offset])
-        how: dict[str, Any] = {"offsets": added, "predict": False, "undo": Undo()}
-        self.learn_given(rows, np.array([y]), None, left, **how)
-        return True
-
-    def centre_numbers(self) -> None:
-        """Do nothing: numbers are centred where the posterior is found."""
-
-    def revisit(
-        self, rows: SparseRows, y: Array, weights: Array | None, offsets: Array | None = None
-    ) -> None:
-        """Do nothing: rows that come together are learned together."""
 
     def merge(self, other: SparsePosterior, features: Numbers, columns: Numbers) -> None:
         """Add what ``other`` has learned; its features and columns are these of one's own."""
         self.squares[columns] += other.squares
-        theirs = other._renumber(features, len(self.owners))
-        theirs.centres.add(self.centres.features)
-        self.centres.add(theirs.centres.features)
-        by = self.centres.values - theirs.centres.values
-        theirs._shift(by)
-        theirs.centres.move(by)
-        self.centres.absorb(theirs.centres)
-        self._add(theirs, 1.0)
+        places = np.arange(len(features)), features
+        shape = len(other.owners), len(self.owners)
+        B = csr_array((np.ones(len(features)), places), shape)
+        theirs, centres = other._data.transform(B), other.centres.renumber(features)
+        centres.add(self.centres.features)
+        self.centres.add(centres.features)
+        by = self.centres.values - centres.values
+        theirs = move(theirs, centres, by)
+        centres.move(by)
+        self.centres.absorb(centres)
+        self._store(self._data.add(theirs, 1.0))
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
         self._forget_solution()
 
-    def unlearn(
-        self,
-        came: SparseRows,
-        rows: SparseRows,
-        y: Array,
-        weights: Array | None,
-        offsets: Array | None = None,
-    ) -> None:
-        """Take back what these rows added; raise ``ValueError`` where they can't be among it.
-
-        ``came``: the rows before their numbers were centred.
-        """
-        own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-        updated = self.copy()
-        added = np.zeros(len(y)) if offsets is None else offsets
-        taken = self._summary(self._matrix(rows), y, own, added, self.centre)
-        lacking = not (updated._subtract if self.likelihood.is_noise else updated._drop)(taken)
-        if lacking or float(own.sum()) > self.n_observations * (1.0 + RELATIVE_ROUNDING):
+    def unlearn(self, data: Observations, pairs: Pairs | None) -> None:
+        """Take back what these rows added; raise ``ValueError`` where they can't be among it."""
+        came, own, mine = data.rows, data.own_weights, self._data
+        data = replace(data, rows=self.centre_rows(came, self.centres, pairs))
+        if (data.rows.features < 0).any():
+            raise ValueError(
+                "these rows have features that were never learned: unlearn only rows that the "
+                "model has learned"
+            )
+        total = float(own.sum())
+        left = mine.remove(mine.summarize(self._matrix(data.rows), data, own))
+        if left is None or total > self.n_observations * (1.0 + RELATIVE_ROUNDING):
             raise ValueError(
                 "these rows were not learned, or not with these weights: unlearn only rows that "
                 "the model has learned"
             )
-        sums, counts = self._sum_squares(rows, own)
-        updated.squares = np.maximum(self.squares - np.stack([sums, counts], axis=1), 0.0)
-        updated.centres.count(came, weights, -1.0)
-        updated.n_observations = max(self.n_observations - float(own.sum()), 0.0)
-        updated.n_effective = max(self.n_effective - float(own.sum()), 0.0)
+        updated = self.copy()
+        updated._store(left)
+        updated.squares = np.maximum(self.squares - self._sum_squares(data), 0.0)
+        updated.centres.count(came, data.weights, -1.0)
+        updated.n_observations = max(self.n_observations - total, 0.0)
+        updated.n_effective = max(self.n_effective - total, 0.0)
         if updated.n_observations <= RELATIVE_ROUNDING * self.n_observations:
             updated._clear()
         updated._forget_solution()
@@ -237,138 +196,29 @@ class SparsePosterior:
         self.squares = np.zeros_like(self.squares)
         self.centres.clear()
 
-    def _subtract(self, taken: SparsePosterior) -> bool:
-        """Subtract sums; whether what is left could be sums of rows."""
-        before, square = self._precision_matrix_of_data().diagonal(), self.square
-        rows = to_rows(-to_matrix(taken.rows, len(self.owners)))
-        self._add(replace(taken, rows=rows, targets=-taken.targets, square=-taken.square), 1.0)
-        left, square_left = self._precision_matrix_of_data().diagonal(), self.square
-        self.square = max(self.square, 0.0)
-        kept = left >= -RELATIVE_ROUNDING * (before + 1.0)
-        return bool(kept.all() and square_left >= -RELATIVE_ROUNDING * (square + 1.0))
-
-    def _drop(self, taken: SparsePosterior) -> bool:
-        """Drop kept rows that are the same as these; whether each of these was there."""
-        size = len(self.owners)
-        mine, theirs = to_matrix(self.rows, size), to_matrix(taken.rows, size)
-        found = find_rows((mine, self._row_numbers), (theirs, taken._row_numbers))
-        if found is None:
-            return False
-        left = np.delete(np.arange(len(self.targets)), found)
-        self.rows, self.targets = to_rows(csr_array(mine[left])), self.targets[left]
-        self.row_weights, self.row_offsets = self.row_weights[left], self.row_offsets[left]
-        return True
+    def _sum_squares(self, data: Observations) -> Array:
+        """(columns, 2) sums of squares of columns' values, and their number, in rows of weight."""
+        rows, size = data.rows, len(self.squares)
+        owners = np.where(data.own_weights[rows.row_numbers] > 0.0, self.owners[rows.features], 0)
+        some = owners > 0
+        sums = np.bincount(owners[some], np.square(rows.numbers[some]), size)
+        return np.stack([sums, np.bincount(owners[some], None, size)], axis=1)
 
     @property
-    def _row_numbers(self) -> Array:
-        """(n, 3) targets, weights and offsets of kept rows."""
-        return np.stack([self.targets, self.row_weights, self.row_offsets], axis=1)
-
-    def _sum_squares(self, rows: SparseRows, weights: Array) -> tuple[Array, Array]:
-        """Sum of squares of each column's values, and their number, in rows of weight > 0."""
-        here = np.repeat(weights > 0.0, np.diff(rows.starts))
-        owners = np.where(here, self.owners[rows.features], 0)
-        some, size = owners > 0, len(self.squares)
-        sums = np.bincount(owners[some], np.square(rows.numbers[some]), size)
-        return sums.astype(np.float64), np.bincount(owners[some], None, size).astype(np.float64)
-
-    def _add_rows(
-        self,
-        rows: SparseRows,
-        y: Array,
-        weights: Array | None,
-        discounts: Array | None,
-        offsets: Array | None,
-        centres: Centres,
-    ) -> SparsePosterior:
-        updated = replace(self, centres=centres)
-        own = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-        added = np.zeros(len(y)) if offsets is None else offsets
-        left = compute_left(discounts)
-        left = np.ones(len(y) + 1) if left is None else left
-        kept = own * left[1:]
-        updated._shift(centres.values - self.centres.values)
-        X = self._matrix(rows)
-        updated.squares = self.squares + np.stack(self._sum_squares(rows, own), axis=1)
-        if self.n_observations == 0.0 and self.intercept and len(y) and own.any():
-            updated.centre = (
-                float(np.average(y - added, weights=own)) if self.likelihood.is_noise else 0.0
-            )
-        updated._add(self._summary(X, y, kept, added, updated.centre), left[0])
-        updated.n_observations += float(own.sum())
-        updated.n_effective = self.n_effective * float(left[0]) + float(kept.sum())
-        updated._forget_solution()
-        return updated
-
-    def _summary(
-        self, X: csr_array, y: Array, weights: Array, offsets: Array, centre: float
-    ) -> SparsePosterior:
-        """Return the statistics of these rows, as a posterior whose other fields do not matter."""
-        if not self.likelihood.is_noise:
-            some = weights > 0.0
-            rows = to_rows(X if some.all() else csr_array(X[some]))
-            return replace(
-                self,
-                rows=rows,
-                targets=y[some],
-                row_weights=weights[some],
-                row_offsets=offsets[some],
-                centre=0.0,
-            )
-        apart = y - offsets - centre
-        products = csr_array(X.T @ (diags_array(weights) @ X))
-        return replace(
-            self,
-            rows=to_rows(products),
-            targets=X.T @ (weights * apart),
-            square=float(weights @ np.square(apart)),
-            centre=centre,
-        )
-
-    def _renumber(self, features: Numbers, size: int) -> SparsePosterior:
-        """The same data, with other numbers of features."""
-        matrix, centres = to_matrix(self.rows, len(self.owners)), self.centres.renumber(features)
-        if not self.likelihood.is_noise:
-            rows = to_rows(renumber(matrix, None, features, size))
-            return replace(self, rows=rows, centres=centres)
-        sums = np.zeros(size)
-        sums[features[: len(self.targets)]] = self.targets
-        rows = to_rows(renumber(matrix, features, features, size))
-        return replace(self, rows=rows, targets=sums, centres=centres)
-
-    def _shift(self, by: Array) -> None:
-        """Take sums of products about numbers that are centred further on ``by``."""
-        if by.any():
-            size = max(len(self.owners), len(self.targets))
-            matrix, targets = to_matrix(self.rows, size), np.zeros(size)
-            matrix.resize(size, size)
-            targets[: len(self.targets)] = self.targets
-            B = self.centres.find_terms(by).matrix(size)
-            self.rows, self.targets = to_rows(csr_array(B.T @ matrix @ B)), B.T @ targets
-
-    def _add(self, other: SparsePosterior, left: float) -> None:
-        """Add data to what is ``left`` of one's own."""
+    def _data(self) -> Any:
+        """What is kept of rows: a :class:`SummedRows` of Gaussian noise, or :class:`KeptRows`."""
         size = len(self.owners)
-        mine, theirs = to_matrix(self.rows, size), to_matrix(other.rows, size)
+        matrix = to_matrix(self.rows, size)
         if not self.likelihood.is_noise:
-            self.rows = to_rows(stack_rows(mine, theirs))
-            self.targets = np.concatenate([self.targets, other.targets])
-            self.row_weights = np.concatenate([left * self.row_weights, other.row_weights])
-            self.row_offsets = np.concatenate([self.row_offsets, other.row_offsets])
-            return
-        mine.resize(size, size)
-        theirs.resize(size, size)
-        sums = np.zeros(size)
-        sums[: len(other.targets)] = other.targets
-        square = other.square
-        shift = self.centre - other.centre
-        if shift != 0.0:  # their targets, from one's own centre
-            with_intercept = theirs[:, [0]].toarray()[:, 0]
-            square += shift * (shift * with_intercept[0] - 2.0 * sums[0])
-            sums -= shift * with_intercept
-        sums[: len(self.targets)] += left * self.targets
-        self.rows, self.targets = to_rows(left * mine + theirs), sums
-        self.square = left * self.square + square
+            return KeptRows(matrix, self.targets, self.row_weights, self.row_offsets)
+        matrix.resize(size, size)
+        targets = np.concatenate([self.targets, np.zeros(size - len(self.targets))])
+        return SummedRows(matrix, targets, self.square, self.centre)
+
+    def _store(self, data: SummedRows | KeptRows) -> None:
+        fields = data._asdict()
+        self.rows = to_rows(fields.pop("matrix"))
+        vars(self).update(fields)
 
     # ---- reading ---------------------------------------------------------------------------------
 
@@ -387,14 +237,13 @@ class SparsePosterior:
         """(1,) rate of the Gamma posterior of the noise's precision."""
         return np.array([self.solution().rate])
 
-    @property
-    def reading_centres(self) -> Centres:
-        """Where the numbers of rows are to be centred that are read."""
-        return self.solution().centres
+    def moments(self, rows: SparseRows, pairs: Pairs | None) -> tuple[Array, Array]:
+        """Mean and variance of eta at rows as they came, in units of the noise: (n, 1) each.
 
-    def linear_moments(self, rows: SparseRows) -> tuple[Array, Array]:
-        """Mean and variance of eta at centred rows, in units of the noise: (n, 1) each."""
+        ``pairs`` are added to them.
+        """
         found = self.solution()
+        rows = self.centre_rows(rows, found.centres, pairs)
         variance = np.zeros(len(rows))
         known = rows.features >= 0
         if not known.all():
@@ -405,14 +254,6 @@ class SparsePosterior:
             rows = rows.keep_entries(known)
         mean, own = found.predict(self._matrix(rows))
         return (mean + self.centre)[:, None], (variance + own)[:, None]
-
-    def given_moments(self, rows: SparseRows) -> tuple[Array, Array]:
-        """The same at rows as they came."""
-        return self.linear_moments(subtract_centres(rows, self.reading_centres, self.owners))
-
-    def row_moments(self, row: Row) -> tuple[Array, Array]:
-        """The same at one row of known features, as it came: (1, 1) each."""
-        return self.given_moments(SparseRows.of_one(row))
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
@@ -435,18 +276,6 @@ class SparsePosterior:
             return np.full(n_features, np.inf)
         return self.solution().degrees_of_freedom()[:n_features]
 
-    def has_same_prior(self, other: SparsePosterior) -> bool:
-        """Return True if both started from the same prior."""
-        names = ("likelihood", "start", "learns", "intercept", "noise")
-        return all(getattr(self, name) == getattr(other, name) for name in names)
-
-    def copy(self) -> SparsePosterior:
-        """An independent copy."""
-        arrays: dict[str, Any] = {
-            k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray | Centres)
-        }
-        return replace(self, **arrays)
-
     def solution(self) -> Solution:
         """The posterior; found anew where rows have come since it was read last."""
         if self._solution is None:
@@ -462,28 +291,26 @@ class SparsePosterior:
 
     def _search(self) -> Solution:
         """The posterior under the prior precisions of the largest evidence."""
-        data = self._read()
-        met = np.flatnonzero(data.matrix.diagonal() >= np.finfo(float).tiny)
-        columns = self._describe_columns(data, met)
+        data, centres = centre_at_means(self._data, self.centres)
+        met = data.features
+        columns = self._describe_columns(self._mean_squares(data, centres), met)
         fixed, negligible = columns.few[columns.owners], NEGLIGIBLE
         if not self.likelihood.is_noise:
             negligible = NEGLIGIBLE_A_ROW * len(self.targets)
-        targets = data.targets[met] if self.likelihood.is_noise else data.targets
 
         def noise(sweep: Sweep, prior: Array) -> tuple[float, float]:
-            return self._noise(targets, sweep, np.where(fixed, prior, 0.0))
+            return self._noise(sweep, np.where(fixed, prior, 0.0))
 
         def precision(sweep: Sweep, prior: Array) -> float | None:
             return self._noise_precision(*noise(sweep, prior))
 
-        rows = self._find_rows(data, met)
+        rows = data.gather(self.likelihood, met, self._find_pattern)
         begun = self.found[:, 0].copy()
         begun[np.setdiff1d(np.arange(1, len(begun)), columns.learned)] = self.start
         sweep, precisions = search(rows, columns, begun, precision, negligible)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
-        mean[0] -= self._offset_centre
-        shape, rate = noise(sweep, columns.spread(precisions))
+        mean[0] -= data.offset_centre
         each = precisions * columns.scale
         return Solution(
             met,
@@ -493,71 +320,38 @@ class SparsePosterior:
             mean,
             sweep.factor,
             sweep.variance,
-            shape,
-            rate,
-            data.centres,
+            *noise(sweep, columns.spread(precisions)),
+            centres,
             columns,
         )
 
-    def _read(self) -> CentredData:
-        """Return the data with their numbers centred at their means."""
-        if self.likelihood.is_noise:
-            return centre_sums(self.rows, self.targets, self.centres, len(self.owners))
-        return centre_kept_rows(
-            self.rows,
-            self.targets,
-            self.row_weights,
-            self.centres,
-            len(self.owners),
-            self.intercept,
-        )
-
-    def _find_rows(self, data: CentredData, met: NDArray[np.intp]) -> ProductSums | SiteRows:
-        """Return the statistics of the rows learned, of the features ``met``."""
-        matrix = csc_array(data.matrix[met][:, met])
-        pattern = self._find_pattern(matrix)
-        if self.likelihood.is_noise:
-            return ProductSums(pattern.gather(matrix), data.targets[met], pattern)
-        assert data.rows is not None
-        X = csr_array(data.rows[:, met])
-        pairs = pattern.pair(X)
-        numbers = self.targets, self.row_weights, self.row_offsets - self._offset_centre
-        return SiteRows(self.likelihood, X, *numbers, pattern, pairs)
-
-    @property
-    def _offset_centre(self) -> float:
-        """What offsets are centred at: so no unit of exposure moves the intercept's prior."""
-        if not (self.intercept and self.row_weights.any()):
-            return 0.0
-        return float(np.average(self.row_offsets, weights=self.row_weights))
-
-    def _describe_columns(self, data: CentredData, met: NDArray[np.intp]) -> Columns:
+    def _describe_columns(self, mean_squares: Array, met: NDArray[np.intp]) -> Columns:
         """Return the columns of the features ``met``, and what is known of their scales."""
         owners, size = self.owners[met], len(self.squares)
         numbers = np.bincount(owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & self.learns
         few = learned & (numbers < ENOUGH_WEIGHTS) & self.likelihood.is_noise
-        scale = np.where(self.learns, self._mean_squares(data), 1.0)
+        scale = np.where(self.learns, mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
         if self.likelihood.is_noise:
             known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(self.n_effective, 1.0)
         return Columns(owners, np.flatnonzero(learned), scale, known, usual, few)
 
-    def _mean_squares(self, data: CentredData) -> Array:
+    def _mean_squares(self, data: SummedRows | KeptRows, centres: Centres) -> Array:
         """(columns,) mean squares of columns' values, of numbers that are centred about these."""
-        sums, counts = self.squares.T.copy()
-        features, weights = data.centres.weigh(data.squares, data.weight)
+        (sums, counts), squares = self.squares.T.copy(), data.squares
+        features, weights = centres.weigh(squares, float(data.sums[0]))
         if len(features):
             owners, size = self.owners[features], len(sums)
             sizes = np.bincount(owners, weights, size)
             touched = sizes > 0.0
-            sums = np.where(touched, np.bincount(owners, data.squares[features], size), sums)
+            sums = np.where(touched, np.bincount(owners, squares[features], size), sums)
             counts = np.where(touched, sizes, counts)
         some = (counts > 0.0) & (sums > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(some, sums / np.where(some, counts, 1.0), 1.0)
 
-    def _noise(self, targets: Array, sweep: Sweep, prior: Array) -> tuple[float, float]:
+    def _noise(self, sweep: Sweep, prior: Array) -> tuple[float, float]:
         """Shape and rate of the noise's precision; -1 and 0 if it is known.
 
         Weights with a ``prior`` (p,) count as if it were flat: they take degrees of freedom.
@@ -567,23 +361,15 @@ class SparsePosterior:
         flat = float(self.intercept and self.n_effective > 0.0)
         some = prior > 0.0
         taken = float(np.sum(1.0 - prior[some] * sweep.variance[some]))
-        left = self.square - float(targets @ sweep.mean) - float(prior @ np.square(sweep.mean))
+        left = self.square - sweep.explained - float(prior @ np.square(sweep.mean))
         shape = self.noise[0] + 0.5 * max(self.n_effective - flat - taken, 0.0)
         return shape, self.noise[1] + 0.5 * max(left, 0.0)
 
     def _noise_precision(self, shape: float, rate: float) -> float | None:
         """Return the noise precision that weights are relative to; None before data tell of it."""
-        if isinstance(self.likelihood, Gaussian) and self.noise is None:
-            return self.likelihood.precision
         if self.noise is None:
-            return 1.0
+            return self.known_precision
         return shape / rate if shape > 0.0 and rate > 0.0 else None
-
-    def _precision_matrix_of_data(self) -> csr_array:
-        """(P, P) sums of products of rows of Gaussian noise."""
-        matrix = to_matrix(self.rows, len(self.owners))
-        matrix.resize(len(self.owners), len(self.owners))
-        return matrix
 
     def _find_pattern(self, matrix: csc_array) -> SparsityPattern:
         """The order and the fronts, found anew where other entries are not zero."""

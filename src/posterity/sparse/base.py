@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -10,9 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from posterity.factor.usable import LARGEST
@@ -23,44 +20,54 @@ from posterity.likelihoods import Likelihood
 from posterity.linear.categories import Missing
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
+from posterity.linear.state import PosteriorEstimator
 from posterity.posteriors._centres import Centres
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._diagonal_merging import merge_diagonal
+from posterity.posteriors._diagonal_sweeps import visit_again
+from posterity.posteriors._sparse_rows import Observations, SparseRows
+from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
 from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels
 from posterity.sparse.reading import RowReader
-from posterity.sparse.single import read_known_row
 from posterity.transaction import Undo, hold_model_lock
 
 Array = NDArray[np.float64]
+Numbers = NDArray[np.int32]
 # What is forgotten more is forgotten; its logarithm is still a number.
 LEAST_DISCOUNT = 1e-200
 
 
-class DiagonalModel(Coefficients, RowReader, BaseEstimator):
+class DiagonalModel(Coefficients, RowReader, PosteriorEstimator[Any]):
     """A model of many features, of which a row has few."""
-
-    prior_precision: float | str
-    fit_intercept: bool
-    interactions: Interactions
-    hash_size: int | None
-    categorical_features: Levels
-    missing: Missing
-    forgetting: Stabilized | None
 
     # What is kept of how weights depend on each other: a class of posteriors.
     _structure: ClassVar[Any] = DiagonalPosterior
-    _posterior_or_none: Any = None
+    _our_names: ClassVar[Mapping[str, str]] = {}
     _index: FeatureIndex
     _now: float | None = None
-    _learned_names: ClassVar[tuple[str, ...]] = (
-        "_posterior_or_none",
-        "_index",
-        "_now",
-        "n_features_in_",
-    )
+    _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none", "_index", "_now")
+
+    def __init__(
+        self,
+        *,
+        prior_precision: float | str = "auto",
+        fit_intercept: bool = True,
+        interactions: Interactions = None,
+        hash_size: int | None = None,
+        categorical_features: Levels = "auto",
+        missing: Missing = "error",
+        forgetting: Stabilized | None = None,
+    ) -> None:
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.interactions = interactions
+        self.hash_size = hash_size
+        self.categorical_features = categorical_features
+        self.missing = missing
+        self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -172,7 +179,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         owners[features] = columns[theirs.owners[: len(features)]]
         begun = self._index.size
         posterior.grow(mine.size, owners[begun:], mine.n_columns)
-        posterior.merge(theirs, features, columns)
+        self._add_posterior(posterior, theirs, features, columns)
         self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
 
@@ -222,7 +229,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         return float(y) if type(y) in (float, int) and abs(y) <= LARGEST else None
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
-        """The predictions, from the figures (n, 6, 4) of each row."""
+        """The predictions, from the figures (n, 6, members) of each row."""
         raise NotImplementedError
 
     def _check_mergeable(self, other: Self) -> None:
@@ -248,23 +255,6 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    @property
-    def _posterior(self) -> Any:
-        if self._posterior_or_none is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
-        return self._posterior_or_none
-
-    def _copy_unfitted(self) -> Self:
-        return type(self)(**self.get_params(deep=False))
-
-    def _take_over(self, fresh: Self) -> None:
-        kept = {k: v for k, v in self.__dict__.items() if k not in self._learned_names}
-        learned = {k: v for k, v in fresh.__dict__.items() if k in self._learned_names}
-        self.__dict__ = kept | learned
-
     def _begin(self, given: int | None) -> None:
         """Start from the prior; the model stays as it was where a parameter is wrong."""
         self._check_parameters()
@@ -274,7 +264,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
                 "(sklearn's FeatureHasher), or leave hash_size out"
             )
         learned = isinstance(self.prior_precision, str)
-        self._posterior_or_none = self._structure.before_data(
+        self._posterior_or_none = posterior = self._structure.before_data(
             self._likelihood(),
             None if learned else float(self.prior_precision) / self._unit(),
             intercept=self.fit_intercept,
@@ -282,11 +272,10 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             forgets=self.forgetting is not None,
         )
         self._index = FeatureIndex(self.hash_size, given)
-        self._posterior_or_none.grow(
-            self._index.size, np.ones(self._index.size - 1, np.int32), self._index.n_columns
-        )
+        size = self._index.size
+        posterior.grow(size, np.ones(size - 1, np.int32), self._index.n_columns)
         if given is not None:
-            self._posterior_or_none.centres = Centres.of_matrix(given)
+            posterior.centres = Centres.of_matrix(given)
             self.n_features_in_ = given
 
     def _check_parameters(self) -> None:
@@ -304,7 +293,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
         refuse_no_weight(rows[2])
         fresh = self._copy_unfitted()
         fresh._learn(rows, times, added, revisit=True)
-        return self._take_over(fresh)
+        self._take_over(fresh)
 
     def _learn_one(
         self, x: Any, y: Any, weight: float, time: float | None, added: RateOffsets | None = None
@@ -334,11 +323,7 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             model._begin(read.shape[1] if issparse(read) else None)
         else:
             model._check_parameters()
-        model._check_kind(read)
-        targets, met = model._targets(y)
-        if n != len(targets):
-            check_consistent_length(np.empty(n), targets)
-        weights, offsets = read_weights(sample_weight, n), None if added is None else added.read(n)
+        targets, met, weights, offsets = model._read_targets(n, read, y, sample_weight, added)
         elapsed, now = read_times(times, n, weights, None if first else self._now)
         discounts = None
         if self.forgetting is not None:
@@ -350,78 +335,53 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             model._index.keep(undo, () if issparse(read) else read)
             numbered = model._grow_for(lambda: model._number(n, read, new=True), undo)
             model.__dict__.update(met, _now=now)
-            learned = numbered, targets, weights, discounts, offsets
-            before = model._learn_numbered(*learned, undo, predict=predict)
+            data = Observations(numbered, targets, weights, discounts, offsets)
+            pairs = None if self.interactions is None else partial(model._add_new_pairs, undo)
+            before = model._posterior.learn(data, pairs, undo, predict=predict)
             if revisit:
-                model._revisit(numbered, targets, weights, offsets, undo)
+                model._visit_again(data, pairs)
         if first:
             self._take_over(model)
-        return self._prediction(before, targets, weights) if before is not None else None
+        if before is None:
+            return None
+        return self._prediction(before[:, :, : self._posterior.members], targets, weights)
+
+    def _read_targets(
+        self, n: int, read: Any, y: Any, sample_weight: Any, added: RateOffsets | None
+    ) -> tuple[Array, dict[str, Any], Array | None, Array | None]:
+        """Targets of rows that are read, attributes that are new with them, weights and offsets."""
+        self._check_kind(read)
+        targets, met = self._targets(y)
+        if n != len(targets):
+            check_consistent_length(np.empty(n), targets)
+        offsets = None if added is None else added.read(n)
+        return targets, met, read_weights(sample_weight, n), offsets
 
     @hold_model_lock
     def _learn_known(self, x: Any, y: Any, added: RateOffsets | None) -> bool:
         """Learn one row, if its features are all known and nothing about it is unusual."""
-        if self._posterior_or_none is None or self.interactions is not None or self._index.given:
-            return False
         forgetting: Any = self.forgetting
         if forgetting is not None and not isinstance(forgetting, Stabilized):
             return False
-        target, row = self._target(y), read_known_row(x, self._index)
-        offset = 0.0 if added is None else added.read_one()
-        if target is None or row is None or offset is None:
-            return False
-        rate = 1.0 if forgetting is None else forgetting.rate
         posterior = self._posterior_or_none
+        row = None if posterior is None else self._read_known(x)
+        target = None if row is None else self._target(y)
+        offset = 0.0 if added is None else added.read_one()
+        if posterior is None or row is None or target is None or offset is None:
+            return False
         for feature, column, _ in row:  # of some, all rows so far had zeros
             posterior.owners[feature] = column
-        return bool(posterior.learn_row(row, target, rate, offset))
+        posterior.learn_row(row, target, 1.0 if forgetting is None else forgetting.rate, offset)
+        return True
 
-    def _learn_numbered(
-        self,
-        rows: SparseRows,
-        targets: Array,
-        weights: Array | None,
-        discounts: Array | None,
-        offsets: Array | None,
-        undo: Undo,
-        *,
-        predict: bool,
-    ) -> Array | None:
-        """Learn rows in order; those with pairs in parts, as centres of numbers move in between."""
-        posterior, found = self._posterior, []
-        if self.interactions is None:
-            added = {} if offsets is None else {"offsets": offsets}
-            given = rows, targets, weights, discounts
-            return posterior.learn_given(*given, predict=predict, undo=undo, **added)
-        for start, stop in posterior.plan(len(rows), weights):
-            some, part = slice(start, stop), rows.select(start, stop)
-            beside = (weights, discounts, offsets)
-            own, left, shift = (None if one is None else one[some] for one in beside)
-            posterior.centres.keep(undo, part)
-            self._set_owners(part, undo)
-            centres = posterior.expect(part, own)
-            part = self._grow_for(partial(self._centre, part, centres, new=True), undo)
-            how: dict[str, Any] = {"offsets": shift, "predict": predict, "undo": undo}
-            found.append(posterior.learn(part, targets[some], own, left, centres, **how))
-        return np.concatenate(found) if predict else None
+    def _add_new_pairs(self, undo: Undo, rows: SparseRows, centres: Centres) -> SparseRows:
+        return self._grow_for(lambda: self._add_pairs(rows, centres, new=True), undo)
 
-    def _revisit(
-        self,
-        rows: SparseRows,
-        targets: Array,
-        weights: Array | None,
-        offsets: Array | None,
-        undo: Undo,
-    ) -> None:
-        posterior = self._posterior
-        posterior.centre_numbers()
-        rows = self._grow_for(lambda: self._centre(rows, posterior.centres, new=True), undo)
-        posterior.revisit(rows, targets, weights, offsets)
+    def _add_posterior(self, mine: Any, theirs: Any, features: Numbers, columns: Numbers) -> None:
+        merge_diagonal(mine, theirs, features, columns)
 
-    def _set_owners(self, rows: SparseRows, undo: Undo) -> None:
-        owners = self._posterior.owners
-        undo.keep_entries(owners, rows.features)
-        owners[rows.features] = 1 if rows.columns is None else rows.columns
+    def _visit_again(self, data: Observations, pairs: Pairs | None) -> None:
+        visit_again(self._posterior, data, pairs)
 
     def _grow_for(self, number: Callable[[], SparseRows], undo: Undo) -> SparseRows:
         """Number the features of rows, and make room for those that are new."""
@@ -432,13 +392,8 @@ class DiagonalModel(Coefficients, RowReader, BaseEstimator):
             more = np.zeros(index.size - begun, dtype=np.int32)
             posterior.grow(index.size, more, index.n_columns)
             posterior.centres.add(index.list_numbers())
-        self._set_owners(rows, undo)
+        posterior.set_owners(rows, undo)
         return rows
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 __all__ = ["DiagonalModel", "Interactions"]

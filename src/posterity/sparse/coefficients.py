@@ -107,7 +107,7 @@ class Coefficients:
         bases = choose_level_bases(self._index, base)
         moments = self._marginals()
         if bases:
-            moments = compare_levels(bases, *moments, self._covariances)
+            moments = compare_levels(bases, *moments, self._posterior.covariances)
         mean, variance = (values[offset:] for values in moments)
         sd = np.sqrt(variance * self._noise_variance())
         each = StudentT(self._posterior.degrees_of_freedom(self._index.size)[offset:], mean, sd)
@@ -143,10 +143,6 @@ class Coefficients:
 
     def _marginals(self) -> tuple[Array, Array]:
         return self._posterior.marginals(self._index.size)
-
-    def _covariances(self, summed: Array) -> Array:
-        covariances: Array = self._posterior.covariances(summed)
-        return covariances
 
 
 __all__ = ["Coefficients"]

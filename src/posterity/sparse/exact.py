@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_consistent_length
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.generalized.base import RateOffsets
-from posterity.linear.inputs import read_weights
+from posterity.posteriors._sparse_rows import Observations, Row
+from posterity.posteriors._wide import Pairs
 from posterity.posteriors.sparse import SparsePosterior
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.linear import DiagonalLinearRegression
 from posterity.sparse.logistic import DiagonalLogisticRegression
 from posterity.sparse.poisson import DiagonalPoissonRegression
 from posterity.transaction import hold_model_lock
+
+Numbers = NDArray[np.int32]
 
 
 class _Exact(DiagonalModel):
@@ -61,20 +63,19 @@ class _Exact(DiagonalModel):
             raise ValueError("a model with forgetting can't unlearn: rows have lost their weight")
         posterior, (X, y, sample_weight) = self._posterior, rows
         n, read = self._read(X)
-        self._check_kind(read)
-        targets, _ = self._targets(y)
-        if n != len(targets):
-            check_consistent_length(np.empty(n), targets)
-        came = self._number(n, read, new=False)
-        centred = self._centre(came, posterior.centres, new=False)
-        if (centred.features < 0).any():
-            raise ValueError(
-                "these rows have features that were never learned: unlearn only rows that the "
-                "model has learned"
-            )
-        offsets = None if added is None else added.read(n)
-        posterior.unlearn(came, centred, targets, read_weights(sample_weight, n), offsets)
+        targets, _, weights, offsets = self._read_targets(n, read, y, sample_weight, added)
+        data = Observations(self._number(n, read, new=False), targets, weights, offsets=offsets)
+        posterior.unlearn(data, self._known_pairs)
         return self
+
+    def _read_known(self, x: Any) -> Row | None:
+        return None  # there is no path of single rows
+
+    def _add_posterior(self, mine: Any, theirs: Any, features: Numbers, columns: Numbers) -> None:
+        mine.merge(theirs, features, columns)
+
+    def _visit_again(self, data: Observations, pairs: Pairs | None) -> None:
+        """Do nothing: rows that come together are learned together."""
 
 
 class SparseLinearRegression(_Exact, DiagonalLinearRegression):

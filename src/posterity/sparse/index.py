@@ -86,10 +86,6 @@ class FeatureIndex:
             self.columns.append(name)
         return number
 
-    def known_column(self, name: str) -> int:
-        """The number of a column, -1 of one that is not known."""
-        return UNNAMED if name == "" else self._places.get(name, -1)
-
     def known_feature(self, column: int, label: str | None) -> int:
         """The feature of a column of numbers, or of a level; -1 of one that is not known."""
         if label is None:
@@ -135,7 +131,7 @@ class FeatureIndex:
         for named in (self._places, self.levels, self.numbers):
             undo.add(partial(_shorten, named, named.popitem, len(named)))
         undo.add(partial(_shorten, self.columns, self.columns.pop, len(self.columns)))
-        known = (self.levels.get(self.known_column(part.name)) for part in parts)
+        known = (self.levels.get(self.column(part.name, new=False)) for part in parts)
         for levels in (self.pairs, *(one for one in known if one is not None)):
             undo.keep_attributes(levels)
             undo.add(levels.index.take_snapshot().restore)

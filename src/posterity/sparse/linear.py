@@ -15,7 +15,7 @@ from posterity.likelihoods import Gaussian, Likelihood
 from posterity.linear.categories import Missing
 from posterity.linear.reader import predict_targets_or_means
 from posterity.noise import KnownNoise, LearnedNoise
-from posterity.posteriors.diagonal import hypothesis_weights
+from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import Interactions, make_row
 from posterity.sparse.parts import Levels
@@ -136,8 +136,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations, one a row: Normal or StudentT, or a mixture of them."""
         mean, variance = self._eta(X)
-        posterior = self._posterior
-        return self._predictive(mean, variance, posterior.weights, posterior.shape, posterior.rates)
+        return self._predictive(mean, variance, *self._noise_and_weights)
 
     def predict_mean_distribution(self, X: Any) -> Any:
         """Distribution of the expected target: what is not known of it, without the noise.
@@ -151,11 +150,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         True
         """
         mean, variance = self._eta(X)
-        posterior = self._posterior
         # As of a new observation without its own noise, the 1.
-        return self._predictive(
-            mean, variance - 1.0, posterior.weights, posterior.shape, posterior.rates
-        )
+        return self._predictive(mean, variance - 1.0, *self._noise_and_weights)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -195,9 +191,15 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     def _noise_prior(self) -> tuple[float, float] | None:
         return None if self.noise_precision is not None else self.noise_prior
 
-    def _noise_posterior(self) -> tuple[float, float]:
+    @property
+    def _noise_and_weights(self) -> tuple[Array, float, Array]:
+        """Weights of the members, and shape and rates (k,) of the noise's precision."""
         posterior = self._posterior
-        return posterior.shape, float(posterior.weights @ posterior.rates[: posterior.members])
+        return posterior.weights, posterior.shape, posterior.rates[: posterior.members]
+
+    def _noise_posterior(self) -> tuple[float, float]:
+        weights, shape, rates = self._noise_and_weights
+        return shape, float(weights @ rates)
 
     def _noise_variance(self) -> float:
         if self.noise_precision is not None:
@@ -210,29 +212,18 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.noise_precision is None:
-            LearnedNoise(*self.noise_prior)
-        else:
-            KnownNoise(self.noise_precision)
+        self._noise()
 
     def _predictive(
         self, mean: Array, variance: Array, weights: Array, shape: Any, rates: Array
     ) -> Any:
-        parts = []
-        for g in range(mean.shape[1]):
-            centre, leverage = mean[:, g].copy(), variance[:, g].copy()
-            if self.noise_precision is not None:
-                noise: Any = KnownNoise(self.noise_precision)
-                parts.append(noise.predictive(centre, leverage, 0.0, 0.0))
-            else:
-                residual_df = 2.0 * np.broadcast_to(shape, centre.shape)
-                residual = 2.0 * np.broadcast_to(rates[..., g], centre.shape)
-                parts.append(LearnedNoise().predictive(centre, leverage, residual_df, residual))
+        """Mixtures of the members' distributions, of which those are that are given: (n, k)."""
+        noise = LearnedNoise() if self.noise_precision is None else self._noise()
+        each = mean, variance, *(np.broadcast_to(2.0 * one, mean.shape) for one in (shape, rates))
+        # A noise writes into what it is given.
+        parts = [noise.predictive(*(one[:, g].copy() for one in each)) for g in range(len(mean.T))]
         return parts[0] if len(parts) == 1 else Mixture(parts, weights)
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
-        some = slice(0, self._posterior.members)
-        weights = hypothesis_weights(moments[:, 2, some])
-        return self._predictive(
-            moments[:, 0, some], moments[:, 1, some], weights, moments[:, 4, 0], moments[:, 3, some]
-        )
+        mean, variance, scores, rates, shape, _ = moments.swapaxes(0, 1)
+        return self._predictive(mean, variance, hypothesis_weights(scores), shape, rates)

@@ -6,20 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri
-from sklearn.base import ClassifierMixin
 
-from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical, positions
-from posterity.forgetting import Stabilized
 from posterity.generalized._labels import join_classes, read_labels
+from posterity.generalized._two_classes import TwoClasses
 from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
-from posterity.linear.categories import Missing
-from posterity.posteriors.diagonal import hypothesis_weights
+from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, make_row
-from posterity.sparse.parts import Levels
+from posterity.sparse.checks import make_row
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -27,7 +22,7 @@ Labels = NDArray[Any]
 FEW_DIGITS = 1e-5
 
 
-class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
+class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
     """Logistic regression for sparse rows with up to millions of features, such as clicks or words.
 
     Each weight has a mean and a variance of its own, and nothing is kept of how they depend on each
@@ -80,25 +75,6 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
     _flipped: bool = False
     _learned_names = (*DiagonalModel._learned_names, "classes_", "_flipped")
 
-    def __init__(
-        self,
-        *,
-        prior_precision: float | str = "auto",
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        categorical_features: Levels = "auto",
-        missing: Missing = "error",
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.categorical_features = categorical_features
-        self.missing = missing
-        self.forgetting = forgetting
-
     # ---- learning --------------------------------------------------------------------------------
 
     def partial_fit(
@@ -137,43 +113,9 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Labels:
-        """(n,) the more probable label of each row."""
-        return self.predict_distribution(X).mode()
-
     def predict_distribution(self, X: Any) -> Categorical:
         """Distribution of the labels, integrated over the posterior."""
         return self._categorical(*self._eta(X), self._posterior.weights)
-
-    def predict_proba(self, X: Any) -> Array:
-        """(n, 2) probability of each label, integrated over the posterior.
-
-        Examples
-        --------
-        >>> model = DiagonalLogisticRegression().fit([["good"], ["bad"]], [1, 0])
-        >>> model.predict_proba([["good"], ["unheard", "of"]]).shape
-        (2, 2)
-        """
-        return self.predict_distribution(X).probabilities
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """(n, 2) log of :meth:`predict_proba`, without loss of digits."""
-        return self.predict_distribution(X).log_probabilities
-
-    def decision_function(self, X: Any) -> Array:
-        """(n,) log odds of the second class."""
-        logs = self.predict_log_proba(X)
-        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else np.zeros(len(logs))
-
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """(n, 2) ends of the central interval of the second class's probability."""
-        level = check_single_level(level)
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        mean, variance = self._match_eta(X)
-        mean = -mean if self._flipped else mean
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
-        return expit(np.stack([mean - reach, mean + reach], axis=1))
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probability of each label at one row; empty before the first label."""
@@ -191,6 +133,10 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
 
     def _likelihood(self) -> Likelihood:
         return Bernoulli()
+
+    def _log_odds(self, X: Any) -> tuple[Array, Array]:
+        mean, variance = self._match_eta(X)
+        return (0.0 - mean if self._flipped else mean), variance
 
     def _marginals(self) -> tuple[Array, Array]:
         mean, variance = super()._marginals()
@@ -227,20 +173,20 @@ class DiagonalLogisticRegression(ClassifierMixin, DiagonalModel):
         return float((y == second) != self._flipped)
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Categorical:
-        some = slice(0, self._posterior.members)
-        shares = hypothesis_weights(moments[:, 2, some])
+        mean, variance, scores, _, _, log_densities = moments.swapaxes(0, 1)
+        shares = hypothesis_weights(scores)
         if weights is not None or len(self.classes_) == 1:
-            return self._categorical(moments[:, 0, some], moments[:, 1, some], shares)
+            return self._categorical(mean, variance, shares)
         # What learning has found already: the probability of the label that came.
-        came = np.sum(shares * np.exp(moments[:, 5, some]), axis=1)
+        came = np.sum(shares * np.exp(log_densities), axis=1)
         with np.errstate(divide="ignore"):
             logs = np.log(np.stack([1.0 - came, came], axis=1))
         logs[y == 0.0] = logs[y == 0.0, ::-1]
         logs = logs[:, ::-1] if self._flipped else logs
         sure = ~((came > FEW_DIGITS) & (came < 1.0 - FEW_DIGITS))
         if sure.any():
-            one, two, three = moments[sure, 0, some], moments[sure, 1, some], shares[sure]
-            logs[sure] = self._categorical(one, two, three).log_probabilities
+            parts = mean[sure], variance[sure], shares[sure]
+            logs[sure] = self._categorical(*parts).log_probabilities
         return Categorical(self.classes_, logs)
 
     def _categorical(self, mean: Array, variance: Array, weights: Array) -> Categorical:

@@ -13,15 +13,13 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
-from posterity.forgetting import Stabilized
 from posterity.generalized.base import RateOffsets
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
-from posterity.linear.categories import Missing
-from posterity.posteriors.diagonal import hypothesis_weights, match_moments
+from posterity.linear.reader import predict_targets_or_means
+from posterity.posteriors._wide import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, make_row
-from posterity.sparse.parts import Levels
+from posterity.sparse.checks import make_row
 
 Array = NDArray[np.float64]
 # Beyond, a rate is no number.
@@ -57,25 +55,6 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     >>> model.predict(rows[:1], exposure=20.0).round()
     array([2.])
     """
-
-    def __init__(
-        self,
-        *,
-        prior_precision: float | str = "auto",
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        categorical_features: Levels = "auto",
-        missing: Missing = "error",
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.categorical_features = categorical_features
-        self.missing = missing
-        self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -225,14 +204,8 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
 
         With ``of="mean"`` that of the expected count.
         """
-        if of not in ("observation", "mean"):
-            raise ValueError(f"of is {of!r}: it must be 'observation' or 'mean'")
-        if of == "observation":
-            predictive = self.predict_distribution(X, offset=offset, exposure=exposure)
-            return interval_ends(predictive, level)
-        mean, variance = self._log_rates(X, offset, exposure)
-        ends = interval_ends(Normal(mean, np.sqrt(variance)), level)
-        return np.exp(np.minimum(ends, LARGEST_LOG))
+        how = {"offset": offset, "exposure": exposure}
+        return interval_ends(predict_targets_or_means(self, X, of, how), level)
 
     def predict_one(self, x: Any, **how: Any) -> float:
         """Expected count at one row, a mapping, a list of tokens or a 1-D array.
@@ -273,8 +246,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         return float(y) if type(y) is int and 0 <= y <= MOST_COUNT else None
 
     def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
-        some = slice(0, self._posterior.members)
-        shares = hypothesis_weights(moments[:, 2, some])
+        mean, variance, scores, *_ = moments.swapaxes(0, 1)
         return self._likelihood().predictive(
-            *match_moments(moments[:, 0, some], moments[:, 1, some], shares)
+            *match_moments(mean, variance, hypothesis_weights(scores))
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from posterity.linear.categories import Missing
-from posterity.posteriors._centres import Centres, subtract_centres
-from posterity.posteriors._sparse_rows import SparseRows
-from posterity.posteriors.diagonal import match_moments
+from posterity.posteriors._centres import Centres
+from posterity.posteriors._sparse_rows import Row, SparseRows
+from posterity.posteriors._wide import Pairs, match_moments
 from posterity.sparse.checks import Interactions
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import Levels, read_parts
@@ -43,7 +44,7 @@ class RowReader:
     def _is_category(self, name: str) -> bool | None:
         """Whether levels of this column were learned, or numbers; None of one that is new."""
         index: FeatureIndex | None = self.__dict__.get("_index")
-        column = -1 if index is None else index.known_column(name)
+        column = -1 if index is None else index.column(name, new=False)
         if index is None or column not in index.levels.keys() | index.numbers.keys():
             return None
         return column in index.levels
@@ -69,35 +70,36 @@ class RowReader:
         """Rows as they came, with their features numbered; no pairs yet."""
         return read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
 
-    def _centre(self, rows: SparseRows, centres: Centres, *, new: bool) -> SparseRows:
-        """The rows with their numbers centred, and with pairs of what is then active."""
-        rows = subtract_centres(rows, centres, self._posterior.owners)
-        if self.interactions is None:
-            return rows
+    def _add_pairs(self, rows: SparseRows, centres: Centres, *, new: bool) -> SparseRows:
+        """The rows, whose numbers are centred, with pairs of what is active."""
         chosen = None if isinstance(self.interactions, int) else self.interactions
         return add_pairs(rows, self._index, chosen, centres if new else None)
+
+    @property
+    def _known_pairs(self) -> Pairs | None:
+        """What adds pairs that were learned to rows that are read; None without any."""
+        return None if self.interactions is None else partial(self._add_pairs, new=False)
+
+    def _read_known(self, x: Any) -> Row | None:
+        """One row whose features are all known; None of one to be read as many are."""
+        if self.interactions is not None or self._index.given:
+            return None
+        return read_known_row(x, self._index)
 
     def _eta(self, X: Any) -> tuple[Array, Array]:
         """Mean and variance (n, members) of eta at rows, in units of the noise."""
         posterior = self._posterior
-        if type(X) is list and len(X) == 1 and self.interactions is None and not self._index.given:
-            row = read_known_row(X[0], self._index)
-            if row is not None:
-                return posterior.row_moments(row)
+        row = self._read_known(X[0]) if type(X) is list and len(X) == 1 else None
+        if row is not None:
+            return posterior.row_moments(row)
         n, read = self._read(X)
         self._check_kind(read)
         if not issparse(read):
             self._index.check_complete(read)
-        rows = self._number(n, read, new=False)
-        if self.interactions is None:
-            return posterior.given_moments(rows)
-        return posterior.linear_moments(self._centre(rows, posterior.reading_centres, new=False))
+        return posterior.moments(self._number(n, read, new=False), self._known_pairs)
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
         return match_moments(*self._eta(X), self._posterior.weights)
-
-    def _marginals(self) -> tuple[Array, Array]:
-        return self._posterior.marginals(self._index.size)
 
 
 __all__ = ["RowReader"]

@@ -22,7 +22,7 @@ def read_known_row(x: Any, index: FeatureIndex) -> Row | None:
     if entries is None:
         return None
     for name, label, value in entries:
-        column = index.known_column(name)
+        column = index.column(name, new=False)
         feature = index.known_feature(column, label)
         if feature < 0 or feature in found:
             return None
