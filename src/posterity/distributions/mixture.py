@@ -167,9 +167,6 @@ class Mixture(RowDistribution):
             lambda _, terms: total(terms, lambda term: term.loc), _NO_ARGUMENT
         )
 
-    def _median(self) -> FloatArray:
-        return self.ppf(0.5)
-
     def _var(self) -> FloatArray:
         def formula(_: Any, terms: MixtureComponents) -> Any:
             mean = total(terms, lambda term: term.loc)
