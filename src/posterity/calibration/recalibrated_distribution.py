@@ -85,9 +85,6 @@ class RecalibratedDistribution(RowDistribution):
         below: Array = self._below[which, at] + slope * (u - EDGES[at])
         return np.where(np.isnan(u), u, np.clip(below, 0.0, 1.0))[()]
 
-    def _sf(self, y: Array) -> Array:
-        return 1.0 - self._cdf(y)
-
     def _logpdf(self, y: Array) -> Array:
         u = np.asarray(self.model.cdf(y))
         at = find_bin(u)
@@ -105,13 +102,6 @@ class RecalibratedDistribution(RowDistribution):
         inside = (q - below[which, at]) / self.masses[which, at]
         u = EDGES[at] + np.clip(inside, 0.0, 1.0) * WIDTHS[at]
         return self.model.ppf(np.where((q >= 0.0) & (q <= 1.0), u, np.nan))
-
-    def _interval(self, levels: Array) -> tuple[Array, Array]:
-        tail = 0.5 * (1.0 - levels)
-        return self._ppf(tail), self._ppf(1.0 - tail)
-
-    def _median(self) -> Array:
-        return self._ppf(np.array(0.5))
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         return self._ppf(rng.uniform(size=size))

@@ -9,13 +9,11 @@ convergent trapezoidal rule").
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, gammaincc, gammaln, ndtr
 
-FloatArray = NDArray[np.float64]
+from posterity.distributions._rows import FloatArray, rowwise
 
 # Nodes u, where eta = mode + scale sinh(u): dense at the mode, reaching far into slow tails.
 NODES = np.linspace(-4.6, 4.6, 121)
@@ -45,7 +43,7 @@ def log_mass(
     >>> np.exp(log_mass(zero, zero, zero, zero)).round(4)
     array([0.3679])
     """
-    return _by_blocks(_log_mass, y, mean, variance, dispersion)
+    return rowwise(_log_mass, y, mean, variance, dispersion, block_rows=BLOCK_ROWS)
 
 
 def distribution_function(
@@ -59,7 +57,7 @@ def distribution_function(
     >>> distribution_function(zero, zero, zero, zero).round(4)
     array([0.3679])
     """
-    return _by_blocks(_compute_cdf, y, mean, variance, dispersion)
+    return rowwise(_compute_cdf, y, mean, variance, dispersion, block_rows=BLOCK_ROWS)
 
 
 def information(y: FloatArray, dispersion: FloatArray) -> FloatArray:
@@ -121,15 +119,6 @@ def _divide_log1p(x: FloatArray) -> FloatArray:
     if small.all():
         return series
     return np.where(small, series, np.log1p(np.maximum(x, -1.0)) / divisor)
-
-
-def _by_blocks(formula: Callable[..., FloatArray], *operands: FloatArray) -> FloatArray:
-    result = np.empty(operands[0].shape)
-    for start in range(0, len(result), BLOCK_ROWS):
-        rows = slice(start, start + BLOCK_ROWS)
-        with np.errstate(all="ignore"):
-            result[rows] = formula(*(operand[rows] for operand in operands))
-    return result
 
 
 def _log_mass(y: FloatArray, m: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:

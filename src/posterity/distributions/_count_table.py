@@ -8,7 +8,6 @@ formula.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from posterity.distributions import _count_integrals as integrals
-
-FloatArray = NDArray[np.float64]
+from posterity.distributions._rows import FloatArray, rowwise
 
 N_TABULATED = 64
 COUNTS = np.arange(N_TABULATED, dtype=np.float64)
@@ -45,6 +43,9 @@ class Rows(NamedTuple):
     mean: FloatArray
     variance: FloatArray
     dispersion: FloatArray
+
+    def take(self, which: NDArray[np.bool_]) -> Rows:
+        return Rows(*(operand[which] for operand in self))
 
 
 def _make_quadrature_rule(n: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -122,12 +123,12 @@ class Table:
     def _compute_first_counts(self, which: NDArray[np.bool_], last: FloatArray) -> FloatArray:
         """Probabilities (k, N_TABULATED) of the first counts, up to the last that has any."""
         masses = np.zeros((len(last), N_TABULATED))
-        rows = Rows(*(operand[which] for operand in self.rows))
+        rows = self.rows.take(which)
         sizes = np.minimum(np.searchsorted(SIZES, last - 10.0), len(SIZES) - 1)
         for place in np.unique(sizes):
             some, size = sizes == place, SIZES[place]
             counts = np.broadcast_to(COUNTS[:size], (int(some.sum()), size))
-            masses[some, :size] = _masses(counts, Rows(*(operand[some] for operand in rows)))
+            masses[some, :size] = _masses(counts, rows.take(some))
         return masses
 
     def _beyond(self, before: FloatArray) -> None:
@@ -139,8 +140,7 @@ class Table:
         stretch = np.sqrt(count + np.square(self.scale[:, None] * count))  # dt / dw
         mass = np.zeros(count.shape)
         if self.many.any():
-            rows = Rows(*(operand[self.many] for operand in self.rows))
-            mass[self.many] = _masses(count[self.many], rows)
+            mass[self.many] = _masses(count[self.many], self.rows.take(self.many))
         rate = half[:, None] * stretch[:, :-1]
 
         def integrate(values: FloatArray) -> FloatArray:
@@ -215,7 +215,7 @@ class Table:
         unsure |= self._evaluate_cdf(found) < level + TABLE_ERROR
         unsure |= self._evaluate_cdf(found - 1.0) > level - TABLE_ERROR
         if unsure.any():
-            rows = Rows(*(operand[unsure] for operand in self.rows))
+            rows = self.rows.take(unsure)
             found[unsure] = _make_exact(found[unsure], level[unsure], rows)
         return found
 
@@ -261,7 +261,7 @@ def crps(y: FloatArray, rows: Rows) -> FloatArray:
     >>> crps(zero + 1.0, Rows(zero, zero, zero)).round(4)
     array([0.212])
     """
-    return _by_blocks(Table.crps, y, rows)
+    return rowwise(lambda y, *some: Table(Rows(*some)).crps(y), y, *rows, block_rows=BLOCK_ROWS)
 
 
 def quantile(level: FloatArray, rows: Rows) -> FloatArray:
@@ -273,32 +273,24 @@ def quantile(level: FloatArray, rows: Rows) -> FloatArray:
     >>> quantile(zero + 0.9, Rows(zero, zero, zero))
     array([2.])
     """
-    wide = rows.variance > LARGEST_LOG_VARIANCE
-    if not wide.any():
-        return _by_blocks(Table.quantile, level, rows)
-    result = np.empty(level.shape)
-    for which, search in ((~wide, partial(_by_blocks, Table.quantile)), (wide, _find_wide)):
-        if which.any():
-            result[which] = search(level[which], Rows(*(operand[which] for operand in rows)))
-    return result
+
+    def search(level: FloatArray, *some: FloatArray) -> FloatArray:
+        block, wide = Rows(*some), some[1] > LARGEST_LOG_VARIANCE
+        result = np.empty(level.shape)
+        if wide.any():
+            result[wide] = _find_wide(level[wide], block.take(wide))
+        if not wide.all():
+            result[~wide] = Table(block.take(~wide)).quantile(level[~wide])
+        return result
+
+    return rowwise(search, level, *rows, block_rows=BLOCK_ROWS)
 
 
 def _find_wide(level: FloatArray, rows: Rows) -> FloatArray:
     """Quantiles where the log rate is so open that no table reaches; infinite beyond all floats."""
     log_rate = rows.mean + np.sqrt(rows.variance) * ndtri(level)
-    with np.errstate(all="ignore"):
-        found = np.floor(np.exp(np.minimum(log_rate, LARGEST_LOG)))
-        return np.where(log_rate > LARGEST_LOG, np.inf, _make_exact(found, level, rows))
-
-
-def _by_blocks(ask: object, of: FloatArray, rows: Rows) -> FloatArray:
-    result = np.empty(of.shape)
-    for start in range(0, len(result), BLOCK_ROWS):
-        part = slice(start, start + BLOCK_ROWS)
-        with np.errstate(all="ignore"):
-            table = Table(Rows(*(operand[part] for operand in rows)))
-            result[part] = ask(table, of[part])  # type: ignore[operator]
-    return result
+    found = np.floor(np.exp(np.minimum(log_rate, LARGEST_LOG)))
+    return np.where(log_rate > LARGEST_LOG, np.inf, _make_exact(found, level, rows))
 
 
 def _bound_largest_count(rows: Rows) -> FloatArray:
@@ -319,9 +311,8 @@ def _masses(count: FloatArray, rows: Rows) -> FloatArray:
     masses = np.empty(count.shape)
     for size in np.unique(sizes):
         which = sizes == size
-        some = Rows(*(operand[which] for operand in rows))
         how = _place_nodes_per_count if size == len(RULES) else _place_shared_nodes
-        masses[which] = how(count[which], some, RULES[min(size, len(RULES) - 1)])
+        masses[which] = how(count[which], rows.take(which), RULES[min(size, len(RULES) - 1)])
     return masses
 
 

@@ -23,13 +23,11 @@ Polynomials are tuples of coefficients, the constant first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from posterity.distributions._rows import FloatArray
 
 Polynomial = tuple[float, ...]
 
-_TAIL: tuple[Polynomial, ...] = (  # s_1, s_2, ... in w^2
+TAIL: tuple[Polynomial, ...] = (  # s_1, s_2, ... in w^2
     (-1 / 16, -1 / 48),
     (19 / 512, 19 / 1536, 7 / 2560, 1 / 2560),
     (-631 / 8192, -631 / 24576, -65 / 12288, -65 / 86016, -671 / 7741440, -61 / 7741440),
@@ -44,7 +42,7 @@ _TAIL: tuple[Polynomial, ...] = (  # s_1, s_2, ... in w^2
         1261 / 7431782400,
     ),
 )
-_QUANTILE: tuple[Polynomial, ...] = (  # r_1, r_2, ... in u^2
+QUANTILE: tuple[Polynomial, ...] = (  # r_1, r_2, ... in u^2
     (-1 / 16, -1 / 48),
     (21 / 512, 1 / 64, 7 / 2560, 1 / 5760),
     (-671 / 8192, -245 / 8192, -257 / 40960, -2209 / 2580480, -407 / 5806080, -1 / 362880),
@@ -59,69 +57,13 @@ _QUANTILE: tuple[Polynomial, ...] = (  # r_1, r_2, ... in u^2
         1 / 19353600,
     ),
 )
-# log of sqrt(2 pi) Gamma((v+1)/2) / (Gamma(v/2) sqrt(v pi)), over 1/v, in 1/v^2.
-_LOG_CONSTANT: Polynomial = (-1 / 4, 1 / 24, -1 / 20, 17 / 112)
-# sqrt(pi/2) 2v/(v-1) Gamma((v+1)/2) / (Gamma(v/2) sqrt(v pi)), in 1/v.
-_CRPS_DENSITY: Polynomial = (
-    1.0,
-    3 / 4,
-    25 / 32,
-    105 / 128,
-    1659 / 2048,
-    6237 / 8192,
-    50765 / 65536,
-    242385 / 262144,
-    7421843 / 8388608,
-)
-# sqrt(pi) 2 sqrt(v)/(v-1) B(1/2, v-1/2) / B(1/2, v/2)^2, in 1/v.
-_CRPS_OFFSET: Polynomial = (
-    1.0,
-    7 / 8,
-    129 / 128,
-    1149 / 1024,
-    37035 / 32768,
-    275049 / 262144,
-    4498853 / 4194304,
-    45879893 / 33554432,
-    2834782707 / 2147483648,
-)
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """Expansion with as many terms as double precision needs, from ``lowest_df`` to ``reach``.
-
-    ``reach`` bounds ``log(1 + z^2 / df)`` (for quantiles ``u^2 / a``): further out the terms no
-    longer fall fast enough. At df = 64 it is |z| = 4.2, at df = 1000 (more terms) |z| = 16.
-    """
-
-    lowest_df: float
-    reach: float
-    tail: tuple[Polynomial, ...]
-    quantile: tuple[Polynomial, ...]
-    log_constant: Polynomial
-    crps_density: Polynomial
-    crps_offset: Polynomial
-
-
-MODERATE_DF_EXPANSION = Expansion(
-    lowest_df=64.0,
-    reach=0.24,
-    tail=_TAIL,
-    quantile=_QUANTILE,
-    log_constant=_LOG_CONSTANT,
-    crps_density=_CRPS_DENSITY,
-    crps_offset=_CRPS_OFFSET,
-)
-LARGE_DF_EXPANSION = Expansion(
-    lowest_df=1000.0,
-    reach=0.024,
-    tail=_TAIL[:2],
-    quantile=_QUANTILE[:2],
-    log_constant=_LOG_CONSTANT[:2],
-    crps_density=_CRPS_DENSITY[:6],
-    crps_offset=_CRPS_OFFSET[:6],
-)
+# log of sqrt(2) Gamma((v+1)/2) / (Gamma(v/2) sqrt(v)), over 1/v, in 1/v^2: Stirling's series.
+LOG_RATIO: Polynomial = (-1 / 4, 1 / 24, -1 / 20, 17 / 112, -31 / 36, 691 / 88)
+# From so many degrees of freedom on the terms above give full double precision, where ``REACH``
+# bounds log(1 + z^2 / df), or u^2 / a for quantiles: at df = 64 |z| = 4.2. Further out the terms
+# no longer fall fast enough.
+LOWEST_DF = 64.0
+REACH = 0.24
 
 
 def polynomial(coefficients: Polynomial, x: FloatArray) -> FloatArray:

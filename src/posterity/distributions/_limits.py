@@ -43,12 +43,12 @@ def interval_ends(distribution: Any, level: ArrayLike) -> FloatArray:
     return np.stack(distribution.interval(check_single_level(level)), axis=-1)
 
 
-def is_flat(scale: FloatArray, shape: tuple[FloatArray, ...]) -> Any:
+def is_flat(scale: FloatArray, shape: Sequence[FloatArray]) -> Any:
     flat = scale == math.inf
     return flat | (shape[0] <= 0.0) if shape else flat
 
 
-def is_ordinary(scale: FloatArray, shape: tuple[FloatArray, ...]) -> bool:
+def is_ordinary(scale: FloatArray, shape: Sequence[FloatArray]) -> bool:
     """True if no row is flat or a point mass: the usual case, found without a temporary array."""
     if not (scale.min() > 0.0 and scale.max() < math.inf):
         return False
@@ -58,11 +58,11 @@ def is_ordinary(scale: FloatArray, shape: tuple[FloatArray, ...]) -> bool:
 def write_limits(
     value: Any,
     scale: Any,
-    shape: tuple[Any, ...],
+    shape: Sequence[Any],
     *,
     flat: Any,
     point: Any,
-    given: Any = 0.0,
+    given: Any,
 ) -> FloatArray:
     """Write the limits of flat rows and point masses over what the formula made of them."""
     settled = np.where(scale == 0.0, point, value)

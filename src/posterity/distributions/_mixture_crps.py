@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.distributions import _t_recurrence
+from posterity.distributions import _standard_t
 from posterity.distributions._mixture_terms import (
     BLOCK_ROWS,
     MixtureComponent,
@@ -33,8 +33,6 @@ from posterity.distributions._mixture_terms import (
     total,
 )
 from posterity.distributions._rows import FloatArray
-from posterity.distributions._standard_t import MOST_DF
-from posterity.distributions._standard_t import _spread as spread_of
 
 _FIRST_POINTS = 16
 _DOUBLINGS = 5
@@ -96,7 +94,7 @@ def _integrate(terms: MixtureComponents, least_df: FloatArray) -> FloatArray:
                 # The smaller of F and 1 - F: heavy tails matter where the other is 1 already.
                 there = side * centre - scale * x
                 mirrored = [term.reflect(np.asarray(side)) for term in terms]
-                tail = lower_tail(there, mirrored, _t_recurrence.approximate_tail)
+                tail = lower_tail(there, mirrored, rough=True)
                 summed = summed + (tail * (1.0 - tail) * pace).sum(axis=0)
         fine = summed * (2.0 * reach / points) * scale
         answer[rows] = fine
@@ -196,15 +194,13 @@ def _pair(one: MixtureComponent, other: MixtureComponent) -> Any:
     fractions = (np.arange(_PAIR_POINTS) + 0.5) / _PAIR_POINTS
     for fraction in _columns(fractions, df.size):
         x, pace = _map_points(reach * (2.0 * fraction - 1.0), df)
-        height = np.exp(-0.5 * (df + 1.0) * spread_of(x, df)) * pace
-        result = result + (height * _compute_mean_error(narrow.loc + narrow.scale * x, wide)).sum(
-            axis=0
-        )
-    return result * _t_recurrence.density_at_zero(df) * (2.0 * reach / _PAIR_POINTS)
+        error = _compute_mean_error(narrow.loc + narrow.scale * x, wide)
+        result = result + (_standard_t.pdf(x, df) * pace * error).sum(axis=0)
+    return result * (2.0 * reach / _PAIR_POINTS)
 
 
 def _list_degrees_of_freedom(term: MixtureComponent) -> FloatArray:
-    return np.asarray(MOST_DF) if term.df is None else term.df
+    return np.asarray(_standard_t.MOST_DF) if term.df is None else term.df
 
 
 def _compute_mean_error(y: FloatArray, term: MixtureComponent) -> Any:

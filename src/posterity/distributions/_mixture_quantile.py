@@ -15,10 +15,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from posterity.distributions import _t_recurrence
-from posterity.distributions._expansions import LARGE_DF_EXPANSION
 from posterity.distributions._mixture_terms import (
     MixtureComponent,
     MixtureComponents,
@@ -26,19 +24,17 @@ from posterity.distributions._mixture_terms import (
     flattened,
     has_flat_component,
     has_point_mass,
+    lower_tail,
     shape_of,
     total,
 )
 from posterity.distributions._rows import FloatArray
-from posterity.distributions._standard_t import _spread as spread_of
 
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 # The error after a step e is about e^3 (in units of the spread): 1e-14 at most.
 _LAST_STEP = 2e-5
 _FREE_STEPS = 5
 _BRACKETED_STEPS = 300
-# From here on the expansion has an error of about 1e-6: enough for starting values.
-_ROUGH_DF = 8.0
 
 
 def quantile(p: FloatArray, terms: MixtureComponents) -> Any:
@@ -110,38 +106,19 @@ def _start(u: FloatArray, terms: MixtureComponents) -> FloatArray:
 
 
 def _score(x: FloatArray, u_p: FloatArray, terms: MixtureComponents, *, rough: bool) -> _Score:
-    lower, density, slope = 0.0, 0.0, 0.0
+    density, slope = np.zeros(()), np.zeros(())
     for term in terms:
-        tail, height, bend = _evaluate_component(x, term, rough)
-        lower = lower + term.weight * tail
-        height *= term.weight
+        family, z, shape = term.family(), term.standardize(x), term.shape_parameters()
+        height = term.weight * family.pdf(z, *shape) / term.scale
         density = density + height
-        slope = slope + height * bend
+        slope = slope + height * family.log_slope(z, *shape) / term.scale
+    lower = lower_tail(x, terms, rough=rough)
     u = np.asarray(ndtri(lower))
     steepness = density * (_ROOT_2_PI * np.exp(0.5 * u * u))
     e = (u_p - u) / steepness
     curvature = slope / density + u * steepness
     step = e / (1.0 + np.clip(0.5 * e * curvature, -0.5, 1.0))
     return _Score(step, np.abs(e) * np.maximum(steepness, np.abs(curvature)), u > u_p)
-
-
-def _evaluate_component(x: FloatArray, term: MixtureComponent, rough: bool) -> tuple[Any, Any, Any]:
-    """Distribution function, density and f'/f of one component."""
-    z = (x - term.loc) / term.scale
-    if term.df is None:
-        height = np.exp(-0.5 * z * z) / (_ROOT_2_PI * term.scale)
-        return ndtr(z), height, -z / term.scale
-    df = term.df
-    spread = spread_of(z, df)
-    if rough and df.min() >= _ROUGH_DF:
-        tail = _t_recurrence.expand_tail(spread, df, LARGE_DF_EXPANSION)
-    else:
-        tail = _t_recurrence.tail(spread, df)
-    exponent, factor = _t_recurrence.density_at_zero_parts(df)
-    height = np.exp(exponent - (0.5 * df + 0.5) * spread)
-    height *= factor / term.scale
-    bend = -(df + 1.0) * z / ((df + z * z) * term.scale)
-    return np.where(z < 0.0, tail, 1.0 - tail), height, bend
 
 
 def _solve_in_bracket(p: FloatArray, u: FloatArray, terms: MixtureComponents) -> FloatArray:

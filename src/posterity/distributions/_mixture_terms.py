@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import logsumexp
 
-from posterity.distributions import _t_recurrence
+from posterity.distributions import _standard_normal, _standard_t
+from posterity.distributions._family import StandardFamily
 from posterity.distributions._limits import is_flat, is_ordinary
 from posterity.distributions._rows import FloatArray
-from posterity.distributions._standard_t import MOST_DF
-from posterity.distributions._standard_t import _spread as spread_of
 from posterity.distributions.location_scale import LocationScale
 from posterity.distributions.normal import Normal
 from posterity.distributions.student_t import StudentT
 
 BLOCK_ROWS = 8192
-_ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 
 class MixtureComponent(NamedTuple):
@@ -32,6 +30,12 @@ class MixtureComponent(NamedTuple):
 
     def shape_parameters(self) -> tuple[FloatArray, ...]:
         return () if self.df is None else (self.df,)
+
+    def family(self) -> StandardFamily:
+        return cast(StandardFamily, _standard_normal if self.df is None else _standard_t)
+
+    def standardize(self, y: FloatArray) -> FloatArray:
+        return (y - self.loc) / self.scale
 
     def distribution(self) -> LocationScale:
         if self.df is None:
@@ -50,24 +54,20 @@ class MixtureComponent(NamedTuple):
 
 
 MixtureComponents = Sequence[MixtureComponent]
-Tail = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def over_rows(
-    formula: Callable[..., Sequence[Any]],
-    outputs: int,
+    formula: Callable[..., Any],
     mixture: tuple[Sequence[LocationScale], FloatArray],
     first: FloatArray,
     shape: tuple[int, ...],
-) -> tuple[FloatArray, ...]:
+) -> FloatArray:
     """Evaluate ``formula(first, terms)`` block by block.
 
     Parameters
     ----------
     formula : callable
-        Returns ``outputs`` arrays that broadcast to the block.
-    outputs : int
-        How many.
+        Returns an array that broadcasts to the block.
     mixture : tuple of sequence and ndarray
         The components and the weights, (K,) or (n, K).
     first : ndarray
@@ -77,15 +77,15 @@ def over_rows(
 
     Returns
     -------
-    tuple of ndarray
-        ``outputs`` arrays of the broadcast shape; NumPy scalars where that shape is ``()``.
+    ndarray
+        Of the broadcast shape; a NumPy scalar where that shape is ``()``.
     """
     full = np.broadcast_shapes(first.shape, shape)
     single = not shape or shape == (1,)
     rows = math.prod(full) if single else shape[0]
     layers = 1 if single or not rows else math.prod(full) // rows
     given = first if first.ndim == 0 else np.broadcast_to(first, full).reshape(layers, rows)
-    results = [np.empty((layers, rows)) for _ in range(outputs)]
+    result = np.empty((layers, rows))
     components, weights = mixture
     with np.errstate(all="ignore"):
         for start in range(0, rows, BLOCK_ROWS):
@@ -93,9 +93,9 @@ def over_rows(
             terms = _terms(components, weights, slice(0, 1) if single else block, single)
             for layer in range(layers):
                 here = given if given.ndim == 0 else given[layer, block]
-                for result, values in zip(results, formula(here, terms), strict=True):
-                    result[layer, block] = values
-    return tuple(result.reshape(full)[()] for result in results)
+                result[layer, block] = formula(here, terms)
+    reshaped: FloatArray = result.reshape(full)[()]
+    return reshaped
 
 
 def _terms(
@@ -109,11 +109,11 @@ def _terms(
         weight = np.asarray(column[0] if single and column.ndim else column)
         if not weight.max() > 0.0:
             continue
-        df = getattr(component, "df", np.asarray(MOST_DF)) if students else None
+        df = getattr(component, "df", np.asarray(_standard_t.MOST_DF)) if students else None
         loc, scale = (_block(p, rows, single) for p in (component.loc, component.scale))
         if df is not None:
             df = _block(df, rows, single)
-            df = np.minimum(df, MOST_DF) if df.max() > MOST_DF else df
+            df = np.minimum(df, _standard_t.MOST_DF) if df.max() > _standard_t.MOST_DF else df
         terms.append(MixtureComponent(weight, loc, scale, df))
     if min(term.weight.min() for term in terms) > 0.0:
         return terms
@@ -190,7 +190,7 @@ def has_point_mass(terms: MixtureComponents) -> Any:
 
 def least_df(terms: MixtureComponents) -> Any:
     """Fewest degrees of freedom of a row; infinite for normals."""
-    least = np.asarray(MOST_DF)
+    least = np.asarray(_standard_t.MOST_DF)
     for term in terms:
         least = least if term.df is None else np.minimum(least, term.df)
     return np.broadcast_to(least, shape_of(terms))
@@ -211,48 +211,28 @@ def density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Density of the mixture; 0 where it underflows."""
 
     def one(term: MixtureComponent) -> FloatArray:
-        z = (y - term.loc) / term.scale
-        if term.df is None:
-            return np.exp(-0.5 * z * z) / (_ROOT_2_PI * term.scale)
-        exponent, factor = _t_recurrence.density_at_zero_parts(term.df)
-        kernel = np.exp(exponent - (0.5 * term.df + 0.5) * spread_of(z, term.df))
-        return kernel * (factor / term.scale)
+        return term.family().pdf(term.standardize(y), *term.shape_parameters()) / term.scale
 
     return np.asarray(total(terms, one))
 
 
-def lower_tail(
-    y: FloatArray, terms: MixtureComponents, tail_of: Tail = _t_recurrence.tail
-) -> FloatArray:
-    """Distribution function of the mixture, small values to full relative precision."""
+def lower_tail(y: FloatArray, terms: MixtureComponents, *, rough: bool = False) -> FloatArray:
+    """Distribution function of the mixture, small values to full relative precision, or rough."""
 
     def one(term: MixtureComponent) -> FloatArray:
-        z = (y - term.loc) / term.scale
-        if term.df is None:
-            return np.asarray(ndtr(z))
-        tail = tail_of(spread_of(z, term.df), term.df)
-        return np.where(z < 0.0, tail, 1.0 - tail)
+        family = term.family()
+        cdf = family.approximate_cdf if rough else family.cdf
+        return cdf(term.standardize(y), *term.shape_parameters())
 
     return np.asarray(total(terms, one))
 
 
 def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
-    """E|X - y|; infinite with one degree of freedom or fewer.
-
-    E|Z - z| = z (2F - 1) + 2 f: for a Student-t f (df + z^2) / (df - 1) takes the place of f.
-    """
+    """E|X - y|; infinite with one degree of freedom or fewer."""
 
     def one(term: MixtureComponent) -> FloatArray:
-        z = (y - term.loc) / term.scale
-        if term.df is None:
-            mean = z * (1.0 - 2.0 * ndtr(-z)) + np.exp(-0.5 * z * z) * (2.0 / _ROOT_2_PI)
-            return np.asarray(term.scale * mean)
-        df = term.df
-        spread = spread_of(z, df)
-        central = np.abs(z) * (1.0 - 2.0 * _t_recurrence.tail(spread, df))
-        front = 2.0 * df / (df - 1.0) * _t_recurrence.density_at_zero(df)
-        mean = central + front * np.exp(-0.5 * (df - 1.0) * spread)
-        return np.where(df > 1.0, term.scale * mean, math.inf)
+        mean = term.family().absolute_error(term.standardize(y), *term.shape_parameters())
+        return term.scale * mean
 
     return np.asarray(total(terms, one))
 
@@ -263,8 +243,4 @@ def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
 def log_density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Logarithm of the density, without underflow."""
     logs = [np.log(term.weight) + term.distribution().logpdf(y) for term in terms]
-    largest = logs[0]
-    for log in logs[1:]:
-        largest = np.maximum(largest, log)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    return np.asarray(np.log(sum(np.exp(log - shift) for log in logs)) + shift)
+    return np.asarray(logsumexp(np.stack(np.broadcast_arrays(*logs)), axis=0))

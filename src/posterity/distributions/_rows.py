@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,25 +20,25 @@ def as_floats(values: ArrayLike) -> FloatArray:
 
 
 def rowwise(
-    formula: Callable[..., Sequence[FloatArray]], outputs: int, *operands: FloatArray
-) -> tuple[FloatArray, ...]:
+    formula: Callable[..., FloatArray], *operands: FloatArray, block_rows: int = BLOCK_ROWS
+) -> FloatArray:
     """Evaluate ``formula`` over the broadcast operands.
 
     Parameters
     ----------
     formula : callable
         Takes one block per operand, 1-D or (for an operand that is one number) 0-d, and returns
-        ``outputs`` arrays that broadcast to the block. One number stays one number, so what
-        depends on it alone is worked out once a block, not once a row.
-    outputs : int
-        How many arrays ``formula`` returns.
+        an array that broadcasts to the block. One number stays one number, so what depends on it
+        alone is worked out once a block, not once a row.
     *operands : ndarray
         Arrays that broadcast together.
+    block_rows : int
+        Rows of a block.
 
     Returns
     -------
-    tuple of ndarray
-        ``outputs`` arrays of the broadcast shape; NumPy scalars where that shape is ``()``.
+    ndarray
+        Of the broadcast shape; a NumPy scalar where that shape is ``()``.
     """
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
     size = math.prod(shape)
@@ -46,12 +46,11 @@ def rowwise(
         o if o.ndim == 0 or o.shape == (size,) else np.broadcast_to(o, shape).reshape(-1)
         for o in operands
     ]
-    results = [np.empty(size) for _ in range(outputs)]
+    result = np.empty(size)
     # Infinite scales, scales of zero and targets far away are legal: their limits are written out.
     with np.errstate(all="ignore"):
-        for start in range(0, size, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            block = formula(*(o if o.ndim == 0 else o[rows] for o in flat))
-            for result, values in zip(results, block, strict=True):
-                result[rows] = values
-    return tuple(result.reshape(shape)[()] for result in results)
+        for start in range(0, size, block_rows):
+            rows = slice(start, start + block_rows)
+            result[rows] = formula(*(o if o.ndim == 0 else o[rows] for o in flat))
+    reshaped: FloatArray = result.reshape(shape)[()]
+    return reshaped

@@ -1,4 +1,4 @@
-"""The Student-t distribution at few degrees of freedom, by recurrence from many.
+"""Tails and densities of the Student-t distribution: by expansions, and by recurrence to them.
 
 The expansions of ``_expansions`` need some 20 to 64 degrees of freedom. Fewer are led there in
 steps of two, by products and sums alone, at a fraction of the time of the incomplete beta function
@@ -10,25 +10,34 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import ndtr
 
-from posterity.distributions import _standard_t
 from posterity.distributions._expansions import (
-    LARGE_DF_EXPANSION,
-    MODERATE_DF_EXPANSION,
-    Expansion,
+    LOG_RATIO,
+    LOWEST_DF,
+    REACH,
+    TAIL,
     Polynomial,
+    double_series,
     polynomial,
 )
 from posterity.distributions._rows import FloatArray
 
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
-# log of sqrt(2) Gamma((v+1)/2) / (Gamma(v/2) sqrt(v)), over 1/v, in 1/v^2: Stirling's series.
-_LOG_RATIO = (-1 / 4, 1 / 24, -1 / 20, 17 / 112, -31 / 36, 691 / 88)
 _STIRLING_DF = 20.0
 _STIRLING_STEPS = 10
 # After so many steps the expansion is exact near the centre, and far out adds little: 6e-14 of the
 # tail at the worst of 0.3 to 5000 degrees of freedom, down to 1e-290.
-_TAIL_STEPS = 16
+_TAIL_STEPS = 20
+
+
+def find_spread(z: FloatArray, df: FloatArray) -> FloatArray:
+    """log(1 + z^2 / df), also where the square overflows."""
+    spread: FloatArray = np.log1p(z * z / df)
+    if not spread.max() < math.inf:
+        far = 2.0 * np.log(np.abs(z)) - np.log(df)
+        spread = np.where(np.isinf(spread), far, spread)
+    return spread
 
 
 def density_at_zero(df: FloatArray) -> FloatArray:
@@ -39,17 +48,17 @@ def density_at_zero(df: FloatArray) -> FloatArray:
 
 def density_at_zero_parts(df: FloatArray) -> tuple[FloatArray, FloatArray | float]:
     """The same as exp(exponent) * factor, for an exponential that is due anyway."""
-    if df.min() >= MODERATE_DF_EXPANSION.lowest_df:
-        return _stirling(df, MODERATE_DF_EXPANSION.log_constant), 1.0 / _ROOT_2_PI
+    if df.min() >= LOWEST_DF:
+        return _stirling(df, LOG_RATIO[:4]), 1.0 / _ROOT_2_PI
     if df.min() >= _STIRLING_DF:
-        return _stirling(df, _LOG_RATIO), 1.0 / _ROOT_2_PI
+        return _stirling(df, LOG_RATIO), 1.0 / _ROOT_2_PI
     # Gamma(x + 1) = x Gamma(x), for x = df/2 and (df+1)/2.
     above, below = df * 1.0, df + 1.0
     for step in range(1, _STIRLING_STEPS):
         above *= df + 2.0 * step
         below *= df + (2.0 * step + 1.0)
     there = df + 2.0 * _STIRLING_STEPS
-    return _stirling(there, _LOG_RATIO), np.sqrt(there / df) * (above / below) / _ROOT_2_PI
+    return _stirling(there, LOG_RATIO), np.sqrt(there / df) * (above / below) / _ROOT_2_PI
 
 
 def _stirling(df: FloatArray, terms: Polynomial) -> FloatArray:
@@ -59,7 +68,7 @@ def _stirling(df: FloatArray, terms: Polynomial) -> FloatArray:
 
 def tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     """P(Z > |z|) to full relative precision."""
-    inside = (spread <= MODERATE_DF_EXPANSION.reach) & (df >= MODERATE_DF_EXPANSION.lowest_df)
+    inside = (spread <= REACH) & (df >= LOWEST_DF)
     count = np.count_nonzero(inside)
     if count == inside.size:
         return expand_tail(spread, df)
@@ -77,16 +86,19 @@ def approximate_tail(spread: FloatArray, df: FloatArray) -> FloatArray:
     lowest = df.min()
     if lowest < 8.0:
         return shift_tail(spread, df, 4)
-    return expand_tail(spread, df, MODERATE_DF_EXPANSION if lowest < 20.0 else LARGE_DF_EXPANSION)
+    return expand_tail(spread, df, TAIL if lowest < 20.0 else TAIL[:2])
 
 
 def expand_tail(
-    spread: FloatArray, df: FloatArray, expansion: Expansion = MODERATE_DF_EXPANSION
+    spread: FloatArray, df: FloatArray, terms: tuple[Polynomial, ...] = TAIL
 ) -> FloatArray:
-    """P(Z > |z|) by the expansion alone."""
+    """P(Z > |z|) by the expansion alone: Q(w) + phi(w) w sum_j s_j(w^2) / a^(2j)."""
+    a = df - 0.5
     # Beyond this the tail is 0, and the polynomials would overflow.
-    spread = np.minimum(spread, 2000.0)
-    return _standard_t._cdf_series(expansion, spread, df, np.asarray(-1.0))
+    w2 = a * np.minimum(spread, 2000.0)
+    w = np.sqrt(w2)
+    series = double_series(terms, w2, 1.0 / (a * a))
+    return np.asarray(ndtr(-w) + np.exp(-0.5 * w2) * w * series / _ROOT_2_PI)
 
 
 def shift_tail(spread: FloatArray, df: FloatArray, steps: int) -> FloatArray:

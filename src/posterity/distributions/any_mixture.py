@@ -11,14 +11,11 @@ from scipy.special import logsumexp
 
 from posterity.distributions._mixture_weights import check_weights, draw_components
 from posterity.distributions._rows import FloatArray
-from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.row_distribution import CountDistribution, RowDistribution
 
 # Brackets of quantiles are bisected to this width, relative to the quantile.
 TOLERANCE = 1e-13
 MOST_HALVINGS = 200
-# Probabilities that the score is integrated over, on either side of the target's own.
-POINTS, SHARES = np.polynomial.legendre.leggauss(48)
-POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
 
 
 class AnyMixture(RowDistribution):
@@ -75,9 +72,6 @@ class AnyMixture(RowDistribution):
     def _mean(self) -> FloatArray:
         return self._average(lambda one: one.mean())
 
-    def _median(self) -> FloatArray:
-        return self._ppf(np.asarray(0.5))
-
     def _var(self) -> FloatArray:
         mean = self._mean()
         with np.errstate(invalid="ignore"):
@@ -105,12 +99,6 @@ class AnyMixture(RowDistribution):
         flat = np.broadcast_to(self.is_flat(), found.shape)
         return np.where(flat, np.where(q == 0.5, self._mean(), 0.5 * (least + most)), found)
 
-    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
-
-    def _crps(self, y: FloatArray) -> FloatArray:
-        return quantile_score(self, y)
-
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         chosen = draw_components(rng, self.weights, size)
         draws = np.empty(size)
@@ -135,7 +123,7 @@ class AnyMixture(RowDistribution):
         return np.asarray(total)
 
 
-class AnyCounts(AnyMixture):
+class AnyCounts(CountDistribution, AnyMixture):
     """The same of whole numbers.
 
     Examples
@@ -151,14 +139,6 @@ class AnyCounts(AnyMixture):
     _unit = 1.0
     _density = "logpmf"
 
-    def logpmf(self, y: ArrayLike) -> FloatArray:
-        """Log probability of the whole number y, broadcast against the rows."""
-        return self.logpdf(y)
-
-    def pmf(self, y: ArrayLike) -> FloatArray:
-        """Probability of the whole number y, broadcast against the rows."""
-        return self.pdf(y)
-
 
 def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
     """The mixture of distributions of any kind: of whole numbers where all are."""
@@ -173,28 +153,6 @@ def flat_rows(predictive: Any) -> Any:
         if hasattr(predictive, "is_flat")
         else np.zeros(np.shape(predictive.mean()), bool)
     )
-
-
-def quantile_score(predictive: RowDistribution, y: FloatArray) -> FloatArray:
-    """The CRPS: twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
-
-    Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
-
-    Examples
-    --------
-    >>> from posterity.distributions import Normal
-    >>> quantile_score(Normal([0.0]), np.array([1.0])).round(3), Normal([0.0]).crps([1.0]).round(3)
-    (array([0.602]), array([0.602]))
-    """
-    y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), predictive.shape))
-    below, above = predictive.cdf(y), predictive.sf(y)
-    # With the square of the tail's share, nodes are dense where quantiles grow fast.
-    nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
-    with np.errstate(invalid="ignore"):
-        short = np.square(below) * np.abs(y - predictive.ppf(below * np.square(nodes)))
-        far = np.square(above) * np.abs(predictive.ppf(1.0 - above * np.square(nodes)) - y)
-    total: FloatArray = np.sum(4.0 * shares * nodes**3 * (short + far), axis=0)
-    return np.where(predictive.is_flat() & ~np.isnan(y), np.inf, total)
 
 
 def solved_quantile(

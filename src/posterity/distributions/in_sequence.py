@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions._rows import FloatArray
 from posterity.distributions.any_mixture import flat_rows
 from posterity.distributions.categorical import Categorical
-from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.row_distribution import CountDistribution, RowDistribution
 
 
 class InSequence(RowDistribution):
@@ -112,18 +112,10 @@ class InSequence(RowDistribution):
         return np.concatenate(values_of_parts, axis=-1)
 
 
-class CountsInSequence(InSequence):
+class CountsInSequence(CountDistribution, InSequence):
     """The same of labels, or of whole numbers."""
 
     __slots__ = ()
-
-    def logpmf(self, y: ArrayLike) -> FloatArray:
-        """Log probability of y."""
-        return self._each("logpmf", y)
-
-    def pmf(self, y: ArrayLike) -> FloatArray:
-        """Probability of y."""
-        return self._each("pmf", y)
 
 
 def in_sequence(parts: Sequence[Any]) -> Any:

@@ -61,7 +61,7 @@ class JointDistribution:
         raise NotImplementedError
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        raise NotImplementedError
+        return self._draw_with_noise(rng, size)[0]
 
     def _draw_with_noise(
         self, rng: np.random.Generator, size: tuple[int, ...]

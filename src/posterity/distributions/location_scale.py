@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -96,95 +97,71 @@ class LocationScale(RowDistribution):
     # ---- moments ----
 
     def _mean(self) -> FloatArray:
-        return self._fill_rows(self.loc)
+        filled: FloatArray = np.array(np.broadcast_to(self.loc, self.shape))[()]
+        return filled
 
     def _median(self) -> FloatArray:
-        return self._fill_rows(self.loc)
+        return self._mean()
 
     def _var(self) -> FloatArray:
-        family = self._family()
-
-        def formula(scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = np.square(scale) * family.variance(*shape)
-            if is_ordinary(scale, shape):
-                return (value,)
-            return (write_limits(value, scale, shape, flat=math.inf, point=0.0),)
-
-        return self._fill_rows(rowwise(formula, 1, self.scale, *self._shape_parameters())[0])
+        variance = self._family().variance
+        return self._evaluate(
+            lambda _, loc, scale, *shape: np.square(scale) * variance(*shape),
+            np.zeros(()),
+            lambda _, loc: (math.inf, 0.0),
+        )
 
     # ---- densities and probabilities ----
 
     def _logpdf(self, y: FloatArray) -> FloatArray:
-        family = self._family()
-
-        def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = family.logpdf((y - loc) / scale, *shape) - np.log(scale)
-            if is_ordinary(scale, shape):
-                return (value,)
-            at_loc = np.where(y == loc, math.inf, -math.inf)
-            return (write_limits(value, scale, shape, flat=0.0, point=at_loc, given=y),)
-
-        return self._evaluate(formula, y)
+        logpdf = self._family().logpdf
+        return self._evaluate(
+            lambda y, loc, scale, *shape: logpdf((y - loc) / scale, *shape) - np.log(scale),
+            y,
+            lambda y, loc: (0.0, np.where(y == loc, math.inf, -math.inf)),
+        )
 
     def _cdf(self, y: FloatArray) -> FloatArray:
-        family = self._family()
-
-        def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = family.cdf((y - loc) / scale, *shape)
-            if is_ordinary(scale, shape):
-                return (value,)
-            return (write_limits(value, scale, shape, flat=0.5, point=y >= loc, given=y),)
-
-        return self._evaluate(formula, y)
+        cdf = self._family().cdf
+        return self._evaluate(
+            lambda y, loc, scale, *shape: cdf((y - loc) / scale, *shape),
+            y,
+            lambda y, loc: (0.5, y >= loc),
+        )
 
     def _sf(self, y: FloatArray) -> FloatArray:
-        family = self._family()
-
-        def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = family.cdf((loc - y) / scale, *shape)
-            if is_ordinary(scale, shape):
-                return (value,)
-            return (write_limits(value, scale, shape, flat=0.5, point=y < loc, given=y),)
-
-        return self._evaluate(formula, y)
+        cdf = self._family().cdf
+        return self._evaluate(
+            lambda y, loc, scale, *shape: cdf((loc - y) / scale, *shape),
+            y,
+            lambda y, loc: (0.5, y < loc),
+        )
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        family = self._family()
-
-        def formula(q: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = loc + scale * family.ppf(q, *shape)
-            if is_ordinary(scale, shape):
-                return (value,)
-            ends = np.where(q == 0.5, loc, np.where(q < 0.5, -math.inf, math.inf))
-            given = np.where((q >= 0.0) & (q <= 1.0), q, math.nan)
-            return (write_limits(value, scale, shape, flat=ends, point=loc, given=given),)
-
-        return self._evaluate(formula, q)
+        ppf = self._family().ppf
+        return self._evaluate(
+            lambda q, loc, scale, *shape: loc + scale * ppf(q, *shape),
+            np.where((q >= 0.0) & (q <= 1.0), q, math.nan),
+            lambda q, loc: (np.select([q < 0.5, q > 0.5], [-math.inf, math.inf], loc), loc),
+        )
 
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        family = self._family()
-
-        def formula(tail: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray, FloatArray]:
-            half = -scale * family.ppf(tail, *shape)
-            if not is_ordinary(scale, shape):
-                half = write_limits(half, scale, shape, flat=math.inf, point=0.0)
-            return loc - half, loc + half
-
-        parameters = (self.loc, self.scale, *self._shape_parameters())
-        low, high = rowwise(formula, 2, 0.5 * (1.0 - levels), *parameters)
-        return low, high
+        ppf = self._family().ppf
+        half = self._evaluate(
+            lambda tail, loc, scale, *shape: -scale * ppf(tail, *shape),
+            0.5 * (1.0 - levels),
+            lambda _, loc: (math.inf, 0.0),
+        )
+        with np.errstate(all="ignore"):
+            return self.loc - half, self.loc + half
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        family = self._family()
-
-        def formula(y: Any, loc: Any, scale: Any, *shape: Any) -> tuple[FloatArray]:
-            value = scale * family.crps((y - loc) / scale, *shape)
-            if is_ordinary(scale, shape):
-                return (value,)
-            error = np.abs(y - loc)
-            return (write_limits(value, scale, shape, flat=math.inf, point=error, given=y),)
-
-        return self._evaluate(formula, y)
+        crps = self._family().crps
+        return self._evaluate(
+            lambda y, loc, scale, *shape: scale * crps((y - loc) / scale, *shape),
+            y,
+            lambda y, loc: (math.inf, np.abs(y - loc)),
+        )
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         standard = self._family().draw(rng, size, *self._shape_parameters())
@@ -193,10 +170,23 @@ class LocationScale(RowDistribution):
 
     # ---- helpers ----
 
-    def _evaluate(self, formula: Any, first: FloatArray) -> FloatArray:
-        parameters = (self.loc, self.scale, *self._shape_parameters())
-        return rowwise(formula, 1, first, *parameters)[0]
+    def _evaluate(
+        self,
+        formula: Callable[..., FloatArray],
+        first: FloatArray,
+        limits: Callable[[FloatArray, FloatArray], tuple[Any, Any]],
+    ) -> FloatArray:
+        """``formula(first, loc, scale, *shape)`` of all rows.
 
-    def _fill_rows(self, values: FloatArray) -> FloatArray:
-        filled: FloatArray = np.array(np.broadcast_to(values, self.shape))[()]
-        return filled
+        ``limits(first, loc)`` are what takes its place in flat rows, and in point masses.
+        """
+
+        def write(*block: FloatArray) -> FloatArray:
+            first, loc, scale, *shape = block
+            value = formula(*block)
+            if is_ordinary(scale, shape):
+                return value
+            flat, point = limits(first, loc)
+            return write_limits(value, scale, shape, flat=flat, point=point, given=first)
+
+        return rowwise(write, first, self.loc, self.scale, *self._shape_parameters())

@@ -11,7 +11,7 @@ from posterity.distributions import _count_integrals as integrals
 from posterity.distributions import _count_table as table
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.normal import Normal
-from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.row_distribution import CountDistribution
 
 LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
@@ -43,7 +43,7 @@ def compute_mean(log_mean: FloatArray, log_variance: FloatArray) -> FloatArray:
         return np.where(is_vague(log_mean, log_variance), np.inf, np.exp(log_mean))
 
 
-class LogNormalCounts(RowDistribution):
+class LogNormalCounts(CountDistribution):
     """Base class of distributions of counts whose log rates are normal, one per row.
 
     Their variance given the rate is ``rate + dispersion * rate^2``.
@@ -65,14 +65,6 @@ class LogNormalCounts(RowDistribution):
         """Shape of the rows."""
         return self.log_mean.shape
 
-    def pmf(self, y: ArrayLike) -> FloatArray:
-        """Probability of the count y, broadcast against the rows."""
-        return self.pdf(y)
-
-    def logpmf(self, y: ArrayLike) -> FloatArray:
-        """Log probability of the count y, broadcast against the rows."""
-        return self.logpdf(y)
-
     def rate(self) -> Normal:
         """Distribution of the log rate, without the counts' own spread."""
         return Normal(self.log_mean, np.sqrt(self.log_variance))
@@ -91,9 +83,6 @@ class LogNormalCounts(RowDistribution):
 
     def _mean(self) -> FloatArray:
         return compute_mean(self.log_mean, self.log_variance)
-
-    def _median(self) -> FloatArray:
-        return self._ppf(as_floats(0.5))
 
     def _var(self) -> FloatArray:
         mean = self._mean()
@@ -124,9 +113,6 @@ class LogNormalCounts(RowDistribution):
         result[np.isnan(target)] = np.nan
         return result.reshape(shape)[()]
 
-    def _sf(self, y: FloatArray) -> FloatArray:
-        return 1.0 - self._cdf(y)
-
     def _ppf(self, q: FloatArray) -> FloatArray:
         shape, (level, *rows) = self._with(q)
         flat = np.isinf(rows[1])
@@ -138,9 +124,6 @@ class LogNormalCounts(RowDistribution):
         result[~flat & (level == 0.0)] = 0.0
         result[~((level >= 0.0) & (level <= 1.0))] = np.nan
         return result.reshape(shape)[()]
-
-    def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
 
     def _crps(self, y: FloatArray) -> FloatArray:
         shape, (target, *rows) = self._with(y)

@@ -167,9 +167,6 @@ class Mixture(RowDistribution):
             lambda _, terms: total(terms, lambda term: term.loc), _NO_ARGUMENT
         )
 
-    def _median(self) -> FloatArray:
-        return self.ppf(0.5)
-
     def _var(self) -> FloatArray:
         def formula(_: Any, terms: MixtureComponents) -> Any:
             mean = total(terms, lambda term: term.loc)
@@ -179,13 +176,8 @@ class Mixture(RowDistribution):
                 between = np.square(term.loc - mean)
                 if not ordinary:
                     return term.distribution().var() + between
-                within = np.square(term.scale)
-                if term.df is None:
-                    return within + between
-                within = within * (term.df / (term.df - 2.0))
-                if not term.df.min() > 2.0:
-                    within = np.where(term.df > 2.0, within, math.inf)
-                return within + between
+                unit = term.family().variance(*term.shape_parameters())
+                return np.square(term.scale) * unit + between
 
             return total(terms, square)
 
@@ -259,11 +251,7 @@ class Mixture(RowDistribution):
     # ---- helpers ----
 
     def _evaluate_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
-        def one(first: Any, terms: MixtureComponents) -> tuple[Any]:
-            return (formula(first, terms),)
-
-        mixture = (self.components, self.weights)
-        return over_rows(one, 1, mixture, first, self.shape)[0]
+        return over_rows(formula, (self.components, self.weights), first, self.shape)
 
     def _probability(self, y: FloatArray, method: str, sign: float) -> FloatArray:
         def formula(y: Any, terms: MixtureComponents) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,14 +54,8 @@ class _Joint(JointDistribution):
     def _size(self) -> int:
         return self.mean.size
 
-    def marginal(self, index: Index | str = slice(None)) -> LocationScale:
-        raise NotImplementedError
-
-    def _project(self, X: FloatArray, shift: FloatArray) -> LocationScale:
-        raise NotImplementedError
-
-    def _unit(self) -> LocationScale:
-        """Distribution of the error of a coefficient of unit precision."""
+    def _law(self, loc: ArrayLike, scale: ArrayLike) -> Any:
+        """Normal or StudentT of each coefficient, or sum of them."""
         raise NotImplementedError
 
     def _log_kernel(self, squared: FloatArray) -> FloatArray:
@@ -73,6 +67,10 @@ class _Joint(JointDistribution):
 
     def _noise_unknown(self) -> bool:
         return self.scale == math.inf
+
+    def _project(self, X: FloatArray, shift: FloatArray) -> LocationScale:
+        scales = self._scale_root(self._root.scales_along(X))
+        return self._law(X @ self.mean + shift, scales)
 
     def without_knowledge(self, places: NDArray[np.bool_]) -> Self:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known.
@@ -90,7 +88,7 @@ class _Joint(JointDistribution):
     @property
     def cov(self) -> FloatArray:
         """Covariance, shape (p, p); where it is infinite, the limit of ever vaguer priors."""
-        return self._root.covariance(float(self._unit().var()))
+        return self._root.covariance(float(self._law(0.0, self.scale).var()))
 
     # ---- density and draws ----
 
@@ -105,9 +103,6 @@ class _Joint(JointDistribution):
         density: FloatArray = unit + self._log_kernel(squared / (self.scale or 1.0) ** 2)
         return density
 
-    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        return self._draw_with_noise(rng, size)[0]
-
     def _draw_with_noise(
         self, rng: np.random.Generator, size: tuple[int, ...]
     ) -> tuple[FloatArray, FloatArray]:
@@ -121,6 +116,10 @@ class _Joint(JointDistribution):
         return self.mean + noise * steps, noise[..., 0]
 
     # ---- helpers ----
+
+    def _take(self, index: Index | str) -> Any:
+        places = self._resolve_index(index)
+        return self._law(self.mean[places], self._scale_root(self._root.scales())[places])
 
     def _scale_root(self, scales: FloatArray) -> FloatArray:
         if self._noise_unknown():
@@ -194,14 +193,10 @@ class MultivariateNormal(_Joint):
         -------
         Normal
         """
-        places = self._resolve_index(index)
-        return Normal(self.mean[places], self._scale_root(self._root.scales())[places])
+        return self._take(index)
 
-    def _project(self, X: FloatArray, shift: FloatArray) -> Normal:
-        return Normal(X @ self.mean + shift, self._scale_root(self._root.scales_along(X)))
-
-    def _unit(self) -> Normal:
-        return Normal(0.0, self.scale)
+    def _law(self, loc: ArrayLike, scale: ArrayLike) -> Normal:
+        return Normal(loc, scale)
 
     def _log_kernel(self, squared: FloatArray) -> FloatArray:
         return -0.5 * self._root.rank * _LOG_2PI - 0.5 * squared
@@ -274,19 +269,13 @@ class MultivariateT(_Joint):
         -------
         StudentT
         """
-        places = self._resolve_index(index)
-        scales = self._scale_root(self._root.scales())[places]
-        return StudentT(self.df, self.mean[places], scales)
+        return self._take(index)
 
-    def _project(self, X: FloatArray, shift: FloatArray) -> StudentT:
-        scales = self._scale_root(self._root.scales_along(X))
-        return StudentT(self.df, X @ self.mean + shift, scales)
+    def _law(self, loc: ArrayLike, scale: ArrayLike) -> StudentT:
+        return StudentT(self.df, loc, scale)
 
     def _noise_unknown(self) -> bool:
         return self.scale == math.inf or self.df <= 0.0
-
-    def _unit(self) -> StudentT:
-        return StudentT(self.df, 0.0, self.scale)
 
     def _log_kernel(self, squared: FloatArray) -> FloatArray:
         rank = self._root.rank

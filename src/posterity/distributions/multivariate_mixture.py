@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from posterity.distributions._mixture_weights import check_weights
 from posterity.distributions._rows import FloatArray
@@ -160,17 +161,10 @@ class MultivariateMixture(JointDistribution):
 
     def _logpdf(self, w: FloatArray) -> FloatArray:
         logs = np.stack([math.log(weight) + c.logpdf(w) for weight, c in self._parts()])
-        largest = logs.max(axis=0)
-        shift = np.where(np.isfinite(largest), largest, 0.0)
-        with np.errstate(divide="ignore", over="ignore"):
-            log: FloatArray = np.log(np.exp(logs - shift).sum(axis=0)) + shift
-        return log
+        return np.asarray(logsumexp(logs, axis=0))[()]
 
     def _size(self) -> int:
         return self.components[0].mean.size
-
-    def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        return self._draw_with_noise(rng, size)[0]
 
     def _draw_with_noise(
         self, rng: np.random.Generator, size: tuple[int, ...]

@@ -18,6 +18,9 @@ OUR_NAMES = {
     "quantiles": "ppf([0.1, 0.9])",
     "sample": "rvs((size, n)), for n rows",
 }
+# Probabilities that the score is integrated over, on either side of the target's own.
+POINTS, SHARES = np.polynomial.legendre.leggauss(48)
+POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
 
 
 class RowDistribution:
@@ -284,7 +287,7 @@ class RowDistribution:
         raise NotImplementedError
 
     def _median(self) -> FloatArray:
-        raise NotImplementedError
+        return self._ppf(np.asarray(0.5))
 
     def _var(self) -> FloatArray:
         raise NotImplementedError
@@ -296,16 +299,42 @@ class RowDistribution:
         raise NotImplementedError
 
     def _sf(self, y: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        return 1.0 - self._cdf(y)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
         raise NotImplementedError
 
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        raise NotImplementedError
+        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
 
     def _crps(self, y: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """Twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).
+
+        Below F(y), t (y - Q(t)), and (1 - t) (Q(t) - y) above: each is smooth but for its end.
+        """
+        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
+        below, above = self._cdf(y), self._sf(y)
+        # With the square of the tail's share, nodes are dense where quantiles grow fast.
+        nodes, shares = (each.reshape(-1, *(1,) * y.ndim) for each in (POINTS, SHARES))
+        with np.errstate(invalid="ignore"):
+            short = np.square(below) * np.abs(y - self._ppf(below * np.square(nodes)))
+            far = np.square(above) * np.abs(self._ppf(1.0 - above * np.square(nodes)) - y)
+        total: FloatArray = np.sum(4.0 * shares * nodes**3 * (short + far), axis=0)
+        return np.where(self.is_flat() & ~np.isnan(y), np.inf, total)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         raise NotImplementedError
+
+
+class CountDistribution(RowDistribution):
+    """The same of whole numbers, or of labels: their densities are probabilities."""
+
+    __slots__ = ()
+
+    def logpmf(self, y: ArrayLike) -> FloatArray:
+        """Log probability of y, broadcast against the rows."""
+        return self.logpdf(y)
+
+    def pmf(self, y: ArrayLike) -> FloatArray:
+        """Probability of y, broadcast against the rows."""
+        return self.pdf(y)

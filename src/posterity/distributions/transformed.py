@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import ndtr
 
 from posterity.distributions._rows import FloatArray
-from posterity.distributions.any_mixture import quantile_score
 from posterity.distributions.row_distribution import RowDistribution
 
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
@@ -100,9 +99,6 @@ class Transformed(RowDistribution):
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         low, high = self.base.interval(levels)
         return self._has_reached(low), self._has_reached(high)
-
-    def _crps(self, y: FloatArray) -> FloatArray:
-        return quantile_score(self, y)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         return self._has_reached(self.base.rvs(size, random_state=rng))

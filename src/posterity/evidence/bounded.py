@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,7 +14,6 @@ from posterity.evidence.columns import (
     SMALLEST,
     FeatureScales,
     RunningScales,
-    compute_precisions,
     compute_prior_shapes,
 )
 from posterity.evidence.spectrum import Spectrum
@@ -65,12 +65,11 @@ class RareFeatureScales(RunningScales):
         self.low = np.minimum(self.low, rows.min(axis=0, initial=np.inf))
         self.high = np.maximum(self.high, rows.max(axis=0, initial=-np.inf))
 
-    def merge(self, other: RunningScales) -> None:
+    def merge(self, other: Self) -> None:  # type: ignore[override]
         """Merge another one into this one."""
         super().merge(other)
-        if isinstance(other, RareFeatureScales):
-            self.low = np.minimum(self.low, other.low)
-            self.high = np.maximum(self.high, other.high)
+        self.low = np.minimum(self.low, other.low)
+        self.high = np.maximum(self.high, other.high)
 
     def read(self, *, intercept: bool) -> FeatureScales:
         """Return mean squares as :func:`posterity.evidence.columns.mean_squares`."""
@@ -130,20 +129,19 @@ class Bounded:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Choose one node, of the likeliest shape; parameters as in :class:`Strategy`."""
-        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
+        prior = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         variances = np.geomspace(self.smallest, self.largest, STEPS)
         shares = None if scales is None else scales.shares
-        found = []
-        for shape in shapes:
-            spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shape)
-            # Rows that weigh nothing have no spread, but the bounds are for such rows, too.
-            signal = spectrum.signal if shares is None else float(shares[~pinned].sum())
-            ratios = max(signal, spectrum.signal) / variances
+        # Rows that weigh nothing have no spread, but the bounds are for such rows, too.
+        least = 0.0 if shares is None else float(shares[~prior[1]].sum())
+
+        def average(spectrum: Spectrum) -> Average:
+            ratios = max(least, spectrum.signal) / variances
             logs = spectrum.log_evidence(ratios, noise) - np.log(STEPS)
-            found.append(Average.from_logs(np.log(ratios), logs, [spectrum]))
-        return _make_one_node(
-            found, shapes, pinned, data, noise, intercept, "integrated within bounds"
-        )
+            return Average.from_logs(np.log(ratios), logs, [spectrum])
+
+        choice = _choose_one_node(average, data, noise, prior, intercept=intercept, mean=mean)
+        return replace(choice, found="integrated within bounds")
 
 
 @dataclass(frozen=True)
@@ -196,12 +194,12 @@ class OddsScale:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Choose one node, of the likeliest shape; parameters as in :class:`Strategy`."""
-        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
-        found = []
-        for shape in shapes:
-            spectrum = Spectrum.of(data, intercept=intercept, mean=mean, shape=shape)
-            found.append(self.average([spectrum], noise))
-        return _make_one_node(found, shapes, pinned, data, noise, intercept, "integrated")
+        prior = compute_prior_shapes(data, shapes, scales, intercept=intercept)
+
+        def average(spectrum: Spectrum) -> Average:
+            return self.average([spectrum], noise)
+
+        return _choose_one_node(average, data, noise, prior, intercept=intercept, mean=mean)
 
 
 class Average(NamedTuple):
@@ -222,28 +220,31 @@ class Average(NamedTuple):
         return cls(top + float(np.log(total)), log_ratio, gamma)
 
 
-def _make_one_node(
-    found: list[Average],
-    shapes: Array,
-    pinned: NDArray[np.bool_],
+def _choose_one_node(
+    average: Callable[[Spectrum], Average],
     data: Factor,
     noise: Noise,
+    prior: tuple[Array, NDArray[np.bool_]],
+    *,
     intercept: int,
-    words: str,
+    mean: Array,
 ) -> Choice:
+    """The node of the likeliest shape: the mean of the log ratio."""
+    found = [
+        average(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape))
+        for shape in prior[0]
+    ]
     which = int(np.argmax([one.log_evidence for one in found]))
     log_evidence, log_ratio, gamma = found[which]
-    ratio = float(np.exp(log_ratio))
-    return Choice(
-        compute_precisions(
-            np.array([ratio]), shapes[which][None], pinned, data, intercept=intercept
-        ),
+    return Choice.of_ratios(
+        np.exp([log_ratio]),
+        np.array([which]),
         np.ones(1),
         noise,
-        pinned,
-        log_evidence,
-        np.array([ratio]),
-        np.array([which]),
+        prior,
+        data,
+        intercept=intercept,
+        log_evidence=log_evidence,
         n_parameters=gamma,
-        found=words,
+        found="integrated",
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.columns import FeatureScales
+from posterity.evidence.columns import FeatureScales, compute_precisions
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -80,6 +80,28 @@ class Choice:
     found: str = ""
     others: tuple[float, ...] = field(default=())
     contrasts: Array | None = None
+
+    @classmethod
+    def of_ratios(
+        cls,
+        ratios: Array,
+        which: NDArray[np.intp],
+        weights: Array,
+        noise: Noise,
+        prior: tuple[Array, NDArray[np.bool_]],
+        data: Factor,
+        *,
+        intercept: int,
+        log_evidence: float,
+        **more: Any,
+    ) -> Self:
+        """Nodes of K ratios, each of the shape ``which`` (K,) of the shapes on offer.
+
+        ``prior`` are these shapes (L, m) and the features that are pinned (m,).
+        """
+        shapes, pinned = prior
+        precisions = compute_precisions(ratios, shapes[which], pinned, data, intercept=intercept)
+        return cls(precisions, weights, noise, pinned, log_evidence, ratios, which, **more)
 
     @property
     def is_plain(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,12 @@ class FeatureScales(NamedTuple):
     pinned: NDArray[np.bool_]
     shares: Array | None = None
 
+    @classmethod
+    def of(cls, sums: Array, whole: Array, count: float) -> Self:
+        """From sums of squares (m,) of ``count`` rows, about the mean and about zero."""
+        pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)
+        return cls(sums / count if count > 0.0 else sums, pinned)
+
 
 def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
     """The scales of the features of the rows in a factor.
@@ -52,8 +58,40 @@ def mean_squares(data: Factor, *, intercept: int) -> FeatureScales:
     squared = np.square(data.root[:, offset:])
     sums = squared[offset:].sum(axis=0)
     whole = sums + squared[:offset].sum(axis=0) if offset else sums
-    pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)
-    return FeatureScales(sums / data.count if data.count > 0.0 else sums, pinned)
+    return FeatureScales.of(sums, whole, data.count)
+
+
+def read_rows(data: Factor, matrix: Array, mean: Array, *, intercept: int) -> tuple[Array, Array]:
+    """Rows of ``matrix``, and of the target about the prior mean, but for those that are empty.
+
+    Examples
+    --------
+    >>> data = Factor(2)
+    >>> data.append(np.array([[3.0, 4.0]]), np.array([[10.0]]))
+    >>> [abs(one).round(9).tolist() for one in read_rows(data, data.root, np.ones(2), intercept=0)]
+    [[[3.0, 4.0]], [3.0]]
+    """
+    offset = int(intercept)
+    target = data.moments[offset:, 0] - data.root[offset:, offset:] @ mean
+    if data.determined[offset:].all():
+        return matrix, target
+    filled = matrix.any(axis=1) | (target != 0.0)  # few rows: most of the triangle is empty
+    return matrix[filled], target[filled]
+
+
+def is_constant(data: Factor, target: Array) -> bool:
+    """Return True if nothing but rounding is left of the target about its mean.
+
+    Examples
+    --------
+    >>> data = Factor(1)
+    >>> data.append(np.array([[1.0]]), np.array([[2.0]]))
+    >>> is_constant(data, np.zeros(1)), is_constant(data, data.moments[:, 0])
+    (True, False)
+    """
+    residual = float(data.residual_root[0, 0]) ** 2
+    size = float(np.square(data.moments).sum()) + residual
+    return float(target @ target) + residual <= CONSTANT**2 * size
 
 
 def compute_prior_shapes(
@@ -148,7 +186,7 @@ class RunningScales:
         mean = weights @ X / count
         off = X - mean
         squares = weights @ np.square(off, out=off)
-        self.merge(RunningScales(count, mean, squares))
+        RunningScales.merge(self, RunningScales(count, mean, squares))
 
     def merge(self, other: RunningScales) -> None:
         """Merge another one into this one."""
@@ -163,5 +201,4 @@ class RunningScales:
         """Return the scales, as :func:`mean_squares`."""
         whole = self.squares + self.count * np.square(self.mean)
         sums = self.squares if intercept else whole
-        pinned = (sums <= CONSTANT**2 * whole) | (sums < SMALLEST)
-        return FeatureScales(sums / self.count if self.count > 0.0 else sums, pinned)
+        return FeatureScales.of(sums, whole, self.count)

@@ -19,7 +19,6 @@ from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     LARGEST,
     FeatureScales,
-    compute_precisions,
     compute_prior_shapes,
 )
 from posterity.evidence.hyperprior import make_log_ratio_grid
@@ -34,9 +33,6 @@ Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12  # weights, against the largest
 UNINFORMED_SHARE = 1e-3  # what the data know of a direction
-
-# Error of a single node, given the integrals for each shape and the shapes' probabilities.
-Measure = Callable[["list[_Integral]", Array], float]
 
 
 @dataclass(frozen=True)
@@ -128,25 +124,30 @@ class Integrated:
         scales: FeatureScales | None,
     ) -> Choice:
         """The same, of any number of features, by their singular values."""
-        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
+        prior = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         parts = [
             _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
-            for shape in shapes
+            for shape in prior[0]
         ]
-        chosen = _join_nodes(parts, self._compute_disagreement, self.most_nodes, self.tolerance)
-        precisions = compute_precisions(
-            chosen.ratios, shapes[chosen.which], pinned, data, intercept=intercept
-        )
-        return Choice(
-            precisions,
-            chosen.weights,
+        evidences = np.array([part.log_evidence for part in parts])
+        infinite = ~np.isfinite(evidences)
+        probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
+        probabilities /= probabilities.sum()
+        disagreement = self._compute_disagreement(parts, probabilities)
+        most = 1 if disagreement < self.tolerance else self.most_nodes
+        ratios, weights, which = _join_nodes(parts, probabilities, most)
+        gammas = np.array([part.average.sum() for part in parts])
+        return Choice.of_ratios(
+            ratios,
+            which,
+            weights,
             noise,
-            pinned,
-            chosen.log_evidence,
-            chosen.ratios,
-            chosen.which,
-            disagreement=chosen.disagreement,
-            n_parameters=chosen.n_parameters,
+            prior,
+            data,
+            intercept=intercept,
+            log_evidence=float(np.logaddexp.reduce(evidences) - np.log(len(parts))),
+            disagreement=disagreement,
+            n_parameters=float(probabilities @ gammas),
             found="integrated",
         )
 
@@ -194,12 +195,9 @@ class Integrated:
         return self
 
     def _compute_disagreement(self, parts: list[_Integral], probabilities: Array) -> float:
-        measure = (
-            _compute_fitted_variance
-            if self._compute_fitted_variance
-            else _compute_coefficient_variance
-        )
-        return measure(parts, probabilities)
+        if self._compute_fitted_variance:
+            return _compute_fitted_variance(parts, probabilities)
+        return _compute_coefficient_variance(parts, probabilities)
 
 
 @lru_cache(maxsize=64)
@@ -218,18 +216,6 @@ class _IntegratedForObservations(Integrated):
     """Strategy of a stream's nodes, made from the other one when they are due, and never kept."""
 
     _compute_fitted_variance: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, eq=False)
-class _JoinedNodes:
-    """Nodes (K,): ratios, weights and shapes; and the evidence lost by there being few."""
-
-    ratios: Array
-    weights: Array
-    which: NDArray[np.intp]
-    log_evidence: float
-    disagreement: float
-    n_parameters: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,37 +301,19 @@ integral_of = _Integral.of
 
 
 def _join_nodes(
-    parts: list[_Integral], measure: Measure, most: int, tolerance: float
-) -> _JoinedNodes:
-    """Return the nodes for all shapes together, at most ``most`` where their number allows."""
-    if len(parts) == 1:
-        disagreement = measure(parts, np.ones(1))
-        ratios, weights = parts[0].nodes(1 if disagreement < tolerance else most)
-        which = np.zeros(len(weights), dtype=np.intp)
-        gamma = float(parts[0].average.sum())
-        return _JoinedNodes(ratios, weights, which, parts[0].log_evidence, disagreement, gamma)
-    evidences = np.array([part.log_evidence for part in parts])
-    log_evidence = float(np.logaddexp.reduce(evidences)) - float(np.log(len(parts)))
-    infinite = ~np.isfinite(evidences)
-    probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
-    probabilities /= probabilities.sum()
-    disagreement = measure(parts, probabilities)
-    gamma = float(sum(w * p.average.sum() for w, p in zip(probabilities, parts, strict=True)))
-    if disagreement < tolerance:
-        most = 1
+    parts: list[_Integral], probabilities: Array, most: int
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Ratios, weights and shapes (K,) of the nodes, at most ``most`` where their number allows."""
     # The most probable shapes, at most one for each node; what nodes are left go by probability.
     kept = np.argsort(-probabilities, kind="stable")[:most]
     kept = kept[probabilities[kept] > 1e-3 * probabilities[kept[0]]]
     shares = probabilities[kept] / probabilities[kept].sum()
     each = np.maximum(np.round(shares * most), 1.0).astype(int)
     pieces = [parts[index].nodes(int(k)) for index, k in zip(kept, each, strict=True)]
-    return _JoinedNodes(
+    return (
         np.concatenate([ratios for ratios, _ in pieces]),
         np.concatenate([w * share for (_, w), share in zip(pieces, shares, strict=True)]),
         np.concatenate([np.full(len(w), k) for (_, w), k in zip(pieces, kept, strict=True)]),
-        log_evidence,
-        disagreement,
-        gamma,
     )
 
 
@@ -364,12 +332,11 @@ def _compute_coefficient_variance(parts: list[_Integral], probabilities: Array) 
     moved = 0.0
     for probability, part in zip(probabilities, parts, strict=True):
         moved += probability * _sum_quotients(part.spread, part.average)
-    if len(parts) > 1:
-        size = sum(
-            probability * (np.square(part.spectrum.rotation) @ part.average)
-            for probability, part in zip(probabilities, parts, strict=True)
-        )
-        moved += _sum_quotients(_compute_between_variance(parts, probabilities), np.asarray(size))
+    size = sum(
+        probability * (np.square(part.spectrum.rotation) @ part.average)
+        for probability, part in zip(probabilities, parts, strict=True)
+    )
+    moved += _sum_quotients(_compute_between_variance(parts, probabilities), np.asarray(size))
     return _sum_quotients(np.array([moved]), np.array([noise_variance]))
 
 
@@ -382,8 +349,7 @@ def _compute_fitted_variance(parts: list[_Integral], probabilities: Array) -> fl
         probability * float(part.spread.sum())
         for probability, part in zip(probabilities, parts, strict=True)
     )
-    if len(parts) > 1:
-        moved += float(_compute_between_variance(parts, probabilities).sum())
+    moved += float(_compute_between_variance(parts, probabilities).sum())
     count = parts[0].spectrum.count
     return _sum_quotients(np.array([moved]), np.array([count * noise_variance]))
 

@@ -35,17 +35,18 @@ from posterity.evidence._local_turns import (
 )
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
-    CONSTANT,
     FeatureScales,
     compute_pinning_precisions,
+    is_constant,
     mean_squares,
+    read_rows,
 )
 from posterity.evidence.integration import Integrated
 from posterity.evidence.spectrum import Spectrum
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_COLUMNS, find_local_precisions
-from posterity.noise import LearnedNoise, Noise
+from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
@@ -208,17 +209,13 @@ def _standardize(
     data: Factor, noise: Noise, intercept: int, mean: Array, columns: TermColumns
 ) -> StandardRows | None:
     """Read a factor; None where the rows say nothing of what is asked here, or all."""
-    offset, matrix = int(intercept), columns.matrix
-    target = data.moments[offset:, 0] - data.root[offset:, offset:] @ mean
-    if not data.determined[offset:].all():  # few rows: most of the triangle is empty
-        filled = matrix.any(axis=1) | (target != 0.0)
-        matrix, target = matrix[filled], target[filled]
+    offset = int(intercept)
+    matrix, target = read_rows(data, columns.matrix, mean, intercept=intercept)
     residual, residual_df = float(data.residual_root[0, 0]) ** 2, data.count - offset
-    energy = float(target @ target) + residual
     if matrix.shape[1] < 2 or residual_df <= 1.0 or not matrix.size:
         return None
     known, shape, rate = noise.parameters
-    if not known and energy <= CONSTANT**2 * (float(np.square(data.moments).sum()) + residual):
+    if not known and is_constant(data, target):
         return None
     return StandardRows(
         matrix,
@@ -226,7 +223,7 @@ def _standardize(
         residual + 2.0 * rate,
         0.5 * residual_df + shape,
         known,
-        SMALLEST_RESIDUAL * energy,
+        SMALLEST_RESIDUAL * (float(target @ target) + residual),
         columns.ends,
     )
 
@@ -239,7 +236,7 @@ def _explain_all(rows: StandardRows, turns: Turns) -> bool:
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:
     """Log evidence of a normal prior of the precisions at the end of the turns."""
-    rate = noise.rate if isinstance(noise, LearnedNoise) else 0.0
+    rate = noise.parameters[2]
     flat = np.diag(data.root)[: int(intercept)]
     spectrum = Spectrum(
         np.zeros(0),

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
+from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
-from posterity.noise import KnownNoise, LearnedNoise, Noise
+from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
 ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
@@ -74,7 +74,7 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from posterity.noise import LearnedNoise
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> data = Factor(2)
@@ -114,10 +114,9 @@ def maximize(spectrum: Spectrum, noise: Noise) -> Maximum:
 
 def _has_noise(spectrum: Spectrum, noise: Noise) -> bool:
     """Return True if there is a noise precision to plug in: enough rows and some residual."""
-    if not isinstance(noise, LearnedNoise):
-        return True
-    left = noise.rate + spectrum.residual + float(np.square(spectrum.projections).sum())
-    return 2.0 * noise.shape + spectrum.residual_df > 0.0 and left > 0.0
+    known, shape, rate = noise.parameters
+    left = rate + spectrum.residual + float(np.square(spectrum.projections).sum())
+    return known > 0.0 or (2.0 * shape + spectrum.residual_df > 0.0 and left > 0.0)
 
 
 def _refine(spectrum: Spectrum, noise: Noise, low: Array, high: Array) -> Array:
@@ -173,7 +172,7 @@ class Maximized:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from posterity.noise import LearnedNoise
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> data = Factor(3)
@@ -200,24 +199,21 @@ class Maximized:
         shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
         if given is None and not self.standardize:
             shapes = np.where(pinned, np.inf, 1.0)[None]
-        spectra = [
-            Spectrum.of(data, intercept=intercept, mean=mean, shape=shape) for shape in shapes
+        maxima = [
+            _find_credible(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
+            for shape in shapes
         ]
-        maxima = [_find_credible(spectrum, noise) for spectrum in spectra]
         which = int(np.argmax([maximum.log_evidence for maximum in maxima]))
         best = maxima[which]
-        ratios = np.array([best.ratio])
-        precisions = compute_precisions(
-            ratios, shapes[which][None], pinned, data, intercept=intercept
-        )
-        return Choice(
-            precisions,
-            np.ones(1),
-            noise if best.found == "undetermined" else KnownNoise(best.beta),
-            pinned,
-            best.log_evidence,
+        return Choice.of_ratios(
             np.array([best.ratio]),
             np.array([which]),
+            np.ones(1),
+            noise if best.found == "undetermined" else KnownNoise(best.beta),
+            (shapes, pinned),
+            data,
+            intercept=intercept,
+            log_evidence=best.log_evidence,
             slope=best.slope,
             n_parameters=best.n_parameters,
             found=best.found,
@@ -228,8 +224,8 @@ class Maximized:
 def _find_credible(spectrum: Spectrum, noise: Noise) -> Maximum:
     """The maximum, unless it is a perfect fit of no more rows than there are directions."""
     best = maximize(spectrum, noise)
-    learned = isinstance(noise, LearnedNoise) and noise.rate == 0.0
-    if not learned or spectrum.residual_df > spectrum.rank:
+    known, _, rate = noise.parameters
+    if known or rate > 0.0 or spectrum.residual_df > spectrum.rank:
         return best
     for maximum in (best, *best.others):
         if maximum.found != "no noise":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice, Strategy
-from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
+from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
@@ -56,18 +56,15 @@ class UnitInformation:
         scales: FeatureScales | None = None,
     ) -> Choice:
         """The first of the shapes, whatever the data say; parameters as in :class:`Strategy`."""
-        shapes, pinned = compute_prior_shapes(data, shapes, scales, intercept=intercept)
-        precisions = compute_precisions(
-            np.array([self.rows]), shapes[:1], pinned, data, intercept=intercept
-        )
-        return Choice(
-            precisions,
-            np.ones(1),
-            noise,
-            pinned,
-            0.0,
+        return Choice.of_ratios(
             np.array([self.rows]),
             np.zeros(1, dtype=np.intp),
+            np.ones(1),
+            noise,
+            compute_prior_shapes(data, shapes, scales, intercept=intercept),
+            data,
+            intercept=intercept,
+            log_evidence=0.0,
             found="given",
         )
 
@@ -101,11 +98,9 @@ def use_many_nodes(strategy: Strategy) -> Strategy:
     >>> use_many_nodes(use_single_node(Integrated())).most_nodes
     5
     """
-    return (
-        replace(strategy, most_nodes=DEFAULT_NODES)
-        if isinstance(strategy, Integrated)
-        else strategy
-    )
+    if isinstance(strategy, Integrated):
+        return replace(strategy, most_nodes=DEFAULT_NODES)
+    return strategy
 
 
 def use_single_node(strategy: Strategy) -> Strategy:

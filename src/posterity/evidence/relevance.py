@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
-    CONSTANT,
     LARGEST,
     FeatureScales,
     compute_pinning_precisions,
+    is_constant,
     mean_squares,
+    read_rows,
 )
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance_state import SLABS, Evidence, SolvedSets
 from posterity.evidence.relevance_walk import sample_sets
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
-from posterity.noise import LearnedNoise, Noise
+from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
@@ -67,7 +68,7 @@ class Relevance:
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from posterity.noise import LearnedNoise
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 4))
     >>> data = Factor(5)
@@ -129,17 +130,11 @@ def _make_evidence(
 ) -> Evidence | None:
     """Return the evidence; None where the target is constant, or the rows say nothing or all."""
     offset, (squares, pinned) = int(intercept), scales[:2]
-    root = data.root[offset:, offset:]
-    target = data.moments[offset:, 0] - root @ mean
-    if not data.determined[offset:].all():  # few rows: most of the triangle is empty
-        filled = root.any(axis=1) | (target != 0.0)
-        root, target = root[filled], target[filled]
+    root, target = read_rows(data, data.root[offset:, offset:], mean, intercept=intercept)
     residual_df, residual = data.count - offset, float(data.residual_root[0, 0]) ** 2
-    energy = float(target @ target) + residual
-    size = float(np.square(data.moments).sum()) + residual
     if pinned.all() or residual_df <= 0.0 or not root.size:
         return None
-    if isinstance(noise, LearnedNoise) and energy <= CONSTANT**2 * size:
+    if not noise.parameters[0] and is_constant(data, target):
         return None
     matrix = root[:, ~pinned] / np.sqrt(squares[~pinned])
     return Evidence.of(matrix, target, residual, residual_df, data.count, noise)

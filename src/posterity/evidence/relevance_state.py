@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, log_expit
 
-from posterity.noise import KnownNoise, LearnedNoise, Noise
+from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -154,8 +154,9 @@ class Evidence:
     projections: Array
     residual: float
     residual_df: float
-    count: float
-    noise: Noise
+    known: float  # noise precision; 0 where it is learned
+    shape: float  # a_n, where it is learned
+    full_energy: float  # 2 b_n where coefficients explain all that they can
     most: int
     variances: Array  # (b,) tau at each of BACKGROUNDS
     left: Array  # (b, r) 1 / (1 + tau d^2)
@@ -194,33 +195,26 @@ class Evidence:
         # The prior of the share of strong features is uniform: all set sizes are equally probable.
         log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
         log_sizes[most + 1] = -np.inf
-        twice_rate = 2.0 * noise.rate if isinstance(noise, LearnedNoise) else 0.0
+        known, shape, rate = noise.parameters
+        full_energy = 2.0 * rate + residual
         return cls(
             directions,
             squares,
             projections,
             residual,
             residual_df,
-            count,
-            noise,
+            known,
+            shape + 0.5 * residual_df,
+            full_energy,
             most,
             variances,
             kept,
             -np.log(kept).sum(axis=1),
-            twice_rate + residual + kept @ np.square(projections),
+            full_energy + kept @ np.square(projections),
             kept @ np.square(directions),
             (kept * projections) @ directions,
             log_sizes,
             Rows.empty(len(BACKGROUNDS) * m, m),
-        )
-
-    @property
-    def shape(self) -> float:
-        """a_n, where the noise is learned."""
-        return (
-            self.noise.shape + 0.5 * self.residual_df
-            if isinstance(self.noise, LearnedNoise)
-            else 0.0
         )
 
     @property
@@ -234,22 +228,16 @@ class Evidence:
         """() 2 b_n where all coefficients are their prior mean."""
         return np.asarray(self.full_energy + self.projections @ self.projections)
 
-    @property
-    def full_energy(self) -> float:
-        """2 b_n where coefficients explain all that they can."""
-        twice_rate = 2.0 * self.noise.rate if isinstance(self.noise, LearnedNoise) else 0.0
-        return twice_rate + self.residual
-
     def noise_precision(self, energy: Array) -> Array:
         """Known, or a_n / b_n."""
-        if isinstance(self.noise, KnownNoise):
-            return np.full_like(energy, self.noise.known_precision)
+        if self.known:
+            return np.full_like(energy, self.known)
         return 2.0 * self.shape / energy
 
     def fit(self, energy: Array) -> Array:
         """Return the log evidence's term in ``energy``, which is twice the noise's rate."""
-        if isinstance(self.noise, KnownNoise):
-            return -0.5 * self.noise.known_precision * energy
+        if self.known:
+            return -0.5 * self.known * energy
         return -self.shape * np.log(energy)
 
     def log_prior(self, sets: FeatureSets) -> Array:

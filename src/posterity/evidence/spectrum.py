@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from posterity.evidence.columns import read_rows
 from posterity.factor import Factor
-from posterity.noise import LOG_2PI, KnownNoise, LearnedNoise, Noise
+from posterity.noise import LOG_2PI, Noise
 
 Array = NDArray[np.float64]
 
@@ -78,11 +79,7 @@ class Spectrum:
         feature to its mean.
         """
         offset = int(intercept)
-        root, target = data.root[offset:, offset:], data.moments[offset:, 0]
-        target = target - root @ mean if mean.any() else target
-        if not data.determined[offset:].all():  # few rows: most of the triangle is empty
-            filled = root.any(axis=1) | (target != 0.0)
-            root, target = root[filled], target[filled]
+        root, target = read_rows(data, data.root[offset:, offset:], mean, intercept=intercept)
         first = np.diag(data.root)[:offset]
         squares, rotation = _decompose(root / np.sqrt(shape))
         return cls(
@@ -131,18 +128,18 @@ class Spectrum:
         """(g,) the same, for (g, r) shares."""
         determinants = self.log_determinants(shares)
         residual = self.residuals(shares)
-        if isinstance(noise, KnownNoise):
-            constant = self.residual_df * (np.log(noise.known_precision) - LOG_2PI)
-            return 0.5 * (constant + determinants - noise.known_precision * residual)
-        shape, rate = _compute_noise_parameters(noise, self.residual_df, residual)
+        known, first_shape, first_rate = noise.parameters
+        if known:
+            constant = self.residual_df * (np.log(known) - LOG_2PI)
+            return 0.5 * (constant + determinants - known * residual)
+        shape, rate = first_shape + 0.5 * self.residual_df, first_rate + 0.5 * residual
         if shape <= 0.0:
             return np.zeros(len(shares))
         value = 0.5 * (determinants - self.residual_df * LOG_2PI) + gammaln(shape)
         with np.errstate(divide="ignore"):
             value -= shape * np.log(rate)
-        assert isinstance(noise, LearnedNoise)
-        if noise.shape > 0.0 and noise.rate > 0.0:
-            value += noise.shape * np.log(noise.rate) - gammaln(noise.shape)
+        if first_shape > 0.0 and first_rate > 0.0:
+            value += first_shape * np.log(first_rate) - gammaln(first_shape)
         return value
 
     def slopes(self, ratio: Array | float, noise: Noise) -> tuple[Array, Array]:
@@ -157,10 +154,12 @@ class Spectrum:
         both = shares * known
         energy = self.projections * self.projections
         once, twice = both @ energy, (both * (known - shares)) @ energy
-        if isinstance(noise, KnownNoise):
-            first, second = noise.known_precision * once, noise.known_precision * twice
+        precision, shape, first_rate = noise.parameters
+        if precision:
+            first, second = precision * once, precision * twice
         else:
-            shape, rate = _compute_noise_parameters(noise, self.residual_df, self.residuals(shares))
+            shape += 0.5 * self.residual_df
+            rate = first_rate + 0.5 * self.residuals(shares)
             with np.errstate(divide="ignore", invalid="ignore"):
                 first = np.nan_to_num(max(shape, 0.0) * once / rate)
                 second = np.nan_to_num(max(shape, 0.0) * (twice / rate - 0.5 * (once / rate) ** 2))
@@ -168,11 +167,12 @@ class Spectrum:
 
     def noise_precision(self, shares: Array, noise: Noise) -> Array:
         """(g,) noise precision: known, or shape_n / rate_n; NaN before there is one."""
-        if isinstance(noise, KnownNoise):
-            return np.full(len(shares), noise.known_precision)
-        shape, rate = _compute_noise_parameters(noise, self.residual_df, self.residuals(shares))
+        known, shape, rate = noise.parameters
+        shape += 0.5 * self.residual_df
+        if known or shape <= 0.0:
+            return np.full(len(shares), known or np.nan)
         with np.errstate(divide="ignore"):
-            return shape / rate if shape > 0.0 else np.full(len(shares), np.nan)
+            return shape / (rate + 0.5 * self.residuals(shares))
 
     @property
     def rank(self) -> int:
@@ -189,13 +189,6 @@ class Spectrum:
         """
         total = float(self.squares.sum())
         return total / self.count if total > 0.0 else 1.0
-
-
-def _compute_noise_parameters(
-    noise: Noise, residual_df: float, residual: Array
-) -> tuple[float, Array]:
-    assert isinstance(noise, LearnedNoise)
-    return noise.shape + 0.5 * residual_df, noise.rate + 0.5 * residual
 
 
 def _decompose(matrix: Array) -> tuple[Array, Array]:

@@ -6,7 +6,6 @@ declares, and pass the checks of the class itself and of :mod:`posterity.files.c
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -23,14 +22,7 @@ from posterity.factor.usable import check_usable
 from posterity.files import checks, relations, triangles
 from posterity.files.container import DTYPES
 from posterity.files.ranges import LARGEST, check_numbers
-from posterity.files.registry import (
-    DERIVED,
-    HOMES,
-    POSTERIORS,
-    class_of,
-    name_of,
-    slots_of,
-)
+from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, fields_of, name_of
 from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
 
@@ -185,16 +177,10 @@ def _is_count(array: AnyArray) -> bool:
 
 
 def _instantiate(kind: type, values: dict[str, Any]) -> Any:
-    if dataclasses.is_dataclass(kind):
-        expected = {one.name for one in dataclasses.fields(kind)}
-    elif hasattr(kind, "_fields"):
-        expected = set(kind._fields)
-    elif slots_of(kind):
-        expected = set(slots_of(kind))
-    else:
+    expected = fields_of(kind)
+    if expected is None:
         return _restore_object(kind, values)
-    if values.keys() != expected:
-        odd = sorted(expected ^ values.keys())
+    if odd := sorted(values.keys() ^ set(expected)):
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
     for key, value in values.items():
         check_type(get_type_hints_of(kind)[key], value, f"{kind.__name__}.{key}")

@@ -25,7 +25,6 @@ and the file must not tell a model that was loaded from one that was not.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from importlib import import_module
@@ -40,13 +39,7 @@ from posterity.factor.grouped import GroupBank
 from posterity.files import triangles
 from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
-from posterity.files.registry import (
-    CACHES,
-    DERIVED,
-    WRITTEN,
-    name_of,
-    slots_of,
-)
+from posterity.files.registry import CACHES, DERIVED, WRITTEN, fields_of, name_of
 
 AnyArray = NDArray[Any]
 Node = Any
@@ -125,14 +118,10 @@ class Encoder:
         if name is None:
             raise _make_refusal(value, where)
         self._chain(value, where)
-        if dataclasses.is_dataclass(kind):
-            attributes = {one.name: getattr(value, one.name) for one in dataclasses.fields(kind)}
-        elif hasattr(kind, "_fields"):
-            attributes = value._asdict()
-        elif slots_of(kind):
-            attributes = {slot: getattr(value, slot) for slot in slots_of(kind)}
-        else:
-            attributes = dict(sorted(vars(value).items()))
+        names = fields_of(kind)
+        if names is None:
+            names = tuple(sorted(vars(value)))
+        attributes = {field: getattr(value, field) for field in names}
         for key in attributes:
             if (name, key) in WRITTEN:
                 module, function = WRITTEN[name, key]

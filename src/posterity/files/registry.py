@@ -9,6 +9,7 @@ types of the fields alone goes into :mod:`posterity.files.checks`.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 from importlib import import_module
 
@@ -210,15 +211,18 @@ def name_of(kind: type) -> str | None:
     return name if likely and class_of(name) is kind else None
 
 
-def slots_of(kind: type) -> tuple[str, ...]:
-    """The attributes of a class whose objects have no others; none of any other class.
+def fields_of(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass, a named tuple or a class with slots; None of any other class.
 
     Examples
     --------
     >>> from posterity.distributions import Normal
-    >>> slots_of(Normal)
+    >>> fields_of(Normal)
     ('loc', 'scale')
     """
+    if dataclasses.is_dataclass(kind):
+        return tuple(one.name for one in dataclasses.fields(kind))
     if kind.__dictoffset__:
-        return ()
-    return tuple(slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ()))
+        return None
+    slots = tuple(slot for base in kind.__mro__ for slot in getattr(base, "__slots__", ()))
+    return getattr(kind, "_fields", slots)

@@ -6,7 +6,6 @@ is None has no shape to check; so has a field that is not listed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,10 @@ SHAPES: dict[str, dict[str, str]] = {
     "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
     "StoredRows": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
     "WarmStart": {"coefficients": "p", "precision": "q"},
+    "WindowRows": {"X": "n m", "y": "n", "weights": "n", "times": "n", "offsets": "n"},
+    "RecentRows": {"X": "n m", "labels": "n", "weights": "n"},
+    "EvidencePosterior": {"mean": "m", "shapes": "l m"},
+    "EvidenceState": {"clock": "2"},
     "NoiseStatistics": {"centre": "m", "at": "m", "clock": "2"},
     "Ledger": {"recent": "M K"},
     "SharedArms": {"features": "K a"},
@@ -43,6 +46,9 @@ SHAPES: dict[str, dict[str, str]] = {
         "first": "c", "probability": "c", "learned": "c", "residual_df": "c", "found": "n",
     },
     "GroupBelief": {"mean": "p", "free": "p"},
+    "GroupSample": {"rows": "g p q"},
+    "SharedPrior": {"root": "p p", "mean": "p", "priors": "k q l"},
+    "Centres": {"features": "f", "values": "f", "sums": "f", "counts": "f", "products": "e 3"},
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},
     "SparsePosterior": {
@@ -54,7 +60,10 @@ SHAPES: dict[str, dict[str, str]] = {
         "rates": "k", "start": "k", "clocks": "P",
     },
     "FeatureLevels": {"features": "F"},
-    "FactorizationPosterior": {"y": "n", "weights": "n", "codes": "n s", "values": "n s"},
+    "FactorizationPosterior": {
+        "y": "n", "weights": "n", "codes": "n s", "values": "n s", "prior_means": "s p",
+        "prior_precisions": "s p",
+    },
     "Fourier": {"domain_": "m 2", "period_": "m", "_origin": "m"},
     "HilbertSpaceGP": {"boundary_": "m", "indices_": "k m", "length_scales_": "a b"},
     "Polynomial": {"domain_": "m 2", "powers_": "k m"},
@@ -65,40 +74,29 @@ SHAPES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def check_shapes(name: str, made: Any) -> None:
-    """Raise ``ValueError`` where the shapes of an object's arrays do not go together."""
-    if not have_shapes(vars_of(made, SHAPES.get(name, {})), SHAPES.get(name, {})):
-        raise ValueError(f"the parts of a {name} do not have matching shapes")
-
-
-def vars_of(made: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of these names that an object has."""
-    return {name: getattr(made, name, None) for name in names}
-
-
-def have_shapes(arrays: Mapping[str, Any], shapes: Mapping[str, str]) -> bool:
-    """Return True if all arrays have these shapes.
+def have_shapes(name: str, made: Any) -> bool:
+    """Return True if the arrays of an object have the shapes of its class.
 
     Examples
     --------
-    >>> X, y = np.zeros((3, 2)), np.zeros(3)
-    >>> have_shapes({"X": X, "y": y}, {"X": "n p", "y": "n"})
+    >>> from posterity.evidence import RunningScales
+    >>> have_shapes("RunningScales", RunningScales(3.0, np.zeros(2), np.ones(2)))
     True
-    >>> have_shapes({"X": X, "y": y[1:]}, {"X": "n p", "y": "n"})
+    >>> have_shapes("RunningScales", RunningScales(3.0, np.zeros(2), np.ones(3)))
     False
     """
     lengths: dict[str, int] = {}
-    for name, array in arrays.items():
-        letters = shapes[name].split()
+    for field, letters in SHAPES.get(name, {}).items():
+        array, each = getattr(made, field, None), letters.split()
         if array is None:
             continue
-        if np.ndim(array) != len(letters):
+        if np.ndim(array) != len(each):
             return False
-        for letter, length in zip(letters, np.shape(array), strict=True):
+        for letter, length in zip(each, np.shape(array), strict=True):
             expected = int(letter) if letter.isdigit() else lengths.setdefault(letter, length)
             if length != expected:
                 return False
     return True
 
 
-__all__ = ["check_shapes", "have_shapes"]
+__all__ = ["have_shapes"]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.distributions.mixing import get_matcher, match_column_moments
-from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.row_distribution import CountDistribution, RowDistribution
 from posterity.likelihoods.sites import moment_sites
 
 if TYPE_CHECKING:
@@ -116,15 +116,9 @@ class Predictive(RowDistribution):
     def _cdf(self, y: Array) -> Array:
         return self._each(self._probability, y, 0.5)
 
-    def _sf(self, y: Array) -> Array:
-        return 1.0 - self._cdf(y)
-
     def _ppf(self, q: Array) -> Array:
         ends = np.where(q < 0.5, -np.inf, np.where(q > 0.5, np.inf, self.eta_mean))
         return self._each(self._quantile, q, ends)
-
-    def _interval(self, levels: Array) -> tuple[Array, Array]:
-        return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
 
     def _crps(self, y: Array) -> Array:
         return self._each(self._score, y, np.inf)
@@ -186,7 +180,7 @@ class Predictive(RowDistribution):
         return np.asarray(np.sum(shares * np.abs(ranked - y), axis=0) - 0.5 * apart)
 
 
-class PredictiveCounts(Predictive):
+class PredictiveCounts(CountDistribution, Predictive):
     """Predictive distributions of whole numbers under any likelihood.
 
     Examples
@@ -207,14 +201,6 @@ class PredictiveCounts(Predictive):
 
     __slots__ = ()
     _unit = 1.0
-
-    def logpmf(self, y: ArrayLike) -> Array:
-        """Log probability of the whole number y, broadcast against the rows."""
-        return np.asarray(self.logpdf(y))
-
-    def pmf(self, y: ArrayLike) -> Array:
-        """Probability of the whole number y, broadcast against the rows."""
-        return np.asarray(self.pdf(y))
 
 
 def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> Predictive:
