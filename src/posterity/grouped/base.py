@@ -209,13 +209,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
             )
         return self.forgetting.rate
 
-    def _check_same_belief(self, other: GroupedModel) -> None:
-        if not self._posterior.has_same_prior(other._posterior):
-            raise ValueError(
-                "the models differ in prior, noise, forgetting or intercept: only models of the "
-                "same parameters can be merged"
-            )
-
     # ---- rows ------------------------------------------------------------------------------------
 
     def _split(self, X: Any, groups: Any) -> tuple[Any, Keys]:
@@ -239,9 +232,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
             posterior = self._posterior
             self._row_path = GroupPath(posterior.bank.n_coefficients, posterior.intercept, names)
         return self._row_path
-
-    def _make_input(self, x: Any, y: float, weights: Array | None, keys: Keys) -> Input:
-        return Input(self._path.values(self._read_row(x)), np.array([y]), weights, keys)
 
     def _read_row(self, x: Any) -> Any:
         """One row as the path takes it: of levels their columns."""
@@ -318,10 +308,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         if not filled.all():
             posterior.keep(filled)
             self._index = self._index.keep(filled)
-
-    def _index_as_keys(self) -> Keys:
-        labels = self._index.labels
-        return Keys(np.arange(len(labels), dtype=np.int32), labels, self._index.kinds)
 
     def _find_slot(self, key: Any) -> int:
         known = key_of(key, len(self._index.kinds), "key")

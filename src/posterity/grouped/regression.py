@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.inputs import By, drop_weightless_rows, read
+from posterity.grouped.inputs import By, Input, drop_weightless_rows, read
 from posterity.grouped.reader import GroupedReader
 from posterity.kernel.values import read_scalar
 from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
+from posterity.linear.keys import Keys
 from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
 
@@ -249,7 +250,7 @@ class GroupedRegression(GroupedReader):
             return self
         X, keys = self._split_one(x, group)
         weights = None if weight == 1.0 else read_weights([weight], 1)
-        given = self._make_input(X, y, weights, keys)
+        given = Input(self._path.values(self._read_row(X)), np.array([y]), weights, keys)
         if weight > 0.0:
             self._learn(given)
         return self
@@ -322,8 +323,13 @@ class GroupedRegression(GroupedReader):
                 "the models differ in the levels of their categories: give both the same, by a "
                 "category type or by categorical_features={column: [...]}"
             )
-        self._check_same_belief(other)
-        keys = other._index_as_keys()
+        if not self._posterior_or_none.has_same_prior(theirs):
+            raise ValueError(
+                "the models differ in prior, noise, forgetting or intercept: only models of the "
+                "same parameters can be merged"
+            )
+        labels = other._index.labels
+        keys = Keys(np.arange(len(labels), dtype=np.int32), labels, other._index.kinds)
         with self._changing(keys):
             self._posterior_or_none.merge(theirs, self._index.places(keys, new=True))
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +36,15 @@ class GroupBelief:
 
     def is_same(self, other: GroupBelief) -> bool:
         """Return True if the same is given, and the same is learned."""
-        mine, theirs = (
-            (one.mean, one.free, one.unit, one.precision and one.precision.triangle)
-            for one in (self, other)
+        triangles: list[Any] = [
+            None if one.precision is None else one.precision.triangle for one in (self, other)
+        ]
+        return (
+            self.unit == other.unit
+            and np.array_equal(self.mean, other.mean)
+            and np.array_equal(self.free, other.free)
+            and np.array_equal(*triangles)
         )
-        return all(map(np.array_equal, mine, theirs))
 
     @property
     def learns_covariance(self) -> bool:

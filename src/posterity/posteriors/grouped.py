@@ -173,8 +173,8 @@ class GroupedPosterior:
     def predict_then_learn(self, rows: GroupedRows) -> Distribution:
         """Learn row after row; returns the distribution of each target before its row."""
         n = len(rows)
-        predictions, residual_df, residual = np.empty((4, n)), np.empty(n), np.empty(n)
-        first = 0
+        predictions, noise, first = np.empty((4, n)), np.empty((2, n)), 0
+        residual, residual_df = noise
         self._start_stream()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
         while first < n:
@@ -184,19 +184,12 @@ class GroupedPosterior:
             self._predict_then_learn_part(part, predictions[:, some])
             if opens and self.belief.learns_covariance:  # of a new direction nothing was known
                 predictions[1, stop - 1] = np.inf
-            if not self._uses_all_groups:
-                residual[some], residual_df[some] = (
-                    before[0],
-                    before[1] - self._count_flat_directions(STREAM_GROUPS),
-                )
-            else:
-                _cumulate(before[0], predictions[2, some], residual[some])
-                _cumulate(
-                    before[1], self._count_gains(part, predictions[3, some]), residual_df[some]
-                )
-                residual_df[some] -= self._count_flat_directions(
-                    self._count_groups_by_row(part, known)
-                )
+            for start, gains, sums in zip(
+                before, predictions[2:, some], noise[:, some], strict=True
+            ):
+                _cumulate(start, gains, sums)
+            groups = self._count_groups_by_row(part, known)
+            residual_df[some] -= self._count_flat_directions(groups)
             self.n_zero_weight += (
                 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
             )
@@ -329,22 +322,19 @@ class GroupedPosterior:
         fades = self._uses_all_groups and self.discount < 1.0
         before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
         bank.predict_then_learn_rows(rows, priors, self.discount, out)
-        if self._uses_all_groups:
-            assert self.noise_residual is not None
-            after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
-            self.noise_residual += float(after - before)
-            self.noise_count += float(self._count_gains(rows, out[3]).sum())
-
-    def _count_gains(self, rows: GroupedRows, before: Array) -> Array:
-        """Return how much each row raises the count: 1 without weights and forgetting."""
         if rows.weights is None and self.discount == 1.0:
-            before[...] = 1.0
-        return before
+            out[3] = 1.0  # which the bank leaves out
+        if not self._uses_all_groups:
+            out[2:] = 0.0  # until the next update the noise is that of some groups
+        after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
+        assert self.noise_residual is not None
+        self.noise_residual += float(after - before)
+        self.noise_count += float(out[3].sum())
 
     def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:
-        """Count the groups that there are by each row, those that begin here included."""
-        if self.belief.precision is None:
-            return known
+        """Count the groups that the noise is of by each row, those that begin here included."""
+        if not self._uses_all_groups:
+            return STREAM_GROUPS
         return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
 
     def _sample(self, most: int) -> GroupSample:
