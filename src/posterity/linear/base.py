@@ -21,7 +21,7 @@ from posterity.linear.inputs import read_points
 from posterity.linear.named_priors import beliefs
 from posterity.linear.ratios import add_ratios
 from posterity.linear.state import SHARED
-from posterity.linear.targets import set_targets, set_targets_of_row
+from posterity.linear.targets import set_targets, set_targets_of_row, targets_of
 from posterity.noise import Joint
 from posterity.posteriors import (
     EvidencePosterior,
@@ -264,12 +264,10 @@ class LinearModel(ModelColumns[LinearPosterior]):
 
     def _take_targets(self) -> None:
         """Give each of several targets the prior of one."""
-        if hasattr(self, "n_targets_"):
+        count, names = targets_of(self)
+        if count is not None:
             one = cast(LinearPosterior, self._posterior_or_none)
-            names = getattr(self, "target_names_", None)
-            many = TargetsPosterior(
-                one.for_targets(self.n_targets_), None if names is None else tuple(names)
-            )
+            many = TargetsPosterior(one.for_targets(count), None if names is None else tuple(names))
             self._posterior_or_none = cast(Any, many)
 
     def _forgetting(self) -> LinearPosterior:
@@ -293,8 +291,9 @@ class LinearModel(ModelColumns[LinearPosterior]):
 
     def _set_targets_of(self, other: LinearModel) -> None:
         """Take number and names of the targets, or the classes, of another model."""
-        if hasattr(other, "n_targets_"):
-            set_targets(self, other.n_targets_, getattr(other, "target_names_", None))
+        count, names = targets_of(other)
+        if count is not None:
+            set_targets(self, count, names)
 
     def _add_levels(self, categories: Categories) -> None:
         """Let levels join that come for the first time: their columns were 0 in all rows."""

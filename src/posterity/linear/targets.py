@@ -13,6 +13,12 @@ from posterity.kernel.values import read_floats, read_scalar
 Array = NDArray[np.float64]
 
 
+def targets_of(model: Any) -> tuple[int | None, list[str] | None]:
+    """Number and names of a model's targets that came as columns; None where there are none."""
+    names = getattr(model, "target_names_", None)
+    return getattr(model, "n_targets_", None), None if names is None else names.tolist()
+
+
 def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
     """Return True if ``y`` is (n, q) and the model takes several targets.
 
@@ -43,7 +49,7 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
     count = columns.shape[1]
     if reset:
         set_targets(model, count, names)
-    known = getattr(model, "n_targets_", None)
+    known, theirs = targets_of(model)
     if known is None and count > 1:
         raise ValueError(
             f"y has {count} columns, and the model has learned a single target: call fit to "
@@ -53,11 +59,10 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
         raise ValueError(
             f"y has {count} columns, and the model has learned {known} targets: give as many"
         )
-    theirs = getattr(model, "target_names_", None)
-    if names is not None and theirs is not None and list(theirs) != names:
+    if names is not None and theirs is not None and theirs != names:
         raise ValueError(
             f"y has the columns {', '.join(map(repr, names))}; the model has learned the targets "
-            f"{', '.join(repr(str(name)) for name in theirs)}: give them in this order"
+            f"{', '.join(map(repr, theirs))}: give them in this order"
         )
     return columns
 
@@ -73,8 +78,8 @@ def check_targets_seen(model: Any, y: Array) -> None:
     """Raise ``ValueError``, naming the first, where no row of ``y`` (n, q) brings a target."""
     never = np.flatnonzero(np.isnan(y).all(axis=0))
     if len(never):
-        names = getattr(model, "target_names_", None)
-        name = never[0] if names is None else repr(str(names[never[0]]))
+        names = targets_of(model)[1]
+        name = never[0] if names is None else repr(names[never[0]])
         raise ValueError(
             f"target {name} is NaN in all {len(y)} rows: leave it out, or use partial_fit, "
             "where its values may come later"
@@ -110,7 +115,7 @@ def set_targets_of_row(model: Any, y: Any) -> None:
 
 def read_target_row(model: Any, y: Any) -> Array:
     """The targets of one row, a number, (q,) or a mapping of names, as (1, q)."""
-    count, names = getattr(model, "n_targets_", None), getattr(model, "target_names_", None)
+    count, names = targets_of(model)
     if count is None:
         return np.array([[read_scalar(y, "y")]])
     if isinstance(y, Mapping):
@@ -122,7 +127,7 @@ def read_target_row(model: Any, y: Any) -> Array:
         if set(y) != set(names):
             raise ValueError(
                 f"y has the targets {', '.join(map(repr, y))}: the model has learned "
-                f"{', '.join(repr(str(name)) for name in names)}"
+                f"{', '.join(map(repr, names))}"
             )
         y = [y[name] for name in names]
     row = read_floats(y, "y")
@@ -133,32 +138,31 @@ def read_target_row(model: Any, y: Any) -> Array:
 
 def target_row(model: Any, values: Array) -> Any:
     """Return the prediction of one row: a number, (q,) or a mapping of names, as targets come."""
-    names = getattr(model, "target_names_", None)
     if values.ndim == 0:
         return float(values)
+    names = targets_of(model)[1]
     return values if names is None else dict(zip(names, values.tolist(), strict=True))
 
 
 def check_same_targets(model: Any, other: Any) -> None:
     """Raise ``ValueError`` unless both models have the same targets in the same order."""
-    mine, theirs = (getattr(one, "n_targets_", None) for one in (model, other))
+    (mine, names), (theirs, others) = targets_of(model), targets_of(other)
     if mine != theirs:
         counts = ["a single target" if one is None else f"{one} targets" for one in (theirs, mine)]
         raise ValueError(
             f"the other model has learned {counts[0]}, this one {counts[1]}: merge models with the "
             "same targets"
         )
-    names, others = (getattr(one, "target_names_", None) for one in (model, other))
-    if names is not None and others is not None and list(names) != list(others):
+    if names is not None and others is not None and names != others:
         raise ValueError(
-            f"the other model's targets are {', '.join(repr(str(name)) for name in others)}; this "
-            f"one's are {', '.join(repr(str(name)) for name in names)}"
+            f"the other model's targets are {', '.join(map(repr, others))}; this one's are "
+            f"{', '.join(map(repr, names))}"
         )
 
 
 def refuse_several_targets(model: Any, what: str) -> None:
     """Raise ``ValueError`` where a model has learned targets that came as columns."""
-    count = getattr(model, "n_targets_", None)
+    count, _ = targets_of(model)
     if count is not None:
         raise ValueError(
             f"{what} needs a model of a single target, and this one has {count}: fit a model to "
