@@ -61,7 +61,7 @@ def test_a_slope_is_what_quadrature_finds(model: type, counts: tuple[int, int]) 
     inner = fitted._posterior.inner
     # Where the mean is 0 at every node, one is enough: its share is the posterior mean of theirs.
     assert len(inner.nodes.weights) == (1 if counts[0] == counts[1] else 5)
-    square = mean_squares(inner.state.data.factor, intercept=True).squares[0]
+    square = mean_squares(inner.factor, intercept=True).squares[0]
     mean, sd = integrated(log_likelihood, square)
     assert fitted.coef_.ravel()[0] == pytest.approx(mean, abs=0.05 * sd)
     assert np.sqrt(fitted.posterior_.cov[1, 1]) == pytest.approx(sd, rel=0.06)

@@ -26,7 +26,7 @@ class FactorBank:
     ... )
     >>> error, leverage
     (array([[6.]]), array([inf]))
-    >>> bank.coefficients()
+    >>> bank.factors()[0].coefficients()
     array([[3.]])
     """
 
@@ -96,15 +96,6 @@ class FactorBank:
     def check_usable(self) -> None:
         """Raise ``FloatingPointError`` when what was learned was not finite or too large."""
         check_usable(self.triangles)
-
-    def coefficients(self) -> Array:
-        """(size, p) least-squares coefficients; those that are not determined are 0."""
-        p, triangles = self.n_coefficients, self.triangles
-        root, moments = triangles[:, :p, :p], triangles[:, :p, p : p + 1]
-        if np.diagonal(root, axis1=1, axis2=2).all():
-            # Elimination finds nothing to do below the diagonal: this is back substitution.
-            return np.asarray(np.linalg.solve(root, moments)[:, :, 0], dtype=np.float64)
-        return np.stack([factor.coefficients()[:, 0] for factor in self.factors()])
 
     def factors(self) -> list[Factor]:
         """Return copies as factors, with counts of 0."""

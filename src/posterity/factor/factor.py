@@ -14,9 +14,9 @@ priors or noise: a Gaussian prior is p more rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ from posterity.factor.usable import LARGEST_IN_TRIANGLE, check_learned, check_us
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
+Path = TypeVar("Path")
 SMALLEST = 1e-140  # squares of smaller values vanish
 
 
@@ -185,6 +186,12 @@ class Factor:
         if self.n_targets == 1:
             return kernel.RowPath(self.triangle, self._counts, intercept, names)
         return kernel.TargetsPath(self.triangle, self._counts, intercept, names, self.n_targets)
+
+    def open_path(
+        self, kind: Callable[..., Path], intercept: bool, names: Sequence[str] | None, *how: Any
+    ) -> Path:
+        """A path of this kind, which learns rows of one target in this factor, in place."""
+        return kind(self.triangle, self._counts, intercept, names, *how)
 
     def fading(self, prior: Factor, discount: float) -> kernel.FadingMember:
         """The same, to learn rows before which all but the prior, which is in it, is discounted."""

@@ -7,9 +7,8 @@ Each function learns in place, returns what was predicted of each row before it,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from posterity.factor.rows import Rows
 from posterity.factor.usable import check_rows
 
 Array = NDArray[np.float64]
-Names = Sequence[str] | None
 RowPredictions = tuple[Array, Array, Array]
 
 # With a smaller discount between two rows, old data leave no digit beside the prior.
@@ -95,44 +93,6 @@ def learn_random_walk(
     """Learn rows; before row i, add Normal(0, variance * elapsed[i]), noise-relative, to w."""
     kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
     return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
-
-
-def fading_path(
-    factor: Factor, prior: Factor | None, discount: float, intercept: bool, names: Names
-) -> kernel.RowPath:
-    """Return the compiled path that discounts everything, but for ``prior``, before each row."""
-    path = factor.row_path(intercept, names)
-    path.fade(discount, None if prior is None else prior.triangle)
-    return path
-
-
-def directional_path(
-    factor: Factor, prior: Factor, discount: float, intercept: bool, names: Names
-) -> kernel.ForgettingPath:
-    """Return the compiled path that learns single rows as :func:`learn_directional` does."""
-    own = factor.triangle, factor._counts
-    return kernel.DirectionalPath(*own, intercept, names, discount, prior.triangle)
-
-
-def random_walk_path(
-    factor: Factor, variance: Array, intercept: bool, names: Names
-) -> kernel.ForgettingPath:
-    """Return the compiled path of :func:`learn_random_walk`, for rows one unit of time apart."""
-    return kernel.WanderingPath(factor.triangle, factor._counts, intercept, names, variance)
-
-
-def window_path(
-    factor: Factor,
-    prior: Factor,
-    kept: Any,
-    size: int | None,
-    duration: float | None,
-    intercept: bool,
-    names: Names,
-) -> kernel.RowPath:
-    """Return the compiled path of :func:`slide`, whose rows are added to those ``kept``."""
-    own, most = (factor.triangle, factor._counts), (size or 0, duration or math.inf)
-    return kernel.WindowPath(*own, intercept, names, prior.triangle, kept, *most)
 
 
 def slide(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,37 +84,6 @@ def learn_sites(
         count = kernel.fading_counts(factor.count, len(rows.X), precision, discounts)[-1]
     factor.set_triangle(triangle, count, factor.seen + total)
     return before
-
-
-def site_path(
-    factor: Factor,
-    site: SiteCode,
-    intercept: bool,
-    names: Sequence[str] | None,
-    statistics: object,
-    check_targets: Callable[[Array], None],
-) -> kernel.SitePath:
-    """The compiled path that learns single rows through their sites, in place.
-
-    It adds to ``log_sites``, ``log_predictive``, ``seen`` and ``effective`` of ``statistics``, and
-    keeps rows in its ``start`` unless that is None. What ``check_targets`` refuses is not learned.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> factor = Factor(1)
-    >>> factor.append(np.ones((1, 1)), np.zeros((1, 1)))
-    >>> sums = dict.fromkeys(["log_sites", "log_predictive", "seen", "effective"], 0.0)
-    >>> statistics = SimpleNamespace(**sums, start=None)
-    >>> logit = SiteCode(1, (0.0, 0.0, 0.0), False)
-    >>> path = site_path(factor, logit, False, None, statistics, np.sum)
-    >>> path.learn([1.0], 1.0)
-    True
-    >>> factor.coefficients().round(4), statistics.seen
-    (array([[0.4011]]), 1.0)
-    """
-    triangle, counts = factor.triangle, factor._counts
-    return kernel.SitePath(triangle, counts, intercept, names, site, statistics, check_targets)
 
 
 def softmax_path(

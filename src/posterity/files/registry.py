@@ -106,7 +106,7 @@ HOMES = {
     "EvidencePosterior": "posterity.posteriors",
     "Categories": "posterity.linear.categories",
     "Category": "posterity.linear.categories",
-    "EvidenceState": "posterity.posteriors._evidence_state",
+    "EvidenceState": "posterity.posteriors._evidence_stream",
     "Nodes": "posterity.posteriors._nodes",
     "Choice": "posterity.evidence",
     "RunningScales": "posterity.evidence",
@@ -174,7 +174,7 @@ HOMES = {
 
 # Attributes that are made anew when they are needed, and what they are until then.
 CACHES: dict[str, dict[str, object]] = {
-    "EvidenceState": {"fresh": None, "fresh_at": -1.0, "shared": None},
+    "EvidenceState": {"fresh": None},
     "TargetsPosterior": {"newest_reading": None},
     "Contrasts": {"read": None},
     "SoftmaxPosterior": {"nodes": None},

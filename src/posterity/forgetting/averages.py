@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forgetting.fading import DiscountAndLength, Stabilized
-from posterity.noise import LearnedNoise
 from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior
@@ -91,7 +90,7 @@ class Adaptive:
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         discounts = self.discounts or self.grid(posterior.n_coefficients)
-        learns_noise = isinstance(posterior.noise, LearnedNoise)
+        learns_noise = posterior.noise.parameters[0] == 0.0
         members = [
             Stabilized(discount).begin(
                 posterior.member(weak=i % 2 == 1) if learns_noise else posterior.copy_for_average()

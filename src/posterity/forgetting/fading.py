@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import (
+    SMALLEST_DISCOUNT,
     absorb_stabilized,
-    directional_path,
-    fading_path,
     learn_directional,
     learn_fading,
     learn_random_walk,
     learn_stabilized,
-    random_walk_path,
 )
-from posterity.kernel import RowPath
+from posterity.kernel import DirectionalPath, RowPath, WanderingPath
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import Learned, Memory
 
@@ -35,7 +33,7 @@ class Strategy(Memory):
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        return posterior.with_change(lambda data: data.with_memory(self))
+        return posterior.with_memory(self)
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,12 @@ class _Discounted(Strategy):
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
-    def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
-        """A path that learns single rows so, one unit of time apart."""
-        kept = data.prior if self.keeps_prior else None
-        return fading_path(data.factor, kept, self._of_one_row, data.intercept, names)
+    def fade(self, data: Learned, path: RowPath) -> None:
+        """Let all that ``data`` know fade before each row that ``path`` learns in them."""
+        if self.keeps_prior:
+            path.fade(max(self._of_one_row, SMALLEST_DISCOUNT), data.prior.triangle)
+        else:
+            path.fade(self._of_one_row)
 
     @property
     def _of_one_row(self) -> float:
@@ -186,8 +186,11 @@ class Directional(_Discounted):
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        own = data.factor, data.prior
-        return directional_path(*own, self._of_one_row, data.intercept, names)
+        how = self._of_one_row, data.prior.triangle
+        return data.factor.open_path(DirectionalPath, data.intercept, names, *how)
+
+    def fade(self, data: Learned, path: RowPath) -> None:
+        """Fade nothing by itself: only the path of :meth:`row_path` knows directions."""
 
 
 @dataclass(frozen=True)
@@ -265,13 +268,11 @@ class RandomWalk(Strategy):
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         steps = self.steps(posterior.n_coefficients, posterior.intercept)
+        return posterior.with_memory(RandomWalk(tuple(steps)))
 
-        def random_walk(data: LinearPosterior) -> LinearPosterior:
-            # Rows are in noise-relative units: a known precision turns variances into those.
-            walk = RandomWalk(tuple(steps / data.noise.prior_unit))
-            return data.with_memory(walk)
-
-        return posterior.with_change(random_walk)
+    def in_units(self, unit: float) -> RandomWalk:
+        """The same relative to the noise, in whose units rows are: a known precision's."""
+        return RandomWalk(tuple(np.asarray(self.variance) / unit))
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""
@@ -293,7 +294,8 @@ class RandomWalk(Strategy):
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        return random_walk_path(data.factor, self._each(data.factor), data.intercept, names)
+        steps = self._each(data.factor)
+        return data.factor.open_path(WanderingPath, data.intercept, names, steps)
 
     def _each(self, factor: Factor) -> Array:
         # With K classes there are K - 1 times the coefficients of one contrast.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import OneStepPredictions, Rows
-from posterity.factor.forgetting import slide, window_path
+from posterity.factor.forgetting import slide
 from posterity.forgetting.fading import Strategy
-from posterity.kernel import RowPath
+from posterity.kernel import RowPath, WindowPath
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KeptRows, Learned
 from posterity.posteriors.mixed import MixedPosterior
@@ -98,8 +98,8 @@ class Window(Strategy):
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """The path that learns single rows so, and keeps them."""
-        kept, most = (data.prior, data.stored_rows), (self.size, self.duration)
-        return window_path(data.factor, *kept, *most, data.intercept, names)
+        how = data.prior.triangle, data.stored_rows, self.size or 0, self.duration or math.inf
+        return data.factor.open_path(WindowPath, data.intercept, names, *how)
 
     def discounts_of_sums(self, elapsed: Array) -> Array:
         """(n,) what is left in the mean of sums over the rows after each time."""
@@ -110,10 +110,6 @@ class Window(Strategy):
         if self.size is None:
             raise ValueError("a forecaster's Window needs a size, in steps, not a duration")
         return ((1.0, int(self.size)),)
-
-    def of_rows(self, share: float) -> Window:
-        """The same where an observation has so many times as many rows."""
-        return self if self.size is None else replace(self, size=round(share * self.size))
 
     def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
         """First row in the window at each of rows start..n, and after the last of them.

@@ -13,7 +13,7 @@ outliers can't spoil.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -36,6 +36,7 @@ from posterity.posteriors import LinearPosterior
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_start import weigh_rest
 from posterity.posteriors.growth import spread_columns, widen
+from posterity.posteriors.memory import Memory
 
 Array = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ class HeavyTailedPosterior(LinearPosterior):
         cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
     ) -> Self:
         """Take over what a posterior that has seen nothing believes, relative to the noise."""
-        fresh = fresh.with_one_node()
+        fresh = fresh.with_one_node(rests=True)
         nothing = StoredRows(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
         tally = NoiseSums(likelihood, known_scale, fresh.n_flat)
         return cls._make_from(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
@@ -126,11 +127,10 @@ class HeavyTailedPosterior(LinearPosterior):
         self.state.copy_from(state)
         self._set_due()
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
-        """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return self.wrap(
-            self.fresh.with_change(change), self.likelihood, self.state.tally.known_scale
-        )
+    def with_memory(self, memory: Memory) -> Self:
+        """The same that forgets, before it has seen anything."""
+        fresh = self.fresh.with_memory(memory)
+        return self.wrap(fresh, self.likelihood, self.state.tally.known_scale)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: those of the start exactly, others by their present sites."""
         if self.state.inner.forgets:
-            self.state.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+            self.state.inner.remove(X, y, weights)  # refuses, and says why
         g = np.ones(len(X)) if weights is None else weights
         some = g > 0.0
         rows = StoredRows(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
@@ -223,7 +223,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
-        self.fresh.of_rows.check_mergeable()
+        self.fresh.check_mergeable()
         ahead = self.copy()
         both, its = ahead.state, other.state
         both.clock += its.clock
@@ -384,7 +384,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
 
     def _discounts_of_sums(self, elapsed: Array) -> Array:
-        return np.maximum(self.fresh.of_rows.discounts_of_sums(elapsed), LEAST_DISCOUNT)
+        return np.maximum(self.fresh.memory.discounts_of_sums(elapsed), LEAST_DISCOUNT)
 
     def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> RowPredictions:
         """Learn rows whose weights depend on those before them, until nothing moves."""

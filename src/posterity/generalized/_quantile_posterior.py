@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoi
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors.memory import Memory
 from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
@@ -57,9 +58,9 @@ class QuantilePosterior(HeavyTailedPosterior):
         super().copy_from(other)
         self.design.copy_from(other.design)
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
-        """The same with ``change`` made to what it starts from, as a strategy that forgets does."""
-        return super().with_change(change)._copy_with(design=change(self.design))
+    def with_memory(self, memory: Memory) -> Self:
+        """The same that forgets, before it has seen anything."""
+        return super().with_memory(memory)._copy_with(design=self.design.with_memory(memory))
 
     @property
     def _n_start(self) -> int:

@@ -1,4 +1,4 @@
-"""The stream of a posterior whose prior is learned: which nodes learn its rows, and until when.
+"""A posterior that learns its prior, as a stream: which nodes predict its rows, and until when.
 
 Of one target the nodes learn each row, and predict it before. They are chosen anew after a third
 (later a half) more rows: O(p^2) a row, amortised. When that is depends on the number of rows, not
@@ -9,32 +9,33 @@ of its own (:mod:`posterity.posteriors.targets`): together there are the data, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Choice, Integrated, Strategy
+from posterity.evidence import Choice, Integrated, RunningScales, Strategy
+from posterity.evidence.columns import FeatureScales
+from posterity.evidence.members import use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
+from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
-from posterity.noise import Distribution
-from posterity.posteriors._chooser import Chooser
-from posterity.posteriors._evidence_state import EvidenceState
-from posterity.posteriors._nodes import Nodes, predict_nodes
+from posterity.posteriors._faded_rows import restore_weight
+from posterity.posteriors._nodes import Nodes
 from posterity.posteriors._turns import (
     ConstantFeatures,
     count_rows,
     count_rows_until,
     find_constant_features,
-    find_last_turn,
     find_turns_around,
     have_moved,
 )
 from posterity.posteriors._unseen import FirstVariations, find_first_variations
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
@@ -42,23 +43,174 @@ Array = NDArray[np.float64]
 NEVER = 2**62
 
 
+@dataclass
+class EvidenceState:
+    """What the stream's prior is chosen by, and what was chosen.
+
+    ``clock`` counts the rows learned; when they are as many as its second number, the stream's
+    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
+    are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
+    while the stream goes on. ``fresh`` are those that were read last. ``tally`` sums the log
+    densities of the rows as they came. ``scales`` are the features' where data fade.
+    """
+
+    stream: Nodes | None = None
+    fresh: Nodes | None = None
+    scales: RunningScales | None = None
+    clock: NDArray[np.int64] = field(default_factory=lambda: np.array([0, 1]))
+    tally: float = 0.0
+    turn: Factor | None = None
+
+    def copy(self) -> EvidenceState:
+        """An independent copy."""
+        stream = None if self.stream is None else self.stream.copy()
+        scales = None if self.scales is None else self.scales.copy()
+        return replace(self, stream=stream, scales=scales, clock=self.clock.copy())
+
+    def copy_from(self, other: EvidenceState) -> None:
+        """Take over what another one knows; those who share the clock see it go on."""
+        self.clock[:] = other.clock
+        self.__dict__.update(other.__dict__, fresh=None, clock=self.clock)
+
+
 @dataclass(frozen=True)
-class NodesStream:
-    """The nodes of one target's stream; flags as in :class:`EvidencePosterior`."""
+class EvidenceStream(LinearPosterior):
+    """Data under a flat prior, ``factor``, and the rule by which they choose another one.
 
-    chooser: Chooser
-    state: EvidenceState
-    single_node: bool
-    prior_is_frozen: bool
+    ``mean`` (m,) and ``shapes`` (L, m) are those of :class:`Strategy`.
+    """
+
+    strategy: Strategy
+    mean: Array
+    shapes: Array | None
+    state: EvidenceState = field(repr=False)
+    # True if the stream has a single node, whatever is read: sites are found under one prior.
+    single_node: bool = False
+    # True if that node is also read, and its prior is chosen again on request only.
+    prior_is_frozen: bool = False
 
     @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.state.data.forgets
+    def of_rows(self) -> LinearPosterior:
+        """The posterior of the data, which shares their memory."""
+        return LinearPosterior(
+            GaussianPrior(0.0, 0.0),
+            self.noise,
+            self.intercept,
+            self.prior,
+            self.factor,
+            memory=self.memory,
+            tally=self.tally,
+            stored_rows=self.stored_rows,
+        )
+
+    def copy_with_factor(self, factor: Factor, **changes: object) -> Self:
+        """An independent copy but for its factor, which is this one, and for ``changes``."""
+        return super().copy_with_factor(factor, state=self.state.copy(), **changes)
+
+    def copy_from(self, other: Self) -> None:
+        """Take over all that ``other``, a copy of this one, knows."""
+        super().copy_from(other)
+        self.state.copy_from(other.state)
+
+    # ---- the choice of a prior -----------------------------------------------------------------
+
+    def _choose(
+        self, turn: Factor | None = None, *, stream: bool = False, single: bool = False
+    ) -> Choice:
+        """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
+        strategy = self._select_strategy(stream=stream, single=single)
+        rows = self._rows_for_prior(turn)
+        if isinstance(strategy, Integrated) and self.noise.parameters[0]:  # as that of sites is
+            strategy = strategy.for_sites(rows.count, float(self.state.clock[0]), len(self.mean))
+        with limit_blas_threads(len(self.mean)):
+            return strategy.choose(
+                rows,
+                self.noise,
+                intercept=self.intercept,
+                mean=self.mean,
+                shapes=self.shapes,
+                scales=self._scales,
+            )
+
+    def _select_strategy(self, *, stream: bool, single: bool) -> Strategy:
+        """Return the strategy of nodes that a stream learns, or that are read, or of one node."""
+        strategy = use_single_node(self.strategy) if single else self.strategy
+        return strategy.for_stream if stream and isinstance(strategy, Integrated) else strategy
+
+    def _rows_for_prior(self, turn: Factor | None) -> Factor:
+        """Return the factor that the prior is chosen from: all data, or ``turn``, unfaded."""
+        if turn is not None:
+            return turn
+        scales = self.state.scales
+        if scales is None or not (self.forgets and self.memory.only_discounts):
+            return self.factor
+        return restore_weight(self.factor, scales.count)
 
     @property
-    def _p(self) -> int:
-        return self.state.data.n_coefficients
+    def _scales(self) -> FeatureScales | None:
+        """The scales of the features, over all rows that ever came, where they are kept."""
+        scales = self.state.scales
+        return None if scales is None else scales.read(intercept=self.intercept)
+
+    def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
+        """The same with a strategy that has chosen, where all targets choose together."""
+        if not isinstance(self.strategy, SharedScale):
+            return self
+        chosen = self.strategy.fix_prior_choice(
+            self._rows_for_prior(self.state.turn if stream else None),
+            self.noise,
+            intercept=self.intercept,
+            mean=self.mean,
+            shapes=self.shapes,
+            scales=self._scales,
+        )
+        return self._copy_with(strategy=chosen)
+
+    # ---- the nodes -----------------------------------------------------------------------------
+
+    def make_nodes(self, choice: Choice) -> Nodes:
+        """The chosen priors, each with all data."""
+        return Nodes.of(choice, self.mean, self.of_rows)
+
+    def current(self) -> Nodes:
+        """The nodes of the stream, as old as the schedule has them."""
+        self.state.stream = nodes = self.nodes_ahead()
+        return nodes
+
+    def nodes_ahead(self) -> Nodes:
+        """The same for those who only read: where there are none, some are made and not kept."""
+        stream = self.state.stream
+        if stream is None or not (self.forgets or self.is_known_to(stream)):
+            return self.make_nodes(self._choice_ahead())
+        return stream
+
+    def is_known_to(self, nodes: Nodes) -> bool:
+        """Return True if nodes have learned all rows that the data's factor has."""
+        return nodes.posteriors[0].factor.seen == self.factor.seen
+
+    def _choice_ahead(self) -> Choice:
+        state = self.state
+        if state.stream is not None:
+            return state.stream.choice
+        return self._choose(state.turn, stream=not self.prior_is_frozen, single=self.single_node)
+
+    def begin_turn(self) -> None:
+        """The schedule turns: from now on the nodes rest on the data as they are."""
+        state = self.state
+        state.turn = self.factor.copy() if not self.forgets else None
+        state.stream = state.fresh = None
+        state.clock[1] = NEVER if self.prior_is_frozen else self._find_turn(int(state.clock[0]))
+
+    def _find_turn(self, rows: int) -> int:
+        """The number of rows at which the prior is chosen next, after so many."""
+        return find_turns_around(rows, self.n_coefficients, forgets=self.forgets)[1]
+
+    def use_prior_precision(self, precision: Array) -> None:
+        """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
+        choice = self._choice_ahead()
+        precisions = np.where(choice.pinned, choice.precisions[:1], precision)
+        choice = replace(choice, precisions=precisions, weights=np.ones(1), contrasts=None)
+        self.state.stream = self.make_nodes(choice)
 
     # ---- single rows ---------------------------------------------------------------------------
 
@@ -67,128 +219,65 @@ class NodesStream:
         """True if compiled code learns single rows, in the data's factor and in the nodes."""
         if not self.forgets:
             return True
-        return not self.prior_is_frozen and self.state.data.has_fast_learn_one
+        one = self.factor.n_targets == 1  # each of several has nodes that have to learn the rows
+        return one and not self.prior_is_frozen and super().has_fast_learn_one
 
     @property
-    def has_fast_predict_one(self) -> bool:
+    def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """True if compiled code can predict: there are nodes that learn each row."""
-        if self.prior_is_frozen:
-            return self.state.data.has_fast_predict_one
-        return self.has_fast_learn_one and not self.single_node
+        nodes = self.factor.n_targets == 1 and not self.single_node
+        return self.prior_is_frozen or (nodes and self.has_fast_learn_one)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The compiled path of the data's factor and of the nodes."""
-        state = self.state
-        path = state.data.row_path(names)
+        """The compiled path of the data's factor and of the stream's nodes."""
+        if self.prior_is_frozen:
+            path = self.shared_factor().row_path(self.intercept, names)
+            if not self.forgets:
+                self.learn_alongside(path, names)
+            return path
+        path = super().row_path(names)
         if not self.has_fast_learn_one:
             return path
-        path.go_together(None, state.clock, self.find_constant_features)
+        path.go_together(None, self.state.clock, self.find_constant_features)
+        if self.factor.n_targets > 1:
+            return path
 
         def open_nodes() -> tuple[Nodes, list[RowPath], Array]:
-            nodes = self.ahead()
+            nodes = self.nodes_ahead()
             paths = [node.row_path(names) for node in nodes.posteriors]
             return nodes, paths, nodes.weights
 
-        ways = self.forgets, open_nodes, self._begin_turn, not state.data.has_evidence
-        return cast(RowPath, NodesPath(path, state, *ways))
+        ways = self.forgets, open_nodes, self._open_turn, not self.memory.has_evidence
+        return cast(RowPath, NodesPath(path, self.state, *ways))
+
+    def _open_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
+        """Return the next choice's factor and compiled path, and the row at which it is due."""
+        due = self._find_turn(rows)
+        if self.forgets:
+            return None, None, due
+        turn = Factor(self.n_coefficients)
+        return turn, turn.row_path(self.intercept), due
+
+    def shared_factor(self) -> Factor:
+        """The factor of the stream's only node, for a path that goes on to learn in it."""
+        (node,) = self.current().posteriors
+        return node.factor
 
     def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
-        state = self.state
         (node,) = self.current().posteriors
         node.learn_alongside(path, names)
-        path.go_together(
-            state.data.row_path(names), state.clock, self.find_constant_features, state
-        )
+        data = super().row_path(names)
+        path.go_together(data, self.state.clock, self.find_constant_features, self.state)
 
     def as_member(self) -> FadingMember:
         """Return what an average updates row by row: the predicting node, and the data's factor."""
-        nodes, state, p = self.ahead(), self.state, self._p
+        nodes = self.nodes_ahead()
         ready = nodes.is_single and not nodes.choice.pinned.any()
-
-        def next_turn(rows: int) -> int:
-            return find_turns_around(rows, p, forgets=True)[1]
-
-        behind = LearnedPrior(state.data.as_member(), state, nodes, next_turn, ready)
+        behind = LearnedPrior(super().as_member(), self.state, nodes, self._find_turn, ready)
         return behind.before(nodes.posteriors[0].as_member())
 
-    def _begin_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
-        """Return the next choice's factor and compiled path, and the row at which it is due."""
-        due = find_turns_around(rows, self._p, forgets=self.forgets)[1]
-        if self.forgets:
-            return None, None, due
-        turn = Factor(self._p)
-        return turn, turn.row_path(self.chooser.intercept), due
-
-    # ---- the nodes -----------------------------------------------------------------------------
-
-    def current(self) -> Nodes:
-        """The nodes of the stream, as old as the schedule has them."""
-        state, ahead = self.state, self.ahead()
-        if ahead is not state.stream:
-            state.follow(ahead)
-        assert state.stream is not None
-        return state.stream
-
-    def ahead(self) -> Nodes:
-        """The same for those who only read: where there are none, some are made and not kept."""
-        state, mean = self.state, self.chooser.mean
-        if state.stream is None:
-            return Nodes.of(self._choice_ahead(), mean, state.data)
-        if not self.forgets and not self._is_up_to_date(state.stream):
-            return Nodes.of(state.stream.choice, mean, state.data)
-        return state.stream
-
-    def _choice_ahead(self) -> Choice:
-        state = self.state
-        if state.stream is not None:
-            return state.stream.choice
-        ahead = not self.prior_is_frozen
-        return self.chooser.choice(state, state.turn, stream=ahead, single=self.single_node)
-
-    def _is_up_to_date(self, stream: Nodes) -> bool:
-        """Return True if the nodes have learned all rows that the data's factor has."""
-        return stream.posteriors[0].factor.seen == self.state.data.factor.seen
-
-    # ---- many rows -----------------------------------------------------------------------------
-
-    def predict_then_learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> list[Distribution]:
-        """Learn row after row; returns the predictions of each stretch before it was learned."""
-        predictions: list[Distribution] = []
-        first = 0
-        while first < len(X) or not predictions:
-            choice = self._choice_ahead() if self._has_plain_nodes else self.current().choice
-            part = slice(first, self._stretch(choice, X, weights, first))
-            some = None if weights is None else weights[part]
-            rows = X[part], y[part], some, elapsed[part]
-            predictions.append(self._predict_by(choice, *rows))
-            turn = self.state.turn
-            self.learn_data(*rows)
-            if self._has_plain_nodes and self.state.turn is turn:
-                self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
-            first = part.stop
-        return predictions
-
-    @property
-    def _has_plain_nodes(self) -> bool:
-        """True if nodes can be built from the data at any time, and predict as linear models do."""
-        state, plain = self.state, isinstance(self.chooser.strategy, Integrated)
-        return plain and state.shared is None and state.data.is_plain
-
-    def _predict_by(
-        self, choice: Choice, X: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Distribution:
-        """Return each row's one-step-ahead prediction, averaged over the nodes of this choice."""
-        state, mean = self.state, self.chooser.mean
-        if not self._has_plain_nodes:
-            nodes = self.current()
-        elif not choice.is_plain:
-            nodes = Nodes.of(choice, mean, state.data)
-        else:
-            return predict_nodes(choice, mean, state.data, X, y, weights)
-        return nodes.predict_then_learn(X, y, weights, elapsed, self.unseen(nodes, X))
+    # ---- many rows -------------------------------------------------------------------------------
 
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], rows: SiteRows
@@ -198,9 +287,9 @@ class NodesStream:
         first = 0
         while first < len(rows):
             nodes = self.current()
-            part = rows[first : self._stretch(nodes.choice, rows.X, rows.weights, first)]
+            part = rows[first : self._find_stretch(nodes.choice, rows.X, rows.weights, first)]
             if self.state.clock[1] == 0:
-                nodes = self._with_new_feature(learn, nodes, part)
+                nodes = self._choose_for_new_feature(learn, nodes, part)
             (node,) = nodes.posteriors
             part_learned = learn(node, part)
             self._learn_sites(part, part_learned, part_learned.sites.target)
@@ -208,7 +297,7 @@ class NodesStream:
             first += len(part)
         return learned
 
-    def _with_new_feature(
+    def _choose_for_new_feature(
         self, learn: Callable[[LinearPosterior, SiteRows], Any], nodes: Nodes, row: SiteRows
     ) -> Nodes:
         """Return nodes for a row in which a feature that was constant begins to vary.
@@ -217,37 +306,37 @@ class NodesStream:
         place. So the prior is the one chosen after a row that says nothing but what was predicted.
         """
         (node,) = nodes.posteriors
-        before = self.state.copy()
-        looked_at = learn(node.copy(), row)
-        self._learn_sites(row, looked_at, looked_at.mean)
-        choice = self._choice_ahead()
-        self.state.copy_from(before)
-        return Nodes.of(choice, self.chooser.mean, self.state.data)
+        looked_at, after = learn(node.copy(), row), self.copy()
+        after._learn_sites(row, looked_at, looked_at.mean)
+        return self.make_nodes(after._choice_ahead())
 
     def _learn_sites(self, rows: SiteRows, learned: Any, targets: Array) -> None:
         target = (targets - rows.offsets)[:, None]
-        self.learn_data(rows.X, target, learned.sites.precision, rows.elapsed)
+        self.absorb(rows.X, target, learned.sites.precision, rows.elapsed)
 
-    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+    def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
-        state = self.state
         if len(X):
-            state.data.absorb(X, y, weights, elapsed)
-        state.fresh = None
-        if state.scales is not None:
-            state.scales.learn(self.features(X), weights)
-        state.clock[0] += count_rows(weights, len(X))
-        if state.clock[0] >= state.clock[1]:
+            super().absorb(X, y, weights, elapsed)
+        self.state.fresh = None
+        self._count(X, weights)
+        if self.state.clock[0] >= self.state.clock[1]:
             self.begin_turn()
 
-    def _stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
+    def _count(self, X: Array, weights: Array | None) -> None:
+        """Count rows, and the sizes of their features."""
+        if self.state.scales is not None:
+            self.state.scales.learn(self._features(X), weights)
+        self.state.clock[0] += count_rows(weights, len(X))
+
+    def _find_stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Return the end of the stretch of rows from ``first``: the prior's next choice."""
         rest = None if weights is None else weights[first:]
         left = max(int(self.state.clock[1] - self.state.clock[0]), 0)
         stop = first + count_rows_until(len(X) - first, rest, left)
         if choice.pinned.any():
             features, constants = self.find_constant_features()
-            moves = have_moved(self.features(X[first:stop])[:, features], constants).any(axis=1)
+            moves = have_moved(self._features(X[first:stop])[:, features], constants).any(axis=1)
             if weights is not None:
                 moves &= weights[first:stop] > 0.0
             if moves.any():
@@ -259,85 +348,9 @@ class NodesStream:
                     self.state.clock[1] = 0
         return stop
 
-    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Let the data learn rows at once, and keep them as they were at the last turn."""
-        state, n_more = self.state, count_rows(weights, len(X))
-        rows = int(state.clock[0]) + n_more
-        last, due = find_turns_around(rows, self._p, forgets=False)
-        still = (
-            self.find_constant_features() if state.clock[0] or not self.chooser.intercept else None
-        )
-        first = find_last_turn(self.features(X), weights, state.clock, last, still)
-        data, turn = state.data.copy(), state.turn
-        for part in (slice(0, first), slice(first, len(X))):
-            some = None if weights is None else weights[part]
-            if part.start < part.stop or not len(X):
-                data.append(X[part], y[part], some, elapsed[part])
-            if 0 < part.stop == first:
-                turn = data.factor.copy()
-        state.data.copy_from(data)
-        if state.scales is not None:
-            state.scales.learn(self.features(X), weights)
-        state.clock[:] = rows, due
-        if first:
-            state.turn, state.stream = turn, None
-        self.update_nodes()
-
-    # ---- the schedule --------------------------------------------------------------------------
-
-    def begin_turn(self) -> None:
-        """The schedule turns: from now on the nodes rest on the data as they are."""
-        state = self.state
-        state.turn = state.data.factor.copy() if not self.forgets else None
-        state.stream = state.fresh = None
-        due = find_turns_around(int(state.clock[0]), self._p, forgets=self.forgets)[1]
-        state.clock[1] = NEVER if self.prior_is_frozen else due
-
-    def choose_later(self) -> None:
-        """The prior is chosen anew when it is needed, from the data as they are then."""
-        state = self.state
-        state.turn = state.stream = state.fresh = None
-        if self.prior_is_frozen:
-            state.clock[1] = NEVER
-        self.update_nodes()
-
-    def use_prior_precision(self, precision: Array) -> None:
-        """Let one node of this prior precision (m,) be what learns and is read."""
-        choice = self._choice_ahead()
-        precisions = np.where(choice.pinned, choice.precisions[:1], precision)
-        choice = replace(choice, precisions=precisions, weights=np.ones(1), contrasts=None)
-        self.state.stream = Nodes.of(choice, self.chooser.mean, self.state.data)
-
-    def begin_anew(self) -> None:
-        """Rebuild the nodes from all data, after rows were unlearned or merged."""
-        self.begin_turn()
-        self.update_nodes()
-
-    def update_nodes(self) -> None:
-        """Let the nodes know what was learned, or unlearned, without them."""
-        self.state.fresh = None
-        if self.state.shared is not None:
-            self.current()
-
-    # ---- several targets -----------------------------------------------------------------------
-
-    def fix_prior_choice(self, *, ahead: bool) -> Strategy:
-        """The strategy of each target; where all choose together, what they have chosen."""
-        chooser, state = self.chooser, self.state
-        if not isinstance(chooser.strategy, SharedScale):
-            return chooser.strategy
-        return chooser.strategy.fix_prior_choice(
-            state.rows_for_prior(state.turn if ahead else None),
-            chooser.noise,
-            intercept=chooser.intercept,
-            mean=chooser.mean,
-            shapes=chooser.shapes,
-            scales=chooser.scales(state),
-        )
-
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
         """Return the end of the stretch after which all targets choose their prior together."""
-        if not isinstance(self.chooser.strategy, SharedScale):
+        if not isinstance(self.strategy, SharedScale):
             return n
         rest = None if weights is None else weights[first:]
         left = max(int(self.state.clock[1] - self.state.clock[0]), 1)
@@ -347,10 +360,7 @@ class NodesStream:
 
     def find_constant_features(self) -> ConstantFeatures:
         """Features that have not varied, and their values."""
-        state = self.state
-        return find_constant_features(
-            state.data.factor, state.scales, intercept=self.chooser.intercept
-        )
+        return find_constant_features(self.factor, self.state.scales, intercept=self.intercept)
 
     def unseen(self, nodes: Nodes, X: Array) -> Array | None:
         """(K, n) what features that were constant until now add to the variance of rows."""
@@ -361,45 +371,22 @@ class NodesStream:
         """Find the entries of these rows at which features vary for the first time."""
         if not nodes.choice.pinned.any():
             return None
-        state, mean = self.state, self.chooser.mean
         moves = find_first_variations(
             nodes,
-            state.data.factor,
-            state.scales,
+            self.factor,
+            self.state.scales,
             self.find_constant_features(),
-            self.features(X),
-            mean=mean,
-            intercept=self.chooser.intercept,
+            self._features(X),
+            mean=self.mean,
+            intercept=self.intercept,
         )
-        if moves is None or X.shape[1] == len(mean):
+        if moves is None or X.shape[1] == len(self.mean):
             return moves
         return moves.scaled(X[:, 0])  # rows in units of their own noise
 
-    def features(self, X: Array) -> Array:
+    def _features(self, X: Array) -> Array:
         """The features of rows, which may bring a first column, the 1 in their own units."""
-        return X if X.shape[1] == len(self.chooser.mean) else X[:, 1:] / X[:, :1]
+        return X if X.shape[1] == len(self.mean) else X[:, 1:] / X[:, :1]
 
 
-@dataclass(frozen=True)
-class TargetsStream(NodesStream):
-    """The stream of several targets: their data, of which each target makes nodes of its own."""
-
-    @property
-    def has_fast_learn_one(self) -> bool:
-        """True if nothing is forgotten: otherwise each target's nodes have to learn the rows."""
-        return not self.forgets
-
-    @property
-    def has_fast_predict_one(self) -> bool:
-        """False: there are no nodes to predict with."""
-        return self.prior_is_frozen and self.state.data.has_fast_predict_one
-
-    def row_path(self, names: Sequence[str] | None) -> RowPath:
-        """The compiled path of the data's factor."""
-        path = self.state.data.row_path(names)
-        if self.has_fast_learn_one:
-            path.go_together(None, self.state.clock, self.find_constant_features)
-        return path
-
-
-__all__ = ["NEVER", "NodesStream", "TargetsStream"]
+__all__ = ["NEVER", "EvidenceState", "EvidenceStream"]

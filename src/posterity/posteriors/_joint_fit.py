@@ -105,7 +105,7 @@ class WarmStart(NamedTuple):
         self, before: LinearPosterior, of_sites: Factor, start: Array, near: Curvature | None
     ) -> WarmStart:
         """The next round's, under the prior that the rows choose by these sites of theirs."""
-        known = before.of_rows.factor
+        known = before.factor
         chosen = before.choose_prior(of_sites.combine(known))
         prior = chosen.combine(known)
         change = _relative_change(prior, self.prior, of_sites, int(before.intercept))

@@ -15,7 +15,7 @@ from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
-from posterity.kernel import predict_by_nodes, stack_nodes
+from posterity.kernel import stack_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -26,11 +26,10 @@ Array = NDArray[np.float64]
 
 @dataclass
 class Nodes:
-    """Posteriors (K) that share their data, with the logs of their weights (K,)."""
+    """Posteriors (K) of the same data, under the priors of a choice and weighed as it says."""
 
     choice: Choice
     posteriors: tuple[LinearPosterior, ...]
-    log_weights: Array
 
     @classmethod
     def of(cls, choice: Choice, mean: Array, data: LinearPosterior) -> Self:
@@ -40,13 +39,11 @@ class Nodes:
             data.copy_with_factor(factor, belief=belief, noise=choice.noise, prior=prior)
             for belief, prior, factor in _add_priors(choice, mean, data)
         )
-        with np.errstate(divide="ignore"):
-            return cls(choice, posteriors, np.log(choice.weights))
+        return cls(choice, posteriors)
 
     def copy(self) -> Self:
         """An independent copy."""
-        posteriors = tuple(posterior.copy() for posterior in self.posteriors)
-        return type(self)(self.choice, posteriors, self.log_weights.copy())
+        return type(self)(self.choice, tuple(one.copy() for one in self.posteriors))
 
     @property
     def is_single(self) -> bool:
@@ -56,8 +53,7 @@ class Nodes:
     @property
     def weights(self) -> Array:
         """Weights (K,), of sum 1."""
-        weights = np.exp(self.log_weights - self.log_weights.max())
-        return np.asarray(weights / weights.sum())
+        return np.asarray(self.choice.weights / self.choice.weights.sum())
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
@@ -169,20 +165,3 @@ def concatenate_rows(parts: Sequence[Distribution]) -> Distribution:
         return Normal(loc, scale)
     df = [np.broadcast_to(getattr(part, "df", np.inf), part.loc.shape) for part in parts]
     return StudentT(np.concatenate(df), loc, scale)
-
-
-def predict_nodes(
-    choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
-) -> Distribution:
-    """Return one-step-ahead predictions of rows, averaged over the chosen priors with all data.
-
-    As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
-    """
-    factor, noise = data.factor, choice.noise.parameters
-    ones = factor.lacks_intercept_column(X, data.intercept)
-    nodes = mean, choice.precisions, choice.weights
-    loc, scale, df = predict_by_nodes(
-        factor.triangle, X, y, weights, ones, *nodes, factor.count, noise
-    )
-    known = choice.noise.parameters[0] > 0.0
-    return Normal(loc, scale) if known else StudentT(df, loc, scale)

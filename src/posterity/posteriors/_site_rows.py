@@ -77,7 +77,7 @@ def learn_rows(
     """Learn row after row in ``posterior``: in the kernel, where that knows how."""
 
     def learn(one: LinearPosterior, some: SiteRows) -> LearnedSites:
-        if likelihood.kernel_code is None or not one.only_discounts:
+        if likelihood.kernel_code is None or not one.memory.only_discounts:
             return learn_each_row(one, likelihood, approximation, some)
         code = SiteCode(*likelihood.kernel_code, approximation == "moments")
         of_factor = replace(some, intercept=one.intercept)

@@ -11,7 +11,6 @@ With few classes they are wider than they need be: of K equal ones by K / (K - 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -39,6 +38,7 @@ from posterity.posteriors._softmax_sites import (
     place_points,
 )
 from posterity.posteriors.gaussian import LinearPosterior, transform_features
+from posterity.posteriors.memory import Memory
 from posterity.priors import GaussianPrior
 
 # Where nothing at all is known of a direction, probabilities are as if its sd were this.
@@ -106,10 +106,9 @@ class Contrasts:
         )
         return cls(n_classes, n_columns, separate, parts)
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> Self:
-        """The same with ``change`` made to what has seen nothing."""
-        r = len(self.places[0])
-        parts = tuple(change(part).repeat_for(r) for part in self.parts)
+    def with_memory(self, memory: Memory) -> Self:
+        """The same that forgets, before it has seen anything."""
+        parts = tuple(part.with_memory(memory) for part in self.parts)
         return type(self)(self.n_classes, self.n_columns, self.separate, parts)
 
     def copy(self) -> Self:
@@ -154,13 +153,13 @@ class Contrasts:
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p :] = center
-            self.parts = (self.one.with_pseudo_row(row, 0.0, VAGUE_PRECISION, k),)
+            self.parts = (self.one.with_pseudo_row(row, 0.0, VAGUE_PRECISION),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.join_prior(prior))
             site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
-        self.parts = (self.one.with_pseudo_row(row, target, precision, k),)
+        self.parts = (self.one.with_pseudo_row(row, target, precision),)
         self.constant += constant
         self.read = None
 

@@ -212,7 +212,7 @@ def read_rows_of(
         if wide.forgets:  # these rows have faded
             wide.factor.append(X, y, None, intercept=False)
         else:
-            wide.learn_data(X, y, None, np.zeros(len(X)))
+            wide.absorb(X, y, None, np.zeros(len(X)))
         count, seen = count + factor.count, seen + factor.seen
     wide.factor.set_triangle(wide.factor.triangle, count, seen)
     return JointReading(wide)

@@ -98,7 +98,7 @@ class JointReading:
     @property
     def log_evidence(self) -> float:
         """The log evidence log p(y): the sum over targets, and the gain from their dependence."""
-        if not self.wide.has_evidence:
+        if not self.wide.memory.has_evidence:
             raise AttributeError(
                 "log_evidence_ of several targets is not available under this way to forget: "
                 "sum the logpdf of what predict_then_learn returns"

@@ -274,16 +274,6 @@ class BankedRuns(Runs):
             members.append(self.fresh.copy_with_factor(factor))
         return members, weights
 
-    def coefficients(self) -> Array:
-        """Mean of [intercept, coefficients]."""
-        bank, _, weights = self._ahead()
-        return weights @ bank.coefficients()
-
-    def predict_mean(self, X: Array) -> Array:
-        """Mean of new observations at the rows of ``X``."""
-        coefficients, intercept = self.coefficients(), int(self.fresh.intercept)
-        return np.asarray(X @ coefficients[intercept:] + coefficients[:intercept].sum())
-
 
 class RunsPath:
     """Learns and predicts single rows in ``runs``, in place, as a call for each row would.

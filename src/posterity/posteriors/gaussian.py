@@ -65,7 +65,7 @@ class LinearPosterior:
 
     def with_memory(self, memory: Memory) -> Self:
         """The same that forgets, before it has seen anything."""
-        kept = memory.keep_rows(self.n_features)
+        memory, kept = memory.in_units(self.noise.prior_unit), memory.keep_rows(self.n_features)
         return self._copy_with(memory=memory, tally=np.zeros(1), stored_rows=kept)
 
     @property
@@ -99,23 +99,15 @@ class LinearPosterior:
         if self.stored_rows is not None:
             self.stored_rows.__dict__.update(other.stored_rows.__dict__)
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
-        """Return ``change`` of this posterior, as a strategy that forgets does before any data."""
-        return change(self)
-
-    def for_sites(self) -> LinearPosterior:
-        """The same, to learn rows whose sites are found one after another."""
-        return self
-
     def copy_for_average(self) -> LinearPosterior:
         """A copy to be one of many that are averaged."""
         return self.copy()
 
-    def with_one_node(self) -> LinearPosterior:
-        """The same; a prior that is learned rests until all rows are appended anew."""
+    def with_one_node(self, *, rests: bool) -> Self:
+        """The same, whose rows all are met under one prior; see :class:`EvidencePosterior`."""
         return self
 
-    def with_noise(self, noise: Noise) -> LinearPosterior:
+    def with_noise(self, noise: Noise) -> Self:
         """A copy with another noise."""
         return self.copy()._copy_with(noise=noise)
 
@@ -141,10 +133,6 @@ class LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
         return self
 
-    def with_moment_matching(self) -> LinearPosterior:
-        """The same, to match the moments of few rows that come together, where that can be done."""
-        return self
-
     # ---- many targets --------------------------------------------------------------------------
 
     def for_targets(self, count: int) -> LinearPosterior:
@@ -156,7 +144,7 @@ class LinearPosterior:
         nothing = None if kept is None else KeptRows.none_of(kept.X.shape[1], count)
         return self._copy_with(prior=prior, factor=prior.copy(), stored_rows=nothing)
 
-    def of_target(self, target: int | Sequence[int]) -> LinearPosterior:
+    def of_target(self, target: int | Sequence[int]) -> Self:
         """Return the posterior of one target, or of some, as if they had come alone."""
         own = self.copy_with_factor(of_target(self.factor, target))
         if own.stored_rows is not None:
@@ -171,10 +159,6 @@ class LinearPosterior:
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
         """Return the end of the stretch of rows from ``first``, which are learned at once."""
         return n
-
-    def learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows in order of which nothing is read, whether they are forgotten or not."""
-        self.absorb(X, y, weights, elapsed)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -200,31 +184,26 @@ class LinearPosterior:
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once; where something is forgotten, in order."""
         if self.memory.has_evidence:
-            self.memory.absorb(self, self._rows_to_learn(X, y, weights, elapsed))
+            self.absorb(X, y, weights, elapsed)
         else:
             self.predict_then_learn(X, y, weights, elapsed)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order, and keep no account of how they were predicted."""
-        if self.memory.forgets:
-            self.memory.absorb(self, self._rows_to_learn(X, y, weights, elapsed))
-        else:
-            self.append(X, y, weights, elapsed)
+        self.memory.absorb(self, self._rows_to_learn(X, y, weights, elapsed))
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.learn_each(X, y, weights, elapsed)
-        if self.tally is None or self.memory.has_evidence:
-            return self._predict_by(before, y)
-        added = None if weights is None else self._compute_added_evidence(before, weights)
-        predictive = self._predict_by(before, y)
-        self.tally[0] += np.sum(predictive.logpdf(y[:, 0])) if added is None else added
-        return predictive
+        if self.tally is not None and not self.memory.has_evidence:
+            self.tally[0] += self._compute_added_evidence(before, weights)
+        return self._predict_by(before, y)
 
-    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array) -> float:
+    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array | None) -> float:
         """Return the log evidence that rows of these weights add."""
+        weights = np.ones(len(before.error)) if weights is None else weights
         gain = compute_evidence_gain(
             self.noise,
             weights,
@@ -276,62 +255,28 @@ class LinearPosterior:
         """Return the share of all information left after each time (n,); None if it varies."""
         return self.memory.discounts(elapsed) if self.memory.only_discounts else None
 
-    def discounts_of_sums(self, elapsed: Array) -> Array:
-        """Return the approximate share left of sums over the rows after each time (n,)."""
-        return self.memory.discounts_of_sums(elapsed)
-
-    def repeat_for(self, count: int) -> Self:
-        """The same, for observations of so many rows; nothing was seen yet."""
-        return self._copy_with(memory=self.memory.of_rows(count))
-
-    def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
-        """The same that knows a row (1, p) of all observations, of ``count`` rows each, so far."""
-        factor = self.factor.copy()
-        factor.append(x, np.array([[target]]), np.array([precision]))
-        factor.set_triangle(factor.triangle, self.factor.count, self.factor.seen)
-        kept = self.stored_rows
-        if kept is not None and (kept.weights > 0.0).any():
-            kept = kept.with_pseudo_row(x, target, precision, count)
-        memory = self.memory.of_rows((count + 1.0) / count)
-        return self._copy_with(factor=factor, stored_rows=kept, memory=memory)
+    def with_pseudo_row(self, x: Array, target: float, precision: float) -> Self:
+        """The same that knows one row (1, p) more, which is no observation."""
+        twin = self.copy()
+        twin.factor.append(x, np.array([[target]]), np.array([precision]))
+        return twin.with_counts(self.factor.count, self.factor.seen)
 
     def transform_features(self, matrix: Array) -> Self:
         """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
-        prior, kept = Factor(matrix.shape[1]), self.stored_rows
-        return self._copy_with(
-            intercept=False,
-            prior=prior,
-            factor=transform_features(self.factor, matrix),
-            stored_rows=kept and kept.transform_features(matrix, intercept=self.intercept),
-        )
+        prior, factor = Factor(matrix.shape[1]), transform_features(self.factor, matrix)
+        return self._copy_with(intercept=False, prior=prior, factor=factor)
 
     def with_counts(self, effective: float, seen: float) -> Self:
         """The same, whose observations count for so much, now and as they came."""
-        factor = self.factor.copy()
-        factor.set_triangle(factor.triangle, effective, seen)
-        kept = self.stored_rows
-        if kept is not None:
-            kept = kept.with_weight(effective / max(int((kept.weights > 0.0).sum()), 1))
-        return self._copy_with(factor=factor, stored_rows=kept)
-
-    @property
-    def keeps_prior(self) -> bool:
-        """True if the factor still contains the prior, as it was."""
-        return self.memory.keeps_prior
-
-    @property
-    def has_evidence(self) -> bool:
-        """True if the evidence of all rows can be computed from the state."""
-        return self.memory.has_evidence
+        twin = self.copy()
+        twin.factor.set_triangle(twin.factor.triangle, effective, seen)
+        return twin
 
     @property
     def has_fast_learn_one(self) -> bool:
         """True if its compiled path learns single rows, one unit of time apart."""
-        if self.memory.only_discounts:
-            return True
-        one, kept = self.factor.n_targets == 1, self.stored_rows
-        with_features_only = kept is None or kept.X.shape[1] == self.n_features
-        return self.memory.has_fast_learn_one and one and with_features_only
+        one = self.factor.n_targets == 1
+        return self.memory.only_discounts or (one and self.memory.has_fast_learn_one)
 
     # True if its compiled path predicts single rows.
     has_fast_predict_one: ClassVar[bool] = True
@@ -356,13 +301,8 @@ class LinearPosterior:
 
     def as_member(self) -> FadingMember:
         """The member of a compiled average; only where it fades to its prior."""
-        return self.factor.fading(self.prior, self._left_after_one)
-
-    @property
-    def _left_after_one(self) -> float:
-        """The discount of one unit of time."""
         left = float(self.memory.discounts(np.ones(1))[0])
-        return max(left, SMALLEST_DISCOUNT) if self.memory.keeps_prior else left
+        return self.factor.fading(self.prior, max(left, SMALLEST_DISCOUNT))
 
     def _predict_by(self, before: OneStepPredictions, y: Array) -> Distribution:
         mean = np.subtract(y, before.error, out=before.error)[:, 0]
@@ -464,8 +404,8 @@ class LinearPosterior:
 
     def without_prior(self) -> LinearPosterior:
         """A copy that knows what the rows say, and what is left of a prior that fades with them."""
-        rows = self.copy()
-        if self.keeps_prior:
+        rows = self.of_rows.copy()
+        if rows.memory.keeps_prior:
             rows.factor.take_out(self.prior)
         return rows
 
@@ -509,11 +449,6 @@ class LinearPosterior:
     # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
 
-    @property
-    def only_discounts(self) -> bool:
-        """True if rows are appended to the factor, which at most was discounted before."""
-        return not self.forgets or (self.memory.forgets and self.memory.only_discounts)
-
     def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
         """Return the discounts before each row, if any, and the prior that does not fade."""
         if not self.memory.forgets:
@@ -521,11 +456,11 @@ class LinearPosterior:
         elapsed = rows.elapsed.copy()
         if self.factor.seen == 0.0:  # before the first row there is nothing to forget
             elapsed[: rows.first + 1] = 0.0
-        return self.memory.discounts(elapsed), self.prior if self.keeps_prior else None
+        return self.memory.discounts(elapsed), self.prior if self.memory.keeps_prior else None
 
     def forget_before(self, row: SiteRows) -> Array:
         """Forget before one row is predicted; returns the time that its learning still takes."""
-        if not self.memory.forgets or self.stored_rows is not None:
+        if not self.memory.forgets:
             return row.elapsed
         self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
         return np.zeros(1)
@@ -542,9 +477,7 @@ class LinearPosterior:
 
     def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
         """Let all that is known fade before each row that ``path`` learns."""
-        if self.memory.forgets and self.memory.only_discounts:
-            prior = self.prior.triangle if self.memory.keeps_prior else None
-            path.fade(self._left_after_one, prior)
+        self.memory.fade(self, path)
 
     @property
     def has_fast_site_predictions(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from posterity.distributions import Normal
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
-from posterity.factor.sites import SiteCode, site_path
-from posterity.kernel import RowPath, fading_counts
+from posterity.factor.sites import SiteCode
+from posterity.kernel import RowPath, SitePath, fading_counts
 from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
@@ -42,6 +42,7 @@ from posterity.posteriors.ensemble import (
     rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.memory import Memory
 from posterity.posteriors.phi import BelievedRows, LearnedParameter
 
 Array = NDArray[np.float64]
@@ -125,7 +126,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     prior_precision = read_along("inner.prior_precision")
     learns_prior = read_along("inner.learns_prior")
     n_flat = read_along("inner.n_flat")
-    forgets = read_along("inner.of_rows.forgets")
+    forgets = read_along("inner.forgets")
     # What the site rows alone say, and of which features they say nothing.
     without_prior = read_along("inner.without_prior")
     keep = read_along("inner.keep")
@@ -147,7 +148,7 @@ class GeneralizedPosterior(KeepsFirstRows):
             raise ValueError(
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
             )
-        inner = inner.for_sites()
+        inner = inner.with_one_node(rests=False)
         phi = LearnedParameter.before_data(likelihood) if learns_parameter else None
         return cls(
             inner.belief,
@@ -183,9 +184,9 @@ class GeneralizedPosterior(KeepsFirstRows):
         """The same, to match the moments of rows that come together, where that can be done."""
         return self if self.forgets else replace(self, approximation="either")
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> LinearPosterior:
-        """The same with ``change`` made to the posterior of the site rows."""
-        return self._with(self.inner.with_change(change), self._nothing())
+    def with_memory(self, memory: Memory) -> Self:
+        """The same, whose site rows are forgotten."""
+        return self._with(self.inner.with_memory(memory), self._nothing())
 
     def _with(self, inner: LinearPosterior, statistics: SiteStatistics) -> Self:
         return self._copy_with(factor=inner.factor, inner=inner, statistics=statistics)
@@ -264,7 +265,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         for rows of a fit. Raises ``ValueError`` when they can't have been learned.
         """
         if self.forgets:
-            self.inner.of_rows.remove(X, y, weights)  # refuses, and says why
+            self.inner.remove(X, y, weights)  # refuses, and says why
         rows = self._check_rows(X, y, weights, None, offsets)
         rows = rows[rows.weights > 0.0]
         statistics, rest = self.statistics, weigh_rest(self.n_observations, rows.total)
@@ -324,7 +325,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        fades, learned = self.inner.of_rows.only_discounts, self.statistics.phi is not None
+        fades, learned = self.inner.memory.only_discounts, self.statistics.phi is not None
         if learned or (self.keeps_first_rows and self.statistics.start is None):
             return False
         return self.likelihood.kernel_code is not None and (fades or not self.forgets)
@@ -341,14 +342,9 @@ class GeneralizedPosterior(KeepsFirstRows):
         code, inner = self.known.kernel_code, self.inner
         if code is None or not inner.has_fast_site_predictions:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
-        path = site_path(
-            inner.shared_factor(),
-            SiteCode(*code, self.approximation == "moments"),
-            self.intercept,
-            names,
-            self.statistics,
-            self.likelihood.check_targets,
-        )
+        site = SiteCode(*code, self.approximation == "moments")
+        how = site, self.statistics, self.likelihood.check_targets
+        path = inner.shared_factor().open_path(SitePath, self.intercept, names, *how)
         inner.learn_alongside(path, names)
         return path
 
@@ -371,12 +367,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     @property
     def pearson(self) -> tuple[float, float]:
         """Pearson's dispersion of the site rows; see ``compute_pearson_dispersion``."""
-        return compute_pearson_dispersion(self.inner.of_rows, self.n_effective)
-
-    @property
-    def has_evidence(self) -> bool:
-        """True if the evidence of all rows can be computed from the site rows."""
-        return not self.forgets
+        return compute_pearson_dispersion(self.inner, self.n_effective)
 
     @property
     def log_evidence(self) -> float:
@@ -462,7 +453,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics, inner = self.statistics, self.inner
         statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         statistics.seen += float(np.sum(rows.weights))
-        left = inner.of_rows.discounts(rows.elapsed)
+        left = inner.discounts(rows.elapsed)
         if self.forgets and left is not None:
             faded = fading_counts(statistics.effective, len(rows), rows.weights, left)
             statistics.effective = float(faded[-1])

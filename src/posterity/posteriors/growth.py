@@ -66,7 +66,7 @@ def _widen_mixed(new: MixedPosterior, old: MixedPosterior, places: Places) -> No
 
 def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:
     mine, theirs = new.state, old.state
-    widen(mine.data, theirs.data, places)
+    _widen_linear(new, old, places)
     mine.tally = theirs.tally
     mine.clock[0] = theirs.clock[0]
     if mine.scales is not None and theirs.scales is not None:
@@ -75,7 +75,7 @@ def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Plac
         mine.scales.mean = spread_columns(theirs.scales.mean, places, p)
         mine.scales.squares = spread_columns(theirs.scales.squares, places, p)
     # The nodes of the stream do not have the new features: they are chosen again.
-    new.stream.begin_anew()
+    new.begin_turn()
 
 
 def _widen_generalized(

@@ -74,7 +74,6 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
     rows_leave_no_trace: ClassVar[bool] = False
     sure: ClassVar[float] = LARGEST_MEAN_VARIANCE
-    has_evidence: ClassVar[bool] = False  # it is the sum of the rows' predictive densities
 
     log_evidence = read_along("statistics.log_predictive")
     # What is known of the mean, given the log variance's coefficients.
@@ -200,7 +199,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
             return
         trial, theirs = self.copy(), other.copy()
         log_unit = trial._log_unit_of(theirs)
-        change_units(theirs.mean.of_rows, theirs.spread.inner.of_rows, log_unit)
+        change_units(theirs.mean, theirs.spread.inner, log_unit)
         theirs.statistics.level += log_unit
         trial.mean.merge(theirs.mean)
         trial.spread.merge(theirs.spread)

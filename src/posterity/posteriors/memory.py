@@ -6,7 +6,7 @@ A memory is a frozen value without data. What it needs to keep, rows or a sum, i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -37,44 +37,6 @@ class KeptRows:
     def none_of(cls, n_features: int, n_targets: int = 1) -> Self:
         """No rows yet."""
         return cls(np.empty((0, n_features)), np.empty((0, n_targets)), np.empty(0), np.empty(0))
-
-    def transform_features(self, matrix: Array, *, intercept: bool) -> Self:
-        """The same rows x @ ``matrix``, a 1 before each x where there is an intercept."""
-        X = np.column_stack([np.ones(len(self.X)), self.X]) if intercept else self.X
-        return replace(self, X=X @ matrix)
-
-    def with_weight(self, each: float) -> Self:
-        """The rows of positive weight, scaled so that each has this weight."""
-        there = self.weights > 0.0
-        size = np.sqrt(self.weights[there] / each)[:, None]
-        return type(self)(
-            size * self.X[there],
-            size * self.y[there],
-            np.full(len(size), each),
-            self.times[there],
-        )
-
-    def with_pseudo_row(self, x: Array, target: float, precision: float, count: int) -> Self:
-        """The same, a row (1, p) of all observations shared out among them, to leave with them.
-
-        Each observation, of ``count`` rows, gets a row more, with its share of it.
-        """
-        there = self.weights > 0.0
-        n, p, grown = int(there.sum()) // count, x.shape[1], count / (count + 1.0)
-        weights = np.repeat(grown * self.weights[there].reshape(n, count)[:, :1], count + 1, 1)
-        share = np.sqrt(precision / n / weights[:, :1])
-        rows = np.empty((n, count + 1, p + 1))
-        old = np.hstack([self.X[there], self.y[there]])
-        rows[:, :count] = old.reshape(n, count, -1) / np.sqrt(grown)
-        rows[:, count] = share * np.append(x[0], target)
-        rows = rows.reshape(-1, p + 1)
-        times = self.times[there].reshape(n, count)
-        return type(self)(
-            rows[:, :p].copy(),
-            rows[:, p:].copy(),
-            weights.ravel(),
-            np.column_stack([times, times[:, -1]]).ravel(),
-        )
 
 
 class Learned(Protocol):
@@ -132,7 +94,12 @@ class Memory:
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart, or reads only."""
-        return data.factor.row_path(data.intercept, names)
+        path = data.factor.row_path(data.intercept, names)
+        self.fade(data, path)
+        return path
+
+    def fade(self, data: Learned, path: RowPath) -> None:
+        """Let all that ``data`` know fade before each row that ``path`` learns, where it does."""
 
     def discounts(self, elapsed: Array) -> Array:
         """(n,) share of all information left after each time, where it only discounts."""
@@ -142,8 +109,8 @@ class Memory:
         """(n,) share left of sums over the rows, as those of the noise, after each time."""
         return self.discounts(elapsed)
 
-    def of_rows(self, share: float) -> Memory:
-        """The same where an observation has so many times as many rows."""
+    def in_units(self, unit: float) -> Memory:
+        """The same for coefficients whose squares are in units of ``unit``."""
         return self
 
     @property

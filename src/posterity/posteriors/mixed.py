@@ -30,7 +30,6 @@ class MixedPosterior(LinearPosterior):
     hypotheses: Hypotheses
 
     forgets: ClassVar[bool] = True
-    has_evidence: ClassVar[bool] = False  # it is the sum of the rows' predictive densities
     is_one_factor: ClassVar[bool] = False
 
     # What the members have in common.

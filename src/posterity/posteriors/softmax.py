@@ -16,7 +16,6 @@ memory; the prior, which never fades, is joined to it when something is learned 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +36,8 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import begin, choose_prior
-from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
+from posterity.posteriors.gaussian import explain_never_learned
+from posterity.posteriors.memory import Memory
 
 
 @dataclass
@@ -59,10 +59,10 @@ class SoftmaxPosterior(SoftmaxReading):
         """Take over all that ``other``, a copy of this one, knows."""
         self.__dict__.update(other.copy().__dict__)
 
-    def with_change(self, change: Callable[[LinearPosterior], LinearPosterior]) -> SoftmaxPosterior:
-        """The same with ``change`` made to the posterior of the data, which has seen nothing."""
+    def with_memory(self, memory: Memory) -> SoftmaxPosterior:
+        """The same that forgets, before it has seen anything."""
         twin = self.copy()
-        twin.contrasts = self.contrasts.with_change(change)
+        twin.contrasts = self.contrasts.with_memory(memory)
         return twin
 
     def copy_for_average(self) -> SoftmaxPosterior:
@@ -355,8 +355,9 @@ class SoftmaxPosterior(SoftmaxReading):
         passed, part = float(np.sum(elapsed)), self.contrasts.one
         if self.forgets and passed > 0.0:
             self.contrasts.pass_time(x, passed)
-            if not part.keeps_prior:
-                self.prior = self.prior.faded(float(part.discounts_of_sums(np.array([passed]))[0]))
+            if not part.memory.keeps_prior:
+                left = part.memory.discounts_of_sums(np.array([passed]))
+                self.prior = self.prior.faded(float(left[0]))
             if self.recent is not None:
                 self.recent = self.recent.faded(x, passed)
             self._clear_caches()

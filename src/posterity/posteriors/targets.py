@@ -99,12 +99,12 @@ class TargetsPosterior:
 
     def _append_whole(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         together = self.wide.learns_prior and not self.wide.forgets
-        learn = self.wide.append if together else self.wide.learn_data
+        learn = self.wide.append if together else self.wide.absorb
         learn(X, y, weights, elapsed)
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let all triangles fade before each row, and the row's own pattern learn it."""
-        fades = self.wide.of_rows.discounts(elapsed)
+        fades = self.wide.discounts(elapsed)
         assert fades is not None  # what else forgets was refused
         left = np.append(np.cumprod(fades[::-1])[::-1], 1.0)
         given = np.ones(len(X)) if weights is None else weights
@@ -127,7 +127,7 @@ class TargetsPosterior:
     def _lacks_targets(self, y: Array) -> bool:
         """Return True if some of several targets are NaN; raises where that can't be learned."""
         lacks = self.n_targets > 1 and bool(np.isnan(y).any())
-        if lacks and self.wide.forgets and self.wide.of_rows.discounts(np.ones(1)) is None:
+        if lacks and self.wide.forgets and self.wide.discounts(np.ones(1)) is None:
             raise ValueError(
                 "y lacks some targets of a row, which this way to forget does not support: use "
                 "Exponential or Stabilized, drop such rows, or fit a model for each target"
@@ -166,7 +166,7 @@ class TargetsPosterior:
         if self.patterns or self._lacks_targets(y):
             return self._predict_row_by_row(X, y, weights, elapsed)
         before = JointReading(self.wide.copy())
-        left = self.wide.of_rows.discounts_of_sums(elapsed)
+        left = self.wide.memory.discounts_of_sums(elapsed)
         if self.wide.learns_prior:
             marginals = self._stream(X, y, weights, elapsed)
             with np.errstate(divide="ignore", invalid="ignore"):
