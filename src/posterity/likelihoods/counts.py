@@ -38,8 +38,35 @@ def _rate(eta: Array) -> Array:
         return np.exp(np.minimum(eta, LARGEST_LOG))
 
 
+class Counts(Likelihood):
+    """Whole numbers whose rate is exp(eta)."""
+
+    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
+
+    @property
+    def ratio(self) -> str:
+        """Eta is the log of the rate."""
+        return "rate_ratio"
+
+    def start(self, y: Array) -> Array:
+        """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
+        return np.log(0.5 * (y + np.mean(y)) + 0.1)
+
+    def mean(self, eta: Array) -> Array:
+        """The rate exp(eta)."""
+        return _rate(eta)
+
+    def link_function(self, mean: Array) -> Array:
+        """The log of the rate."""
+        return np.asarray(np.log(mean))
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are whole numbers from 0 up."""
+        check_counts(y)
+
+
 @dataclass(frozen=True)
-class Poisson(Likelihood):
+class Poisson(Counts):
     """A count of the rate exp(eta); exposure enters as an offset of eta, log(exposure).
 
     Examples
@@ -49,13 +76,6 @@ class Poisson(Likelihood):
     >>> gradient.round(9), curvature.round(9)
     (array([1.]), array([2.]))
     """
-
-    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
-
-    @property
-    def ratio(self) -> str:
-        """Eta is the log of the rate."""
-        return "rate_ratio"
 
     @property
     def kernel_code(self) -> Kernel:
@@ -76,22 +96,6 @@ class Poisson(Likelihood):
         rate = _rate(mean + 0.5 * variance)
         return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
-    def start(self, y: Array) -> Array:
-        """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
-        return np.log(0.5 * (y + np.mean(y)) + 0.1)
-
-    def mean(self, eta: Array) -> Array:
-        """The rate exp(eta)."""
-        return _rate(eta)
-
-    def link_function(self, mean: Array) -> Array:
-        """The log of the rate."""
-        return np.asarray(np.log(mean))
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are whole numbers from 0 up."""
-        check_counts(y)
-
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
         return PoissonLogNormal(mean, variance)
@@ -103,7 +107,7 @@ def _log_density_of_dispersion(t: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(Likelihood):
+class NegativeBinomial(Counts):
     """A count of the rate exp(eta) that varies more: variance = rate + dispersion rate^2 (NB2).
 
     Parameters
@@ -118,8 +122,6 @@ class NegativeBinomial(Likelihood):
     array([4.])
     """
 
-    without_maximum: ClassVar[str] = "counts that are all 0, or so in some level"
-
     # "Penalising model component complexity", Simpson et al. 2017.
     parameter: ClassVar[Parameter] = Parameter(
         "dispersion", _log_density_of_dispersion, (np.log(1e-5), np.log(100.0))
@@ -133,11 +135,6 @@ class NegativeBinomial(Likelihood):
                 f"dispersion is {self.dispersion}: it must be positive and finite; "
                 "for 0 use Poisson"
             )
-
-    @property
-    def ratio(self) -> str:
-        """Eta is the log of the rate."""
-        return "rate_ratio"
 
     @property
     def kernel_code(self) -> Kernel:
@@ -164,22 +161,6 @@ class NegativeBinomial(Likelihood):
         value, slope, bend = average_softplus(excess, variance)
         constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
-
-    def start(self, y: Array) -> Array:
-        """Return starting values: the count's own log rate, shrunk to the mean."""
-        return np.log(0.5 * (y + np.mean(y)) + 0.1)
-
-    def mean(self, eta: Array) -> Array:
-        """The rate exp(eta)."""
-        return _rate(eta)
-
-    def link_function(self, mean: Array) -> Array:
-        """The log of the rate."""
-        return np.asarray(np.log(mean))
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are whole numbers from 0 up."""
-        check_counts(y)
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""

@@ -31,8 +31,18 @@ def _positive(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value}: it must be positive and finite")
 
 
+class AddedNoise(Likelihood):
+    """A target that is eta plus noise: any finite number."""
+
+    is_noise: ClassVar[bool] = True
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are finite."""
+        named_row(y, np.isfinite(y), "a target must be finite")
+
+
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(AddedNoise):
     """Normal noise of a known precision: sites are exact.
 
     Examples
@@ -44,8 +54,6 @@ class Gaussian(Likelihood):
     """
 
     precision: float = 1.0
-
-    is_noise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _positive("precision", self.precision)
@@ -81,17 +89,13 @@ class Gaussian(Likelihood):
         )
         return log_normalizer, share / (1.0 + share) * off, 1.0 / (1.0 + share)
 
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are finite."""
-        named_row(y, np.isfinite(y), "a target must be finite")
-
     def predictive(self, mean: Array, variance: Array) -> Normal:
         """Normal, of both variances."""
         return Normal(np.asarray(mean), np.sqrt(np.asarray(variance) + 1.0 / self.precision))
 
 
 @dataclass(frozen=True)
-class StudentT(Likelihood):
+class StudentT(AddedNoise):
     """Noise with heavy tails: Student-t of ``df`` degrees of freedom and known scale.
 
     Far out an observation says less and less, and an outlier nothing. As curvature the weight of
@@ -113,8 +117,6 @@ class StudentT(Likelihood):
 
     df: float = 4.0
     scale: float = 1.0
-
-    is_noise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _positive("df", self.df)
@@ -198,10 +200,6 @@ class StudentT(Likelihood):
         log_normalizer = weights * self._log_constant + total - gammaln(a)
         return log_normalizer, pulled * (y - mean), ratio
 
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are finite."""
-        named_row(y, np.isfinite(y), "a target must be finite")
-
     def predictive(self, mean: Array, variance: Array) -> Mixture:
         """A mixture of 24 Normals over the noise's own scale, matched in mass."""
         half = 0.5 * self.df
@@ -210,14 +208,13 @@ class StudentT(Likelihood):
         return _scale_mixture(mean, variance, self.scale**2 * np.exp(-t), log_share)
 
 
-class Kinked(Likelihood):
+class Kinked(AddedNoise):
     """Asymmetric Laplace noise: the log density falls by one slope on each side of its kink.
 
     It has no curvature, so that both approximations match its moments, which are those of two
     truncated normals, exactly.
     """
 
-    is_noise: ClassVar[bool] = True
     kinked: ClassVar[bool] = True
 
     @property
@@ -262,10 +259,6 @@ class Kinked(Likelihood):
         up, down = self.slopes
         log_mass, moved, ratio = kinked_moments(mean - y, variance, weights * up, weights * down)
         return weights * self._log_constant + log_mass, moved, ratio
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are finite."""
-        named_row(y, np.isfinite(y), "a target must be finite")
 
     def predictive(self, mean: Array, variance: Array) -> Mixture:
         """A mixture of 24 Normals, moved and scaled (Kozumi and Kobayashi 2011, eq. 3).
