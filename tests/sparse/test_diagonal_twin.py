@@ -143,7 +143,7 @@ def test_scales_find_the_truth() -> None:
     known.grow(1 + 2 * levels, np.repeat([1, 2], levels).astype(np.int32), 3)
     features = (1 + ids + [0, levels]).astype(np.int32).ravel()
     columns = np.tile(np.array([1, 2], np.int32), n)
-    rows = SparseRows(np.arange(0, 2 * n + 1, 2), features, columns, None)
+    rows = SparseRows(np.arange(0, 2 * n + 1, 2), features, columns, np.ones(2 * n))
     known.learn_centred(Observations(rows, y), Undo(), predict=False)
     scales = np.exp(-0.5 * np.log(known.precision[1:]) @ known.weights)
     np.testing.assert_allclose(scales, weights.std(axis=0), rtol=0.15)

@@ -168,7 +168,7 @@ class SparsityPattern:
 
 
 def find_sparsity_pattern(
-    matrix: csc_array, check: Callable[[int], None] | None = None
+    matrix: csc_array, check: Callable[[int], None] = lambda count: None
 ) -> SparsityPattern:
     """Order the columns of a symmetric matrix (p, p) and find where its factor is not zero.
 
@@ -177,7 +177,7 @@ def find_sparsity_pattern(
     stored = csc_array((np.ones(len(matrix.data)), matrix.indices, matrix.indptr), matrix.shape)
     matrix = stored + eye_array(matrix.shape[0], format="csc")  # the diagonal belongs to it
     order = _order_with_little_fill(matrix)
-    parents, _ = _find_rows(_lower(matrix, order), None)
+    parents, _ = _find_rows(_lower(matrix, order), check)
     order = order[_order_children_first(parents)]
     parents, rows = _find_rows(_lower(matrix, order), check)
     blocks = _merge_with_parents(_find_chains(parents, rows))
@@ -217,9 +217,7 @@ def _lower(matrix: csc_array, order: Numbers) -> csc_array:
     return lower
 
 
-def _find_rows(
-    lower: csc_array, check: Callable[[int], None] | None
-) -> tuple[Places, list[Numbers]]:
+def _find_rows(lower: csc_array, check: Callable[[int], None]) -> tuple[Places, list[Numbers]]:
     """Parent of each column in the elimination tree, and its rows below the diagonal."""
     p = lower.shape[0]
     parents = np.full(p, -1)
@@ -237,15 +235,13 @@ def _find_rows(
         if len(rows):
             parents[j] = rows[0]
             waiting[rows[0]].append(rows[1:])
-        if check is not None:
-            check(total)
+        check(total)
         if len(rows) == p - j - 1:  # the rest is dense
             parents[j : p - 1] = np.arange(j + 1, p)
             tail = np.arange(p, dtype=np.int32)
             found.extend(tail[k + 1 :] for k in range(j + 1, p))
             break
-    if check is not None:
-        check(sum(map(len, found)) + p)
+    check(sum(map(len, found)) + p)
     return parents, found
 
 

@@ -20,11 +20,6 @@ class Units(NamedTuple):
     centres: Array
     scales: Array
 
-    @classmethod
-    def of_levels(cls, n: int) -> Units:
-        """Of n columns that hold levels."""
-        return cls(np.zeros(n), np.ones(n))
-
     def apply(self, numbers: Array) -> Array:
         """Numbers (n, S) in these units."""
         return (numbers - self.centres) / self.scales

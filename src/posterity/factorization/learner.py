@@ -208,7 +208,8 @@ class FactorizationLearner(FactorizationReader):
             raise ValueError("X has no rows: fit needs at least one")
         self._indexes = [None if j in numeric else KeyIndex() for j in range(len(columns))]
         codes, numbers = read_sides(columns, labels, self._indexes, new=True)
-        units = Units.of_levels(len(columns)).fit(numbers, weights, numeric)
+        sides = np.zeros(len(columns)), np.ones(len(columns))
+        units = Units(*sides).fit(numbers, weights, numeric)
         self._centres, self._scales = units
         return Rows(codes, units.apply(numbers), targets, weights)
 

@@ -143,23 +143,14 @@ class Centres:
             places = self.find(rows.features)
             np.add.at(self.counts, places[places >= 0], sign)
 
-    def tally(self, rows: SparseRows, weights: Array | None, left: Array | None) -> None:
-        """Add what is left of the numbers in centred rows.
-
-        ``left`` (n + 1,): what is left of the weight before each row, and after the last.
-        """
-        if left is not None:
-            self.sums = self.sums * left[0]
-            self.weight *= float(left[0])
-            weights = left[1:] if weights is None else weights * left[1:]
-        self.weight += float(len(rows) if weights is None else weights.sum())
+    def tally(self, rows: SparseRows, left: float, weights: Array) -> None:
+        """Add the numbers in centred rows of these weights to what is ``left`` of all before."""
+        self.sums = self.sums * left
+        self.weight = self.weight * left + float(weights.sum())
         if len(self.features):
             places = self.find(rows.features)
             some = places >= 0
-            values = rows.numbers[some]
-            if weights is not None:
-                values = values * weights[rows.row_numbers[some]]
-            np.add.at(self.sums, places[some], values)
+            np.add.at(self.sums, places[some], (rows.values * weights[rows.row_numbers])[some])
 
     def is_due(self) -> bool:
         """Return True if centres are to move; it is then said when they will be the next time."""
@@ -174,7 +165,7 @@ class Centres:
         some = places >= 0
         if self.dense.any():
             self.values, self._active = self.values.copy(), None
-            self.values[places[some]] = row.numbers[some]
+            self.values[places[some]] = row.values[some]
 
     def begin_at_means(self, rows: SparseRows, weights: Array | None) -> None:
         """Centre numbers that come for the first time, in rows counted already, at their means."""
@@ -183,7 +174,7 @@ class Centres:
         some = (places >= 0) & here[rows.row_numbers]
         size = len(self.features)
         new = self.dense & (np.bincount(places[some], None, size) == self.counts)
-        mean = np.bincount(places[some], rows.numbers[some], size) / max(here.sum(), 1)
+        mean = np.bincount(places[some], rows.values[some], size) / max(here.sum(), 1)
         self.values[new], self._active = mean[new], None
 
     def weigh(self, squares: Array, weight: float) -> tuple[NDArray[np.intp], Array]:
@@ -287,7 +278,7 @@ def subtract_centres(rows: SparseRows, centres: Centres, owners: Numbers) -> Spa
     features, values = centres.features[active], centres.values[active]
     place = np.searchsorted(features, rows.features)
     place[place == len(features)] = 0
-    own, given = features[place] == rows.features, rows.numbers
+    own, given = features[place] == rows.features, rows.values
     if np.count_nonzero(own) == len(rows) * len(active):
         apart = given - np.where(own, values[place], 0.0)
         return replace(rows, values=apart).drop_zeros()

@@ -166,7 +166,7 @@ def make_blocks(data: Observations, *, intercept: bool) -> tuple[Sequence[Block]
     number = np.flatnonzero(g > 0.0)
     place = np.full(len(y), -1)
     place[number] = np.arange(len(number))
-    row, values = place[rows.row_numbers], rows.numbers
+    row, values = place[rows.row_numbers], rows.values
     features = rows.features.astype(np.intp)
     if intercept:
         row = np.concatenate([row, np.arange(len(number))])
@@ -256,7 +256,7 @@ def _sum_squares_of_columns(
     if weights is not None:
         some = (weights > 0.0)[rows.row_numbers]
     columns = np.ones(len(some), dtype=np.int32) if rows.columns is None else rows.columns
-    sums = np.bincount(columns[some], np.square(rows.numbers[some]), size)
+    sums = np.bincount(columns[some], np.square(rows.values[some]), size)
     found = np.stack([sums, np.bincount(columns[some], None, size)], axis=1).astype(np.float64)
     found[0] = of.squares[0]
     return found

@@ -213,7 +213,7 @@ def to_matrix(rows: SparseRows, size: int) -> csr_array:
             f"a row has feature {highest if lowest >= 0 else lowest}, and the model has {size}"
         )
     # SciPy sorts in place, numbers without their indices where it has to convert these.
-    return csr_array((rows.numbers, features, starts), (len(rows), size), copy=True)
+    return csr_array((rows.values, features, starts), (len(rows), size), copy=True)
 
 
 def to_rows(matrix: csr_array) -> SparseRows:

@@ -19,13 +19,13 @@ class SparseRows:
     """Active features of n rows, numbered from 1 on, -1 where one is not known.
 
     Those of row i stand at ``starts[i]`` up to ``starts[i + 1]``, each once, with their columns and
-    ``values`` (None: ones). ``columns`` None: all are of column 1.
+    ``values``. ``columns`` None: all are of column 1.
     """
 
     starts: NDArray[np.int64]
     features: Numbers
     columns: Numbers | None
-    values: Array | None
+    values: Array
 
     @classmethod
     def of_one(cls, row: Row) -> SparseRows:
@@ -42,7 +42,7 @@ class SparseRows:
         return len(self.starts) - 1
 
     @property
-    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array | None]:
+    def parts(self) -> tuple[NDArray[np.int64], Numbers, Numbers | None, Array]:
         """The arrays, as the kernel takes them."""
         return self.starts, self.features, self.columns, self.values
 
@@ -51,40 +51,31 @@ class SparseRows:
         """The row of each active feature."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
-    @property
-    def numbers(self) -> Array:
-        """The value of each active feature."""
-        return np.ones(len(self.features)) if self.values is None else self.values
-
     def select(self, start: int, stop: int) -> SparseRows:
         """Rows from ``start`` up to ``stop``."""
         if (start, stop) == (0, len(self)):
             return self
         some = slice(self.starts[start], self.starts[stop])
         columns = None if self.columns is None else self.columns[some]
-        values = None if self.values is None else self.values[some]
         starts = self.starts[start : stop + 1] - self.starts[start]
-        return SparseRows(starts, self.features[some], columns, values)
+        return SparseRows(starts, self.features[some], columns, self.values[some])
 
     def drop_zeros(self) -> SparseRows:
         """The rows without features of value 0, which are not active."""
-        if self.values is None or self.values.all():
-            return self
-        return self.keep_entries(self.values != 0.0)
+        return self if self.values.all() else self.keep_entries(self.values != 0.0)
 
     def keep_entries(self, kept: NDArray[np.bool_]) -> SparseRows:
         """The rows with those of their features alone that are ``kept``."""
         before = np.concatenate([[0], np.cumsum(kept)])
         columns = None if self.columns is None else self.columns[kept]
-        values = None if self.values is None else self.values[kept]
-        return SparseRows(before[self.starts], self.features[kept], columns, values)
+        return SparseRows(before[self.starts], self.features[kept], columns, self.values[kept])
 
     def add_intercept(self) -> SparseRows:
         """The rows with feature 0 active in each, before the others."""
         first, starts = self.starts[:-1], self.starts + np.arange(len(self.starts))
         columns = None if self.columns is None else np.insert(self.columns, first, 0)
-        values = None if self.values is None else np.insert(self.values, first, 1.0)
-        return SparseRows(starts, np.insert(self.features, first, 0), columns, values)
+        values, features = np.insert(self.values, first, 1.0), np.insert(self.features, first, 0)
+        return SparseRows(starts, features, columns, values)
 
 
 @dataclass(frozen=True)
@@ -122,11 +113,12 @@ class Observations:
         return np.zeros(len(self)) if self.offsets is None else self.offsets
 
     @property
-    def left(self) -> Array | None:
-        """(n + 1,) what is left, after all rows, of the weight before each and after the last."""
+    def left(self) -> tuple[float, Array]:
+        """What is left, after all rows, of all that was known before, and of their weights (n,)."""
         if self.discounts is None or not len(self):
-            return None
-        return np.append(np.cumprod(self.discounts[::-1])[::-1], 1.0)
+            return 1.0, self.own_weights
+        left = np.append(np.cumprod(self.discounts[::-1])[::-1], 1.0)
+        return float(left[0]), self.own_weights * left[1:]
 
 
 __all__ = ["Entry", "Observations", "Row", "SparseRows"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._centres import Centres, subtract_centres
-from posterity.posteriors._sparse_rows import SparseRows
+from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
@@ -51,6 +51,12 @@ class ManyFeatures:
         """The rows with their numbers centred, and with ``pairs`` of what is then active."""
         rows = subtract_centres(rows, centres, self.owners)
         return rows if pairs is None else pairs(rows, centres)
+
+    def count(self, data: Observations) -> None:
+        """Count rows that are learned."""
+        left, weights = data.left
+        self.n_observations += float(data.own_weights.sum())
+        self.n_effective = self.n_effective * left + float(weights.sum())
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior."""

@@ -135,7 +135,10 @@ class DiagonalPosterior(ManyFeatures):
         if pairs is None:
             return self._learn_given(data, undo, predict)
         found: list[Any] = []
-        for start, stop in self._plan(data):
+        parts: Iterable[tuple[int, int]] = [(0, len(data))]
+        if len(data) > 1 and self.intercept and len(self.centres.features):
+            parts = self.centres.plan(len(data), data.weights)
+        for start, stop in parts:
             part = data.select(start, stop)
             self.set_owners(part.rows, undo)
             centred = self.centre_rows(part.rows, self._expect(part, undo), pairs)
@@ -158,7 +161,8 @@ class DiagonalPosterior(ManyFeatures):
         # Lazy: each is read where it is needed, without a line of Python in between.
         learned = starmap(state.learn, (self._list_arguments(data, predict),))
         found = map(getattr, (state, state), _SCALARS)
-        self._count(data)
+        self.count(data)
+        self.centres.tally(data.rows, *data.left)
         run_steps(
             [
                 partial(before.extend, learned),
@@ -174,12 +178,6 @@ class DiagonalPosterior(ManyFeatures):
         parts = vars(self), vars(self.centres)
         added = offset - self.offset_centre
         self._state().learn_row(*self._kernel, row, y, discount, added, self.owners, *parts)
-
-    def _plan(self, data: Observations) -> Iterable[tuple[int, int]]:
-        """Parts in which rows with pairs are to be learned."""
-        if len(data) > 1 and self.intercept and len(self.centres.features):
-            return self.centres.plan(len(data), data.weights)
-        return [(0, len(data))]
 
     def _expect(self, data: Observations, undo: Undo) -> Centres:
         """Return where the numbers of these rows, which are learned next, are to be centred."""
@@ -240,14 +238,6 @@ class DiagonalPosterior(ManyFeatures):
             prior = self.compute_prior_precisions(targets)[:, : self.members]
             beliefs[targets, 1, : self.members] += (known + prior) * moved
         self.centres.move(by)
-
-    def _count(self, data: Observations) -> None:
-        weights, left = data.own_weights, data.left
-        kept = weights if left is None else weights * left[1:]
-        self.n_observations += float(weights.sum())
-        self.n_effective *= 1.0 if left is None else float(left[0])
-        self.n_effective += float(kept.sum())
-        self.centres.tally(data.rows, data.weights, left)
 
     # ---- reading ---------------------------------------------------------------------------------
 

@@ -124,20 +124,20 @@ class SparsePosterior(ManyFeatures):
         as they came.
         """
         assert not predict
-        centres, own, left = self.centres.copy(), data.own_weights, data.left
+        centres, (left, kept) = self.centres.copy(), data.left
         centres.count(data.rows, data.weights)
-        if self.likelihood.is_noise and self.intercept:
+        centred = self.likelihood.is_noise and self.intercept
+        if centred:
             centres.begin_at_means(data.rows, data.weights)
         data = replace(data, rows=self.centre_rows(data.rows, centres, pairs))
-        updated, share = replace(self, centres=centres), 1.0 if left is None else float(left[0])
-        kept = own if left is None else own * left[1:]
+        updated = replace(self, centres=centres)
         mine = move(self._data, self.centres, centres.values - self.centres.values)
         updated.squares = self.squares + self._sum_squares(data)
-        if self.n_observations == 0.0 and self.likelihood.is_noise and self.intercept and own.any():
+        own = data.own_weights
+        if self.n_observations == 0.0 and centred and own.any():
             mine = mine._replace(centre=float(np.average(data.y - data.own_offsets, weights=own)))
-        updated._store(mine.add(mine.summarize(self._matrix(data.rows), data, kept), share))
-        updated.n_observations += float(own.sum())
-        updated.n_effective = self.n_effective * share + float(kept.sum())
+        updated._store(mine.add(mine.summarize(self._matrix(data.rows), data, kept), left))
+        updated.count(data)
         updated._forget_solution()
         if self.n_observations == 0.0:
             updated._find_pattern(centre_at_means(updated._data, updated.centres)[0].met)
@@ -201,7 +201,7 @@ class SparsePosterior(ManyFeatures):
         rows, size = data.rows, len(self.squares)
         owners = np.where(data.own_weights[rows.row_numbers] > 0.0, self.owners[rows.features], 0)
         some = owners > 0
-        sums = np.bincount(owners[some], np.square(rows.numbers[some]), size)
+        sums = np.bincount(owners[some], np.square(rows.values[some]), size)
         return np.stack([sums, np.bincount(owners[some], None, size)], axis=1)
 
     @property
@@ -249,7 +249,7 @@ class SparsePosterior(ManyFeatures):
         if not known.all():
             assert rows.columns is not None
             prior = found.column_precisions[rows.columns[~known]]
-            squares = np.square(rows.numbers[~known])
+            squares = np.square(rows.values[~known])
             np.add.at(variance, rows.row_numbers[~known], squares / prior)
             rows = rows.keep_entries(known)
         mean, own = found.predict(self._matrix(rows))
