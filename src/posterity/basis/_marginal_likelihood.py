@@ -83,14 +83,15 @@ def maximize_posterior(
     median = 0.5 * math.log(2.0 * X.shape[1])
     grams = [part[known] @ part[known].T for part in parts]
     problem = _Problem(rows, _standardize_targets(targets[known]), kernel, grams)
-    centre = np.concatenate(
-        [
-            np.full(X.shape[1], median),
-            np.full(len(parts) + 1, math.log(VARIANCE)),
-            [math.log(NOISE)],
-        ]
-    )
-    widths = np.repeat(LOG_PRIOR_SDS, [X.shape[1], len(parts) + 1, 1])
+    d, n_variances = X.shape[1], len(parts) + 1
+    centre = np.repeat([median, math.log(VARIANCE), math.log(NOISE)], [d, n_variances, 1])
+    widths = np.repeat(LOG_PRIOR_SDS, [d, n_variances, 1])
+    found = _search(problem, centre, widths) if len(rows) > 1 else centre
+    return FittedProcess(np.exp(found[:d]) * unit, np.exp(found[d:-1]))
+
+
+def _search(problem: _Problem, centre: Array, widths: Array) -> Array:
+    """The logs of largest posterior density, under a normal prior."""
     bounds = [(one - LARGEST_LOG_MOVE, one + LARGEST_LOG_MOVE) for one in centre]
     bounds[-1] = LEAST_LOG_NOISE, 2.0
 
@@ -99,26 +100,16 @@ def maximize_posterior(
         off = (place - centre) / widths
         return 0.5 * float(off @ off) - value, off / widths - slope
 
-    found = centre
-    if len(rows) > 1:
-        # Of a function that turns many times long scales explain nothing, and a little shorter ones
-        # neither: a search that begins there ends there.
-        starts = [
-            centre - np.log(factor) * (np.arange(len(centre)) < X.shape[1]) for factor in STARTS
-        ]
-        start = min(starts, key=lambda place: loss(place)[0])
-        # Threads do not pay for matrices of some hundred rows, and cost much on a busy machine.
-        with threadpool_limits(1, user_api="blas"):
-            found = minimize(
-                loss,
-                start,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": MOST_STEPS},
-            ).x
-    logs = found[X.shape[1] : -1]
-    return FittedProcess(np.exp(found[: X.shape[1]]) * unit, np.exp(logs))
+    # Of a function that turns many times long scales explain nothing, and a little shorter ones
+    # neither: a search that begins there ends there.
+    is_scale = np.arange(len(centre)) < problem.rows.shape[1]
+    starts = [centre - np.log(factor) * is_scale for factor in STARTS]
+    start = min(starts, key=lambda place: loss(place)[0])
+    options = {"maxiter": MOST_STEPS}
+    # Threads do not pay for matrices of some hundred rows, and cost much on a busy machine.
+    with threadpool_limits(1, user_api="blas"):
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
 
 
 class _Problem:

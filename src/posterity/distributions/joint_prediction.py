@@ -192,7 +192,7 @@ class JointPrediction:
             raise ValueError(
                 f"y has shape {y.shape}: expected {self.shape}, a column for each target"
             )
-        z, flat = self._standardized(y), self._flat()
+        z, flat = self._standardize(y, list(range(self.shape[1]))), self._flat()
         root = _root(self.correlation)
         squared = np.square(_forward(root, z)).sum(axis=-1)
         df, q = np.minimum(np.where(flat, 1.0, self.df), _standard_t.MOST_DF), self.shape[1]
@@ -282,7 +282,8 @@ class JointPrediction:
             raise ValueError("all targets are known: leave out those that are to be predicted")
         z = self._standardize(values, places)
         z = np.where(np.isinf(z), 0.0, z)  # what was certain, and is not so, tells nothing
-        among, between, rest = _blocks(self.correlation, places, others)
+        of_known, of_others = self.correlation[..., places, :], self.correlation[..., others, :]
+        among, between, rest = of_known[..., places], of_others[..., places], of_others[..., others]
         # C_AA^-1 of what the others have in common with the known, and of the known values.
         weights = np.linalg.solve(among, np.swapaxes(between, -1, -2))
         squared = (z * np.linalg.solve(among, z[..., None])[..., 0]).sum(axis=-1)
@@ -307,9 +308,6 @@ class JointPrediction:
     def _flat(self) -> NDArray[np.bool_]:
         """(n,) rows of which nothing is known."""
         return np.isinf(self.scale).any(axis=1) | (self.df <= 0.0)
-
-    def _standardized(self, y: FloatArray) -> FloatArray:
-        return self._standardize(y, list(range(self.shape[1])))
 
     def _standardize(self, values: FloatArray, places: list[int]) -> FloatArray:
         """Values in scales from the location; at a point mass 0, and elsewhere infinite."""
@@ -366,14 +364,6 @@ def correlations_of(products: FloatArray) -> FloatArray:
     correlation = products / unit[..., :, None] / unit[..., None, :]
     np.einsum("...ii->...i", correlation)[...] = 1.0
     return correlation
-
-
-def _blocks(
-    correlation: FloatArray, places: list[int], others: list[int]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """C_AA of the known places, C_BA of the others with them, and C_BB."""
-    of_known, of_others = correlation[..., places, :], correlation[..., others, :]
-    return of_known[..., places], of_others[..., places], of_others[..., others]
 
 
 def _root(correlation: FloatArray) -> FloatArray:

@@ -32,7 +32,8 @@ class StudentT(LocationScale):
     Notes
     -----
     From 64 degrees of freedom on, expansions in 1/(df - 1/2)^2 take the place of the incomplete
-    beta function (Hill 1970): the same digits at a tenth of the time.
+    beta function (Hill 1970): the same digits at a tenth of the time. Tails of fewer are led there
+    by recurrence; their quantiles are those of the incomplete beta function.
 
     Examples
     --------

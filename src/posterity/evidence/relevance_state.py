@@ -191,10 +191,6 @@ class Evidence:
         m = matrix.shape[1]
         # As many features as distinct rows fit any target: that is no evidence.
         most = m if rank == m < residual_df else max(min(int(residual_df + 1e-6), rank) - 1, 1)
-        sizes = np.arange(most + 2)
-        # The prior of the share of strong features is uniform: all set sizes are equally probable.
-        log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
-        log_sizes[most + 1] = -np.inf
         known, shape, rate = noise.parameters
         full_energy = 2.0 * rate + residual
         return cls(
@@ -213,7 +209,7 @@ class Evidence:
             full_energy + kept @ np.square(projections),
             kept @ np.square(directions),
             (kept * projections) @ directions,
-            log_sizes,
+            _compute_log_size_prior(most, m),
             Rows.empty(len(BACKGROUNDS) * m, m),
         )
 
@@ -338,6 +334,14 @@ class Rows:
             self.places[missing] = np.arange(self.used, stop)
             self.used = stop
         return self.table[self.places[keys]]
+
+
+def _compute_log_size_prior(most: int, m: int) -> Array:
+    """(most + 2,) of one set of each size: the share of strong features is uniform."""
+    sizes = np.arange(most + 2)
+    log_sizes = betaln(1.0 + sizes, m + 1.0 - np.minimum(sizes, m))
+    log_sizes[most + 1] = -np.inf
+    return np.asarray(log_sizes)
 
 
 def compute_log_half_cauchy(logs: Array) -> Array:

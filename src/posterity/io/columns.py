@@ -17,10 +17,9 @@ from posterity.io.calendar import (
     is_increasing,
     reader_of,
 )
-from posterity.io.conversions import MISSING, encode_text, is_number, is_text
+from posterity.io.conversions import MISSING, as_days, encode_text, is_number, is_text
 from posterity.io.encoders import (
     Categories,
-    Days,
     Encoder,
     LevelNumbers,
     Numbers,
@@ -58,8 +57,8 @@ class Encoding:
         """An encoder of a category, or of a `part` of a column of dates."""
         coded = reader_of(part) if part else encode_text
         if self.whole:
-            return LevelNumbers(column, tuple(levels), True, self.holes, part, coded)
-        return Categories(column, tuple(levels), self.drop_first, part, coded)
+            return LevelNumbers(column, tuple(levels), part, coded, grows=True, holes=self.holes)
+        return Categories(column, tuple(levels), part, coded, drop_first=self.drop_first)
 
 
 def select_columns(
@@ -171,11 +170,11 @@ def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> En
 def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
     """Return encoders of days, or of the parts of the calendar that vary; both if time runs on."""
     if how.dates == "days":
-        return [Days(name)]
+        return [Numbers(name, as_days)]
     values = first.column(name)
     parts = find_calendar_parts(kind, values)
     made = [how.encode_levels(name, PARTS[part][0], part) for part in parts]
-    return made if parts and not is_increasing(values) else [*made, Days(name)]
+    return made if parts and not is_increasing(values) else [*made, Numbers(name, as_days)]
 
 
 def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
@@ -227,8 +226,11 @@ def make_learned_encoders(
             require([column], list(schema.names), "feature")
             if part:
                 _check_dates(schema, column)
-            how = known.grow, known.holes, part, reader_of(part) if part else encode_text
-            made.append(PlacedEncoder(LevelNumbers(column, known.levels[name], *how), (place,)))
+            coded = reader_of(part) if part else encode_text
+            numbers = LevelNumbers(
+                column, known.levels[name], part, coded, grows=known.grow, holes=known.holes
+            )
+            made.append(PlacedEncoder(numbers, (place,)))
         elif label is not None:
             levels.setdefault(label, []).append((place, name[len(label) + 1 :]))
         else:
@@ -260,7 +262,7 @@ def _get_learned_column(source: Source, name: str) -> Encoder:
     require([name], list(schema.names), "feature")
     kind = schema.field(name).type
     if pa.types.is_temporal(kind):
-        return Days(name)
+        return Numbers(name, as_days)
     if is_number(kind):
         return Numbers(name)
     if is_text(kind):
@@ -276,7 +278,8 @@ def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
     if dated is None:
         return Categories(label, levels, drop_first=False)
     _check_dates(schema, dated[0])
-    return Categories.of_part(*dated, levels, drop_first=False)
+    column, part = dated
+    return Categories(column, levels, part, reader_of(part), drop_first=False)
 
 
 def _check_dates(schema: Any, column: str) -> None:

@@ -5,142 +5,133 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.calendar import Codes, reader_of
-from posterity.io.conversions import MISSING, as_days, as_floats, encode_text
+from posterity.io.calendar import Codes
+from posterity.io.conversions import MISSING, as_floats, encode_text
 from posterity.linear.categories import Category
 
 FloatArray = NDArray[np.float64]
 
 
-class Encoder(Protocol):
+class Encoder:
     """Turns one Arrow column into numbers; NaN where a value is missing."""
-
-    @property
-    def column(self) -> str:
-        """Name of the file's column."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features it makes; there may be none."""
-        ...
-
-    def begin(self) -> None:
-        """A stream starts at its first row."""
-        ...
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write an Arrow array (n,) into out (n, len(names))."""
-        ...
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A numeric or boolean column, as it is."""
 
     column: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The column's own name."""
+        """Names of the features it makes; there may be none."""
         return (self.column,)
 
     def begin(self) -> None:
-        """Do nothing: no earlier rows are kept."""
+        """A stream starts at its first row."""
 
     def fill(self, values: Any, out: FloatArray) -> None:
-        """Copy the numbers."""
-        out[:, 0] = as_floats(values)
+        """Write an Arrow array (n,) into out (n, len(names))."""
+        raise NotImplementedError
+
+    def join(self, values: Any) -> Self:
+        """The same with those levels of the values, too, that come for the first time."""
+        return self
 
 
 @dataclass(frozen=True)
-class Categories:
-    """A column of categories, one feature of zeros and ones for each level that is kept.
+class Numbers(Encoder):
+    """A column of numbers or booleans, or of what ``read`` makes numbers of: days, of dates."""
 
-    A value that is none of the levels gets zeros everywhere (as the dropped first level does), and
-    is counted in `unseen`. A missing value is the level "missing", where there is one.
+    column: str
+    read: Callable[[Any], FloatArray] = as_floats
+
+    def fill(self, values: Any, out: FloatArray) -> None:
+        """Copy the numbers."""
+        out[:, 0] = self.read(values)
+
+
+@dataclass(frozen=True)
+class LevelEncoder(Encoder):
+    """A column of levels. A value that is none of them is counted in `unseen`.
+
     ``coded`` says which words the values stand for, and `part` which part of a date they are.
     """
 
     column: str
     levels: tuple[str, ...]
-    drop_first: bool
     part: str = ""
     coded: Callable[[Any], Codes] = encode_text
     unseen: Counter[str] = field(default_factory=Counter, compare=False)
-
-    @classmethod
-    def of_part(cls, column: str, part: str, levels: Sequence[str], drop_first: bool) -> Categories:
-        """Return the categories of the hour, weekday or month of a column of dates."""
-        return cls(column, tuple(levels), drop_first, part, reader_of(part))
 
     @property
     def label(self) -> str:
         """The column, or ``column.part``."""
         return f"{self.column}.{self.part}" if self.part else self.column
+
+    def begin(self) -> None:
+        """Forget the unseen levels."""
+        self.unseen.clear()
+
+
+def _count_words(codes: NDArray[np.intp], words: Sequence[str]) -> dict[str, int]:
+    """How often each word came, of those that did."""
+    counts = np.bincount(codes, minlength=len(words) + 1)
+    return {word: int(count) for word, count in zip(words, counts, strict=False) if count}
+
+
+@dataclass(frozen=True)
+class Categories(LevelEncoder):
+    """A column of categories, one feature of zeros and ones for each level that is kept.
+
+    A value that is none of the levels gets zeros everywhere (as the dropped first level does). A
+    missing value is the level "missing", where there is one.
+    """
+
+    drop_first: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """``column=level`` for each level that is kept."""
         return tuple(f"{self.label}={level}" for level in self.levels[self.drop_first :])
 
-    def begin(self) -> None:
-        """Forget the unseen levels."""
-        self.unseen.clear()
-
     def fill(self, values: Any, out: FloatArray) -> None:
         """Write zeros and ones, and count what is none of the levels."""
-        codes, levels = self.coded(values)
+        codes, words = self.coded(values)
         index = {level: i for i, level in enumerate(self.levels)}
         # One step more than there are levels: unknown; and the last: missing.
         unknown, missing = len(self.levels), len(self.levels) + 1
-        place = np.array([index.get(level, unknown) for level in levels] + [missing])
+        place = np.array([index.get(word, unknown) for word in words] + [missing])
         found = place[codes]
         rows = np.zeros((missing + 1, missing - 1))
         np.fill_diagonal(rows, 1.0)
         rows[missing] = rows[index[MISSING]] if MISSING in index else np.nan
         out[:] = rows[:, self.drop_first :][found]
         if unknown in place:
-            counts = np.bincount(codes, minlength=len(levels) + 1)
-            for code in np.flatnonzero((place == unknown) & (counts > 0)):
-                self.unseen[levels[code]] += int(counts[code])
+            counts = _count_words(codes, words)
+            self.unseen.update({word: n for word, n in counts.items() if word not in index})
+
+    def join(self, values: Any) -> Self:
+        """The same with a feature more for each new level, behind the others."""
+        new = sorted(_count_words(*self.coded(values)).keys() - set(self.levels))
+        return replace(self, levels=(*self.levels, *new)) if new else self
 
 
 @dataclass(frozen=True)
-class LevelNumbers:
+class LevelNumbers(LevelEncoder):
     """A column that a model takes as a category: the number of each value's level, from 1 on.
 
-    A value that is none of the levels is 0, and counted in `unseen`; where the category ``grows``
-    it is a level from then on. With ``holes`` a missing value is the level "missing".
-    ``coded`` says which words the values stand for, and `part` which part of a date they are.
+    A value that is none of the levels is 0; where the category ``grows`` it is a level from then
+    on. With ``holes`` a missing value is the level "missing".
     """
 
-    column: str
-    levels: tuple[str, ...]
     grows: bool = False
     holes: bool = False
-    part: str = ""
-    coded: Callable[[Any], Codes] = encode_text
-    unseen: Counter[str] = field(default_factory=Counter, compare=False)
-
-    @property
-    def label(self) -> str:
-        """The column, or ``column.part``."""
-        return f"{self.column}.{self.part}" if self.part else self.column
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The same, alone."""
+        """The label alone."""
         return (self.label,)
-
-    def begin(self) -> None:
-        """Forget the unseen levels."""
-        self.unseen.clear()
 
     def fill(self, values: Any, out: FloatArray) -> None:
         """Write the numbers, and count what is none of the levels."""
@@ -149,39 +140,20 @@ class LevelNumbers:
         gone = numbers.get(MISSING, 0.0 if self.holes else np.nan)
         found = np.array([numbers.get(word, 0.0) for word in words] + [gone])
         out[:, 0] = found[codes]
-        counts = np.bincount(codes, minlength=len(words) + 1)
-        words = [*words, MISSING] if self.holes else words
-        new = {word: int(n) for word, n in zip(words, counts, strict=False) if word not in numbers}
-        self.unseen.update({word: n for word, n in new.items() if n})
+        counts = _count_words(codes, self._name_holes(words))
+        self.unseen.update({word: n for word, n in counts.items() if word not in numbers})
 
-    def join(self, values: Any) -> LevelNumbers:
-        """The same with those levels of the values, too, that come for the first time."""
+    def join(self, values: Any) -> Self:
+        """The same with new levels where they belong."""
         if not self.grows:
             return self
         codes, words = self.coded(values)
-        words = [*words, MISSING] if self.holes else words
-        counts = np.bincount(codes, minlength=len(words) + 1)
-        there = [word for word, count in zip(words, counts, strict=False) if count]
+        there = list(_count_words(codes, self._name_holes(words)))
         return replace(self, levels=Category(0, self.label, self.levels).join(there).levels)
 
-
-@dataclass(frozen=True)
-class Days:
-    """A column of dates, times or durations, in days: since 1970 (UTC), since midnight, or long."""
-
-    column: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column's own name."""
-        return (self.column,)
-
-    def begin(self) -> None:
-        """Do nothing: no earlier rows are kept."""
-
-    def fill(self, values: Any, out: FloatArray) -> None:
-        """Write days and their fractions."""
-        out[:, 0] = as_days(values)
+    def _name_holes(self, words: Sequence[str]) -> Sequence[str]:
+        """The words, and that of a missing value."""
+        return [*words, MISSING] if self.holes else words
 
 
 @dataclass(frozen=True)
@@ -209,19 +181,10 @@ class PlacedEncoder:
         out[:, self.places] = block
 
     def grow(self, values: Any, n_features: int) -> PlacedEncoder:
-        """Return the encoder with a feature more for each new level in ``values``."""
-        if isinstance(self.encoder, LevelNumbers):
-            return replace(self, encoder=self.encoder.join(values))
-        if not isinstance(self.encoder, Categories):
-            return self
-        codes, words = self.encoder.coded(values)
-        counts = np.bincount(codes, minlength=len(words) + 1)
-        there = {word for word, count in zip(words, counts, strict=False) if count}
-        new = sorted(there.difference(self.encoder.levels))
-        if not new:
-            return self
-        places = (*self.places, *range(n_features, n_features + len(new)))
-        return PlacedEncoder(replace(self.encoder, levels=(*self.encoder.levels, *new)), places)
+        """Return the encoder with a feature more for each new level in ``values`` that has one."""
+        grown = self.encoder.join(values)
+        new = range(n_features, n_features + len(grown.names) - len(self.places))
+        return PlacedEncoder(grown, (*self.places, *new))
 
 
 def place_encoders(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
@@ -236,8 +199,8 @@ def place_encoders(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
 
 __all__ = [
     "Categories",
-    "Days",
     "Encoder",
+    "LevelEncoder",
     "LevelNumbers",
     "Numbers",
     "PlacedEncoder",

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io.conversions import as_floats
+from posterity.io.encoders import Encoder
 
 FloatArray = NDArray[np.float64]
 _NAME = re.compile(r"(.+)\.lag([1-9]\d*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Lag:
+class Lag(Encoder):
     """The value of a column ``rows`` rows before; NaN where there is no such row, or no value.
 
     Batches must come in the order of the stream; `begin` goes back to its start.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,35 +95,28 @@ class ColumnMeans:
 Missing = Literal["error", "skip", "mean", "level"] | Mapping[str, float] | ColumnMeans
 
 
-class Policy(Protocol):
-    """The interface of a policy, which takes the batches of a stream in order."""
+class Policy:
+    """What becomes of missing values; it takes the batches of a stream in order.
 
-    n_skipped: int
-    n_filled: int
-    # True if values are filled in.
-    fills: bool
-
-    @property
-    def means(self) -> ColumnMeans | None:
-        """The means to fill in so far, if these are learned."""
-        ...
-
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
-        """Fill NaN in, in place; say which rows (n,) can be used, None being all.
-
-        ``place(row, column)`` names a value, column -1 being y.
-        """
-        ...
-
-
-class Refuse:
-    """The first missing value is an error."""
+    ``fills`` is True if values are filled in, ``means`` are those to fill in so far, if learned.
+    """
 
     fills = False
     means: ColumnMeans | None = None
 
     def __init__(self) -> None:
         self.n_skipped = self.n_filled = 0
+
+    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+        """Fill NaN in, in place; say which rows (n,) can be used, None being all.
+
+        ``place(row, column)`` names a value, column -1 being y.
+        """
+        raise NotImplementedError
+
+
+class Refuse(Policy):
+    """The first missing value is an error."""
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Let all rows through, or raise."""
@@ -134,14 +127,8 @@ class Refuse:
         return None
 
 
-class Skip:
+class Skip(Policy):
     """Rows with a missing value are left out and counted."""
-
-    fills = False
-    means: ColumnMeans | None = None
-
-    def __init__(self) -> None:
-        self.n_skipped = self.n_filled = 0
 
     def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
         """Leave rows out."""

@@ -41,9 +41,9 @@ class Source(ABC):
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches of these columns, each with the share of the file read so far."""
 
-    @abstractmethod
     def row_name(self, row: int) -> str:
-        """Return the name of row `row` (the first is 0) for a message."""
+        """Return the name of row `row` (the first is 0) for a message: counted from one."""
+        return f"row {row + 1}"
 
     def texts(self, name: str) -> Iterator[Any]:
         """Yield a column as it is written, in chunks; none where it is not written as text."""

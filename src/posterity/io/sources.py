@@ -60,10 +60,6 @@ class ParquetSource(Source):
                 f"{self.path} is damaged after row {done}: {_get_first_line(error)}"
             ) from error
 
-    def row_name(self, row: int) -> str:
-        """The row, counted from one."""
-        return f"row {row + 1}"
-
 
 class ArrowSource(Source):
     """An Arrow IPC (Feather) file, read record batch by record batch.
@@ -105,10 +101,6 @@ class ArrowSource(Source):
             raise TableError(
                 f"{self.path} is damaged ({_get_first_line(error)}): write it anew"
             ) from error
-
-    def row_name(self, row: int) -> str:
-        """The row, counted from one."""
-        return f"row {row + 1}"
 
 
 _CSV_ENDINGS = (".csv", ".tsv", ".txt")

@@ -24,8 +24,8 @@ from posterity.io.columns import (
     select_columns,
 )
 from posterity.io.encoders import (
-    Categories,
     Encoder,
+    LevelEncoder,
     LevelNumbers,
     PlacedEncoder,
     place_encoders,
@@ -153,7 +153,7 @@ class TableStream:
         return {
             one.encoder.label: one.encoder.levels
             for one in self._encoders
-            if isinstance(one.encoder, Categories | LevelNumbers)
+            if isinstance(one.encoder, LevelEncoder)
         }
 
     @property
@@ -171,7 +171,7 @@ class TableStream:
         return {
             one.encoder.label: dict(one.encoder.unseen)
             for one in self._encoders
-            if isinstance(one.encoder, Categories | LevelNumbers) and one.encoder.unseen
+            if isinstance(one.encoder, LevelEncoder) and one.encoder.unseen
         }
 
     def fill_with(self, means: ColumnMeans) -> None:

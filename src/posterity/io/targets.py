@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,26 @@ from posterity.io.text_columns import explain_text
 FloatArray = NDArray[np.float64]
 
 
-class Target(Protocol):
+class Target:
     """Turns a column, or the lack of one, into numbers while missing values are dealt with."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it needs."""
-        ...
+    # Names of the columns that it needs.
+    columns: tuple[str, ...] = ()
 
     def check(self, source: Source) -> None:
         """Raise ``TableError`` if a column is missing or of the wrong kind."""
-        ...
+        require(self.columns, source.schema.names, "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """(n,) numbers for the rows of a record batch; NaN where missing."""
-        ...
+        raise NotImplementedError
 
     def restore_targets(self, numbers: FloatArray) -> Any:
-        """(m,) what the numbers of the rows that are left stand for."""
-        ...
+        """(m,) what the numbers of the rows that are left stand for: themselves."""
+        return numbers
 
 
-class TargetNumbers:
+class TargetNumbers(Target):
     """A column of numbers or booleans."""
 
     def __init__(self, column: str) -> None:
@@ -46,16 +44,12 @@ class TargetNumbers:
 
     def check(self, source: Source) -> None:
         """Refuse what are not numbers."""
-        require(self.columns, source.schema.names, "target")
+        super().check(source)
         check_numbers(source, self.columns[0], "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
-
-    def restore_targets(self, numbers: FloatArray) -> FloatArray:
-        """Themselves."""
-        return numbers
 
 
 # What a reward counts as where it is a word.
@@ -110,16 +104,12 @@ class TargetRewards(TargetNumbers):
             ) from error
 
 
-class TargetLabels:
+class TargetLabels(Target):
     """A column of labels: text, or whatever else Arrow can count apart."""
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
         self._label_numbers: dict[Any, int] = {}
-
-    def check(self, source: Source) -> None:
-        """Refuse a column that is not there."""
-        require(self.columns, source.schema.names, "target")
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """A number for each label, in the order in which labels first came."""
@@ -134,13 +124,8 @@ class TargetLabels:
         return np.array(list(self._label_numbers))[numbers.astype(np.intp)]
 
 
-class TargetRows:
+class TargetRows(Target):
     """Target without a column: the number of the row, so that it is known which rows are left."""
-
-    columns: tuple[str, ...] = ()
-
-    def check(self, source: Source) -> None:
-        """Do nothing: no column is needed."""
 
     def numbers(self, batch: Any, first_row: int) -> FloatArray:
         """Row numbers, from 0; exact up to 2^53."""
