@@ -46,6 +46,10 @@ def add_pairs(
     found = [_make_pairs(rows, some, index, chosen, centres) for some in groups]
     columns = np.full(len(rows.features), UNNAMED) if rows.columns is None else rows.columns
     parts = [(rows.row_numbers, rows.features, columns, rows.values), *found]
+    if index.hashed is None and len(groups) == 1 and len(groups[0][0]) == len(rows):
+        length = groups[0][1]
+        if len(found[0][0]) == len(rows) * length * (length - 1) // 2:
+            return _interleave_parts(len(rows), parts)
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(together[0], kind="stable")
     row, feature, column, value = (one[order] for one in together)
@@ -83,6 +87,18 @@ def _stack_parts(n: int, found: list[Any]) -> SparseRows:
         for k, kind in ((1, np.int32), (2, np.int32), (3, np.float64))
     ]
     return SparseRows(np.arange(n + 1) * width, *stacked).drop_zeros()
+
+
+def _interleave_parts(n: int, parts: list[Any]) -> SparseRows:
+    """Parts with as many entries in every row, in the order of rows: nothing to sort."""
+    stacked: list[Any] = [
+        np.hstack([one.reshape(n, -1) for one in column])
+        for column in list(zip(*parts, strict=True))[1:]
+    ]
+    starts = np.arange(n + 1) * stacked[0].shape[1]
+    features, columns, values = (one.ravel() for one in stacked)
+    kept = features.astype(np.int32), columns.astype(np.int32), values.astype(np.float64)
+    return SparseRows(starts, *kept).drop_zeros()
 
 
 def _sort_entries(n: int, found: list[Any]) -> SparseRows:
