@@ -10,14 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from posterity.basis.contract import Bases
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, RateOffsets
-from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
+from posterity.generalized.base import RateOffsets
+from posterity.generalized.generalized_linear import GeneralizedRegression
 from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
@@ -26,34 +22,11 @@ Array = NDArray[np.float64]
 LARGEST_LOG = 700.0
 
 
-class CountRegression(BayesianGeneralizedLinear):
+class CountRegression(GeneralizedRegression):
     """A count of the rate ``exposure * exp(offset + intercept + x . coef)``.
 
     Its subclasses say which likelihood, in place of a parameter.
     """
-
-    def __init__(
-        self,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.regression import BayesianLinearRegression
+from posterity.linear.regression import GaussianRegression
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
 
 
-class HeavyTailedRegression(BayesianLinearRegression):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeavyTailedRegression(GaussianRegression):
     """A linear model whose rows are reweighted; see the two that there are."""
 
-    noise_scale: float | None
+    noise_scale: float | None = None
     _noise_parameter: ClassVar[str | None] = "noise_scale"
     _n_waves: ClassVar[int | None] = 60
 
@@ -45,7 +47,6 @@ class HeavyTailedRegression(BayesianLinearRegression):
         inner = super()._before_data().copy_for_average()
         return self._kind.wrap(inner, self._working_noise(), scale)
 
-    takes_targets: ClassVar[bool] = False
     _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior
 
     def _noise(self) -> KnownNoise:

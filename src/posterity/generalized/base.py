@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralizedModel(LinearEstimator):
     """A scikit-learn estimator around one :class:`GeneralizedPosterior`."""
 
@@ -34,7 +35,7 @@ class GeneralizedModel(LinearEstimator):
     _expects_eta: ClassVar[bool] = False
     _noise_parameter: ClassVar[str | None] = None
 
-    approximation: Approximation
+    approximation: Approximation = "auto"
 
     @property
     def noise_precision_(self) -> float:

@@ -10,14 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
-from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
-from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
-from posterity.generalized.base import Approximation
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import read_points, refuse_no_weight
 from posterity.transaction import atomic
 
@@ -106,29 +101,6 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     >>> model.predict([[1.0, 0.0]]), model.predict_proba([[1.0, 0.0]]).shape
     (array(['yes'], dtype='<U3'), (1, 2))
     """
-
-    def __init__(
-        self,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.basis import Basis
-from posterity.distributions import Normal
-from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.categories import NAME_LEVELS, Categories
@@ -19,6 +17,7 @@ from posterity.linear.columns import ModelColumns
 from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
 from posterity.linear.named_priors import beliefs
+from posterity.linear.parameters import LinearParameters
 from posterity.linear.ratios import add_ratios
 from posterity.linear.state import SHARED
 from posterity.linear.targets import set_targets, set_targets_of_row, targets_of
@@ -33,10 +32,6 @@ from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
 Array = NDArray[np.float64]
-# Ways to give a prior: for all columns, for each, or by name.
-Means = ArrayLike | Mapping[str, float]
-Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
-Priors = Mapping[str, Normal] | None
 
 # Names of strategies that learn the prior precision.
 PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
@@ -45,18 +40,13 @@ PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
 }
 
 
-class LinearModel(ModelColumns[LinearPosterior]):
+class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
-    prior_mean: Means
-    prior_precision: Precisions
-    prior: Priors = None
     # The parameter that leaves the noise to be learned where it is None, if there is one.
     _noise_parameter: ClassVar[str | None] = "noise_precision"
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
-    fit_intercept: bool
-    forgetting: Forgetting | None
 
     _learned_names = (
         "_posterior_or_none",
