@@ -57,7 +57,7 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
     if names is None or theirs is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
-                f"model {name!r} was fitted on {_count_rows(width)}, and these rows have "
+                f"model {name!r} was fitted on {_count_features(width)}, and these rows have "
                 f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
                 "that was not fitted (sklearn.base.clone)"
             )
@@ -77,11 +77,7 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
     width = getattr(model, "n_features_in_", average.n_features_in_)
     named_otherwise = its is not None and ours is not None and set(its) != set(ours)
     if width != average.n_features_in_ or named_otherwise:
-        what = (
-            f"{width} feature{'s' * (width != 1)}"
-            if its is None
-            else f"the columns {', '.join(map(str, its))}"
-        )
+        what = _count_features(width) if its is None else f"the columns {', '.join(map(str, its))}"
         raise ValueError(
             f"model {name!r} was fitted on {what}, which differ from those of these rows, and "
             "an average gives all its models the same features: select them in a pipeline, or "
@@ -90,7 +86,7 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
         )
 
 
-def _count_rows(n_features: int) -> str:
+def _count_features(n_features: int) -> str:
     return f"{n_features} feature{'s' * (n_features != 1)}"
 
 

@@ -125,11 +125,8 @@ class CountRegression(GeneralizedRegression):
         """
         if not how:
             return super().learn_one(x, y, weight, time)
-        model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
-        weights, times = None if weight == 1.0 else [weight], None if time is None else [time]
-        added = RateOffsets.of_row(how)._asdict()
-        model.partial_fit(model._row(x), [y], weights, times=times, **added)
-        return self if model is self else self._take_over(model)
+        self._learn_row(x, y, weight, time, RateOffsets.of_row(how))
+        return self
 
     def unlearn(
         self,

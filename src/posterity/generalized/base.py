@@ -16,7 +16,7 @@ from posterity.factor import Rows
 from posterity.factor.usable import LARGEST, check_rows
 from posterity.kernel.values import read_floats
 from posterity.likelihoods import Likelihood
-from posterity.linear.estimator import LinearEstimator, Way
+from posterity.linear.estimator import LinearEstimator, Way, learn
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -103,10 +103,13 @@ class GeneralizedModel(LinearEstimator):
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
         check_rows(rows.X, rows.y, rows.weights)
+        posterior: Any = self._posterior
         if self._learns_parameter and way == "append" and len(rows) > 1:
             # Moments of fewer rows than features let prior and parameter run away.
-            way = "append" if self._posterior.n_observations else "fit"
-        return learn(self._posterior, way, rows, self.approximation)
+            way = "append" if posterior.n_observations else "fit"
+        if way == "fit" and self.approximation == "auto":
+            posterior = posterior.with_averages()
+        return learn(posterior, way, rows)
 
     def _ratio(self) -> str:
         return self._likelihood().ratio
@@ -116,16 +119,6 @@ class GeneralizedModel(LinearEstimator):
         posterior: Any = self._posterior
         predictor = posterior.linear_predictor(self._columns(X), offsets)
         return predictor.loc, np.square(predictor.scale)
-
-
-def learn(posterior: Any, way: Way, rows: Rows, approximation: Approximation) -> Any:
-    """Have a posterior learn rows; under "auto" those of ``fit`` by averages over it."""
-    learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
-    if way == "fit":
-        if approximation == "auto":
-            posterior = posterior.with_averages()
-        return posterior.fit(*learned)
-    return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
 
 
 def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:

@@ -13,8 +13,7 @@ from sklearn.base import ClassifierMixin
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
 from posterity.generalized._classifier import Classifier
-from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import atomic
+from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -104,7 +103,6 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    @atomic
     def fit(
         self,
         X: Any,
@@ -142,11 +140,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]])
         array(['b'], dtype='<U1')
         """
-        refuse_no_weight(sample_weight)
-        self._learn_labels("fit", (X, y, sample_weight), times)
-        return self
+        return super().fit(X, y, sample_weight, times=times)
 
-    @atomic
     def partial_fit(
         self,
         X: Any,
@@ -169,10 +164,9 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.partial_fit([[2.0]], [4]).classes_
         array([3, 4, 5])
         """
-        self._learn_labels("append", (X, y, sample_weight), times, classes)
+        self._learn_rows("append", (X, y, sample_weight), times, classes)
         return self
 
-    @atomic
     def predict_then_learn(
         self,
         X: Any,
@@ -194,9 +188,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> predictive.pmf("a").round(2)[0]
         np.float64(0.5)
         """
-        predictive = self._learn_labels("predict_then_learn", (X, y, sample_weight), times, classes)
-        assert predictive is not None
-        return predictive
+        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times, classes)
 
     def learn_one(
         self,
@@ -216,18 +208,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.learn_one({"age": 2.0}, "a").classes_
         array(['a', 'b'], dtype='<U1')
         """
-        try:
-            learn = self._fast_learn_one
-        except AttributeError:
-            self._learn_label(x, y, weight, time)
-            return self
-        try:
-            learned = time is None and self._now is None and learn(x, y, weight)
-        except OverflowError:  # of a whole number beyond floats: the other way says so
-            learned = False
-        if not learned:
-            self._learn_label(x, y, weight, time)
-        return self
+        return super().learn_one(x, y, weight, time)
 
     # ---- predicting ------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
 
-    _learned_names = (
+    _learned_names: ClassVar[tuple[str, ...]] = (
         "_posterior_or_none",
         "_now",
         "basis_",
@@ -314,12 +314,16 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         wider._now = self._now
         return wider
 
-    def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
+    def _begin_with_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> None:
+        """Start from the prior with the features of the one row ``x``, and the targets in ``y``."""
+        if y is not None and self.takes_targets:
+            set_targets_of_row(self, y)
+        self._begin(self._read_first(x))
+
+    def _make_from_row(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._copy_unfitted()
-        if y is not None and self.takes_targets:
-            set_targets_of_row(fresh, y)
-        fresh._begin(fresh._read_first(x))
+        fresh._begin_with_row(x)
         return fresh
 
     def _open_row_path(self) -> RowPath:

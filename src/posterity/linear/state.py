@@ -109,9 +109,17 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
         """A model with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
 
+    def _forget_all(self) -> None:
+        """Know nothing again; parameters stay."""
+        for name in self._names_of_state():
+            self.__dict__.pop(name, None)
+
+    def _names_of_state(self) -> set[str]:
+        return {*self._learned_names, *SHARED, "n_features_in_", "feature_names_in_"}
+
     def _take_over(self, fresh: Self) -> Self:
         """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {*self._learned_names, *SHARED, "n_features_in_", "feature_names_in_"}
+        learned = self._names_of_state()
         kept = {name: value for name, value in self.__dict__.items() if name not in learned}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self
