@@ -318,8 +318,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3.0]]).round(9)
         array([7.])
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        points = inputs.read_points(self, X)
+        points = self._read_points(X)
         if not return_std and not any(may_be_flat(model) for model in self.models_):
             return self._predict_mean(points)
         distribution = self._predict_with(points)
@@ -339,8 +338,7 @@ class Averaged(AverageOfModels):
         >>> Averaged(models).fit([[0.0], [2.0]], [0.0, 1.0]).predict_distribution([[1.0]])
         Mixture(2 components, 1 row)
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predict_with(inputs.read_points(self, X))
+        return self._predict_with(self._read_points(X))
 
     def predict_mean_distribution(self, X: Any) -> Mixture:
         """Posterior distribution of the expected target at ``X`` (n, m), without noise.
@@ -355,8 +353,7 @@ class Averaged(AverageOfModels):
         >>> model.predict_mean_distribution([[1.0]]).std().round(2)
         array([0.71])
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predict_with(inputs.read_points(self, X), "predict_mean_distribution")
+        return self._predict_with(self._read_points(X), "predict_mean_distribution")
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -415,5 +412,4 @@ class Averaged(AverageOfModels):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return float(self._predict_with(inputs.read_one(self, x)).mean()[0])
+        return float(self.predict_distribution_one(x).mean())

@@ -274,6 +274,11 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         self._replace(models, ensemble)
         return Mixture.of([prediction.distribution for prediction in predictions], weights)
 
+    def _read_points(self, X: Any) -> inputs.Rows:
+        """Rows to predict at; that nothing was learned comes first."""
+        self._ensemble  # noqa: B018
+        return inputs.read_points(self, X)
+
     def _predict_with(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble
         predictions = [

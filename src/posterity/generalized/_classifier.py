@@ -21,7 +21,6 @@ from posterity.generalized.base import GeneralizedModel
 from posterity.kernel import SitePath
 from posterity.kernel.values import read_size
 from posterity.likelihoods import Bernoulli, Likelihood
-from posterity.linear import functions
 from posterity.linear.estimator import Way, learn
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
@@ -65,21 +64,13 @@ class Classifier(GeneralizedModel):
     @property
     def coef_(self) -> Array:
         """(1, m), or (K, m) with more than two classes: mean, under "laplace" the mode."""
-        return self._all_coefficients[:, int(self._intercept) :]
+        return self._all_coefficients[:, self._offset :]
 
     @property
     def intercept_(self) -> Array:
         """(1,), or (K,) with more than two classes; 0.0 without."""
         coefficients = self._all_coefficients
-        return coefficients[:, 0] if self._intercept else np.zeros(len(coefficients))
-
-    @property
-    def posterior_(self) -> Joint:
-        """Joint posterior of [intercept, coefficients]; with K classes, of K - 1 against the first.
-
-        Numbered class by class. Unknown where a feature never varied.
-        """
-        return super().posterior_
+        return coefficients[:, 0] if self._offset else np.zeros(len(coefficients))
 
     def _joint(self) -> Joint:
         many = self._multiclass_posterior
@@ -87,16 +78,8 @@ class Classifier(GeneralizedModel):
             posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
         names = self._column_names(self._n_columns)
-        head = ["intercept"] if self._intercept else []
+        head = ["intercept"] if self._offset else []
         return many.joint((*head, *names), tuple(str(label) for label in self.classes_))
-
-    @property
-    def prior_precision_(self) -> ArrayLike:
-        """The prior precision in use; where it is learned, one for each feature.
-
-        With more than two classes "ard" learns one for each of K - 1 contrasts and feature.
-        """
-        return self._posterior.prior_precision
 
     @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
@@ -106,7 +89,7 @@ class Classifier(GeneralizedModel):
         size = read_size(size)
         whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
-        return whole[:, :, int(self._intercept) :]
+        return whole[:, :, self._offset :]
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
@@ -280,12 +263,7 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(
-                Any,
-                functions.scale_prior_precision(
-                    self._prior_shapes(), precision, self.__dict__.get("basis_")
-                ),
-            ),
+            precision=self._scale_precision(precision),
             forgetting=self.forgetting,
             approximation=self.approximation,
             shapes=self._prior_shapes(),
@@ -327,10 +305,6 @@ class Classifier(GeneralizedModel):
 
     def _likelihood(self) -> Likelihood:
         return Bernoulli()
-
-    @property
-    def _intercept(self) -> bool:
-        return self._posterior.intercept
 
     def _predict_log_odds(self, joint: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""

@@ -14,7 +14,6 @@ from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.base import RateOffsets
 from posterity.generalized.generalized_linear import GeneralizedRegression
-from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
@@ -168,8 +167,8 @@ class CountRegression(GeneralizedRegression):
         (1,)
         """
         posterior: Any = self._posterior
-        X = read_points(self, X)
-        columns, offsets = self._columns(X), RateOffsets(offset, exposure).read(len(X))
+        columns = self._read_points(X)
+        offsets = RateOffsets(offset, exposure).read(len(columns))
         expected = np.array(posterior.predictive(columns, offsets).mean())
         vague = np.isinf(expected)
         if vague.any():

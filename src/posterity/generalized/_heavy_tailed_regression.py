@@ -40,7 +40,11 @@ class HeavyTailedRegression(GaussianRegression):
         raise NotImplementedError  # each model says
 
     def _before_data(self) -> LinearPosterior:
-        scale = _check_scale(self.noise_scale)
+        scale = self.noise_scale
+        if scale is not None and not 0.0 < scale < math.inf:
+            raise ValueError(
+                f"noise_scale is {scale}: it must be positive and finite, or None to learn it"
+            )
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
@@ -53,13 +57,4 @@ class HeavyTailedRegression(GaussianRegression):
         """The noise in whose units the prior is stated."""
         if self.noise_scale is None:
             return KnownNoise(1.0)
-        scale = _check_scale(self.noise_scale) / self._scale_unit  # type: ignore[operator]
-        return KnownNoise(scale**-2.0)
-
-
-def _check_scale(noise_scale: float | None) -> float | None:
-    if noise_scale is not None and not 0.0 < noise_scale < math.inf:
-        raise ValueError(
-            f"noise_scale is {noise_scale}: it must be positive and finite, or None to learn it"
-        )
-    return noise_scale
+        return KnownNoise((self.noise_scale / self._scale_unit) ** -2.0)

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import LARGEST, check_rows
-from posterity.kernel.values import read_floats
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import LinearEstimator, Way, learn
+from posterity.linear.inputs import expand_to_rows
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -111,32 +112,14 @@ class GeneralizedModel(LinearEstimator):
             posterior = posterior.with_averages()
         return learn(posterior, way, rows)
 
+    def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
+        """Distribution of the linear predictor at ``X``, normal with the same two moments."""
+        posterior: Any = self._posterior
+        columns = self._read_points(X)
+        return posterior.linear_predictor(columns, self._eta_offsets(added, len(columns)))
+
     def _ratio(self) -> str:
         return self._likelihood().ratio
-
-    def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
-        posterior: Any = self._posterior
-        predictor = posterior.linear_predictor(self._columns(X), offsets)
-        return predictor.loc, np.square(predictor.scale)
-
-
-def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
-    """``values`` as floats (n,); one number is meant for all rows.
-
-    Examples
-    --------
-    >>> expand_to_rows("offset", 1.0, 2)
-    array([1., 1.])
-    """
-    if isinstance(values, str):
-        raise TypeError(f"{name} is the text {values!r}: give the numbers, as X[{values!r}]")
-    array = read_floats(values, name)
-    if array.ndim == 0:
-        array = np.full(n, array)
-    if array.shape != (n,):
-        raise ValueError(f"{name} has shape {array.shape}: expected ({n},), one for each row of X")
-    return array
 
 
 def compute_log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:

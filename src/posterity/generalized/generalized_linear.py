@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import RegressorMixin
 
-from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.base import GeneralizedModel, read_offset
 from posterity.likelihoods import Likelihood
-from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
@@ -277,14 +275,8 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
     def _predictive(self, X: Any, added: ArrayLike | None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
         posterior: Any = self._posterior
-        X = read_points(self, X)
-        return posterior.predictive(self._columns(X), self._eta_offsets(added, len(X)))
-
-    def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
-        """Distribution of eta at the rows of ``X``."""
-        posterior: Any = self._posterior
-        X = read_points(self, X)
-        return posterior.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))
+        columns = self._read_points(X)
+        return posterior.predictive(columns, self._eta_offsets(added, len(columns)))
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,6 @@ from sklearn.base import ClassifierMixin
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
 from posterity.generalized._classifier import Classifier
-from posterity.linear.inputs import read_points
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -225,7 +224,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             return predictive.mode()
         # More probable than 1/2 is eta's mean above 0, also where eta is so uncertain (a flat
         # prior, separated classes) that no digit of the probability is left to say so.
-        eta = self._posterior.predict_mean(self._columns(read_points(self, X)))
+        eta = self._posterior.predict_mean(self._read_points(X))
         return self.classes_[((eta > 0.0) != self._flipped).astype(np.intp)]
 
     def predict_distribution(self, X: Any) -> Categorical:
@@ -237,8 +236,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.predict_distribution([[0.5]]).pmf(7).round(3)
         array([0.5])
         """
-        self._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
-        columns = self._columns(read_points(self, X))
+        columns = self._read_points(X)
         return Categorical(self.classes_, self._log_probabilities(columns))
 
     def predict_proba(self, X: Any) -> Array:
@@ -304,14 +302,12 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        self._posterior  # noqa: B018
-        X = read_points(self, X)
         many = self._multiclass_posterior
         if many is not None:
-            return many.probability_interval(self._columns(X), level)
-        mean, variance = self._predictor(X)
-        mean = -mean if self._flipped else mean
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+            return many.probability_interval(self._read_points(X), level)
+        eta = self._eta(X, None)
+        mean = -eta.loc if self._flipped else eta.loc
+        reach = ndtri(0.5 + 0.5 * level) * eta.scale
         return expit(np.stack([mean - reach, mean + reach], axis=1))
 
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:

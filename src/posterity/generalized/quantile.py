@@ -16,7 +16,6 @@ from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoi
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._quantiles_posterior import QuantilesPosterior
-from posterity.linear.inputs import read_points
 from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -148,8 +147,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model.predict_quantile([[1.0]]).mean().shape
         (1,)
         """
-        self._posterior  # noqa: B018 - not fitted comes first
-        columns = self._columns(read_points(self, X))
+        columns = self._read_points(X)
         return self._posterior.mixture_of(lambda one: one.quantile_distribution(columns))
 
     def predict_interval(  # type: ignore[override]

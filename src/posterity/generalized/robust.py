@@ -16,7 +16,7 @@ from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.inputs import read_points, read_rows, refuse_unusable
+from posterity.linear.inputs import read_rows, refuse_unusable
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.reader import predict_targets_or_means
 
@@ -123,7 +123,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         """
         if outliers or of != "observation":
             return interval_ends(predict_targets_or_means(self, X, of, {}), level)
-        columns = self._transform_rows(X)
+        columns = self._read_points(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return interval_ends(predictive, level)
 
@@ -186,10 +186,6 @@ class BayesianRobustRegression(HeavyTailedRegression):
             raise ValueError(f"noise of df={self.df:g} has no variance, as R^2 needs: give df > 2")
         spread = 2.0 if self.likelihood == "laplace" else self.df / (self.df - 2.0)
         return self._eta_draws(X, size, rng, None), np.full(size, spread * self.noise_scale_**2)
-
-    def _transform_rows(self, X: Any) -> Array:
-        self._posterior  # noqa: B018 - not fitted comes first
-        return self._columns(read_points(self, X))
 
     @property
     def _scale_unit(self) -> float:  # type: ignore[override]

@@ -233,9 +233,7 @@ class LinearEstimator(LinearReader):
         if self._posterior_or_none is None:
             self._begin_as(other)
         check_same_features(self, other)
-        if not functions.have_same_columns(
-            getattr(self, "basis_", None), getattr(other, "basis_", None)
-        ):
+        if not functions.have_same_columns(self._fitted_basis, other._fitted_basis):
             raise ValueError(
                 "the models differ in their basis: give both the same basis and domain (by "
                 "default the domain is that of the first batch)"
@@ -361,8 +359,6 @@ class LinearEstimator(LinearReader):
     def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
         with name_bad_rows(self, rows.X, rows.y, rows.weights):
-            if self._learns_features:
-                return self._update_posterior(way, rows)
             return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))
 
     @atomic

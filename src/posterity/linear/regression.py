@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_consistent_length
 from posterity.distributions._limits import interval_ends
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
-    read_points,
     read_rows,
     read_times,
     read_weights,
@@ -58,8 +57,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         if return_std:
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
-        posterior = self._posterior
-        return posterior.predict_mean(self._columns(read_points(self, X)))
+        return self._posterior.predict_mean(self._read_points(X))
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
@@ -73,8 +71,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_distribution([[1.0]]).std().round(4)
         array([1.2247])
         """
-        posterior = self._posterior
-        return posterior.predictive(self._columns(read_points(self, X)))
+        return self._posterior.predictive(self._read_points(X))
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from posterity.distributions.guesses import refuse_guess
 from posterity.factor import Factor
 from posterity.kernel import RowPath
+from posterity.linear.named import get_feature_names
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 Posterior = TypeVar("Posterior")
@@ -130,11 +131,11 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _set_features_of(self, other: PosteriorEstimator[Any]) -> None:
-        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+        self._set_features(other.n_features_in_, get_feature_names(other))
 
     def _reader(self) -> RowPath:
         """Return the path that reads single rows of features."""
-        names = getattr(self, "feature_names_in_", None)
+        names = get_feature_names(self)
         return Factor(self.n_features_in_).row_path(False, names)
 
     def _noise(self) -> Noise:
