@@ -77,9 +77,7 @@ class Classifier(GeneralizedModel):
         if many is None:
             posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
-        names = self._column_names(self._n_columns)
-        head = ["intercept"] if self._offset else []
-        return many.joint((*head, *names), tuple(str(label) for label in self.classes_))
+        return many.joint(self._coefficient_names(), tuple(map(str, self.classes_)))
 
     @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
@@ -308,10 +306,7 @@ class Classifier(GeneralizedModel):
 
     def _predict_log_odds(self, joint: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
-        if hasattr(joint, "log_yes"):
-            both = np.stack([joint.log_no, joint.log_yes], axis=1)
-        else:
-            both = np.stack([joint.logpdf(0.0), joint.logpdf(1.0)], axis=1)
+        both = np.stack([joint.logpdf(0.0), joint.logpdf(1.0)], axis=1)
         if len(self.classes_) == 1:
             return np.zeros((len(both), 1))
         return both[:, ::-1] if self._flipped else both

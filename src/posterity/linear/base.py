@@ -85,9 +85,11 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
 
     def _joint(self) -> Joint:
         """The same, with features that never varied at their prior's mean: as in predictions."""
-        posterior = self._posterior
-        names = self._column_names(posterior.n_coefficients - self._offset)
-        return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
+        return self._posterior.joint(self._coefficient_names())
+
+    def _coefficient_names(self) -> tuple[str, ...]:
+        names = self._column_names(self._posterior.n_coefficients - self._offset)
+        return (*["intercept"] * self._offset, *map(str, names))
 
     def summary(self, level: float = 0.95, *, X: Any = None, base: Base = None) -> Any:
         """Table of the coefficients: a pandas data frame with a row for each.
