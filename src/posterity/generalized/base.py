@@ -85,15 +85,13 @@ class GeneralizedModel(LinearEstimator):
         inner = super()._before_data()
         self._check_approximation()
         approximation = "moments" if self.approximation == "auto" else self.approximation
-        likelihood, learns = self._likelihood(), self._learns_parameter
-        # A parameter that is learned in stretches would be that of rows fitted under another one.
-        keeps = not likelihood.is_noise
+        likelihood = self._likelihood()
         return GeneralizedPosterior.wrap(
             inner,
             likelihood,
             approximation,
-            keeps_start=keeps,
-            learns_parameter=learns,
+            keeps_start=not likelihood.is_noise,
+            learns_parameter=self._learns_parameter,
         )
 
     @property
