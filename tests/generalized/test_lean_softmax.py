@@ -98,10 +98,10 @@ def test_a_loop_is_the_general_way_and_the_pass_over_an_array(
 def test_most_rows_go_the_lean_way(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _ = problem(4)
     model, general = begun(4, X, y, prior_precision=1.0), []
-    learn = BayesianLogisticRegression._learn_any_label
+    learn = BayesianLogisticRegression._learn_row
     monkeypatch.setattr(
         BayesianLogisticRegression,
-        "_learn_any_label",
+        "_learn_row",
         lambda self, *row: (general.append(row), learn(self, *row))[1],
     )
     for x, label in zip(X[40:], y[40:], strict=True):

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from posterity import BayesianLogisticRegression, BayesianPoissonRegression
-from posterity.basis import Polynomial
+from posterity.basis import Polynomial, Spline
 from posterity.files import dumps
 from posterity.forgetting import Adaptive, Exponential, Stabilized
 
@@ -376,3 +376,15 @@ def test_labels_that_a_line_separates_leave_no_doubt(n: int, p: int) -> None:
     assert model.predict_interval(far)[0, 0] > 0.95
     assert model.summary()["probability_positive"].iloc[1:].min() > 0.95
     assert model.predict_proba(rows)[np.arange(n), labels.astype(int)].mean() > 0.97
+
+
+def test_the_first_label_is_predicted_and_learned() -> None:
+    model = BayesianLogisticRegression()
+    assert model.predict_then_learn_one([0.5], "a").probabilities.tolist() == [[1.0]]
+    assert model.predict_then_learn_one([1.5], "b").classes.tolist() == ["a", "b"]
+
+
+def test_rows_without_weight_fix_no_basis() -> None:
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0], [100.0]]), [0, 1, 0, 1, 1]
+    model = BayesianLogisticRegression(basis=Spline()).fit(X, y, [1, 1, 1, 1, 0])
+    assert model.basis_.domain_.tolist() == [[0.0, 3.0]]

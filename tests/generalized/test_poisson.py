@@ -296,3 +296,13 @@ def test_the_score_of_counts_of_an_exposure() -> None:
     expected = r2_score(y, model.predict(X, exposure=hours), sample_weight=weights)
     assert model.score(X, y, weights, exposure=hours) == pytest.approx(expected)
     assert model.score(X, y) == pytest.approx(r2_score(y, model.predict(X)))
+
+
+def test_a_level_joins_by_a_row_with_an_exposure() -> None:
+    rows = [({"x": 1.0, "zone": "north"}, 2), ({"x": 2.0, "zone": "south"}, 3)]
+    one, other = BayesianPoissonRegression(), BayesianPoissonRegression()
+    for x, y in rows:
+        one.learn_one(x, y, exposure=1.0)
+        other.learn_one(x, y)
+    assert one.posterior_.names == other.posterior_.names
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging import inputs
-from posterity.averaging.base import AverageOfModels, collect_log_evidences
+from posterity.averaging.base import LEARNED_ATTRIBUTES, AverageOfModels, collect_log_evidences
 from posterity.averaging.members import (
     check_same_steps,
     get_final_step,
@@ -155,9 +155,10 @@ class Averaged(AverageOfModels):
         array([0.81, 0.19])
         """
         refuse_no_weight(sample_weight)
-        fresh_one = self._copy_unfitted()
-        fresh_one._learn(X, y, sample_weight, times)
-        return self._take_over(fresh_one)
+        for name in LEARNED_ATTRIBUTES:
+            self.__dict__.pop(name, None)
+        self._learn(X, y, sample_weight, times)
+        return self
 
     @atomic
     def partial_fit(
@@ -213,14 +214,7 @@ class Averaged(AverageOfModels):
         >>> bool(np.isclose(predictive.logpdf([0.0, 0.5, 0.9]).sum(), model.log_evidence_))
         True
         """
-        if self._ensemble_or_none is None:
-            fresh_one = self._copy_unfitted()
-            predictions = fresh_one._learn(X, y, sample_weight, times, return_predictions=True)
-            self._take_over(fresh_one)
-        else:
-            predictions = self._learn(X, y, sample_weight, times, return_predictions=True)
-        assert predictions is not None
-        return predictions
+        return self._learn(X, y, sample_weight, times, return_predictions=True)
 
     @atomic
     def learn_one(
@@ -241,11 +235,9 @@ class Averaged(AverageOfModels):
         >>> model.learn_one({"a": 2.0}, 3.0).n_observations_
         2.0
         """
-        learner = self if self._ensemble_or_none else self._copy_unfitted()
-        row = inputs.read_one(learner, x, reset=learner is not self)
-        times = None if time is None else [time]
-        learner._learn_rows(row.with_target(y, weight), times, return_predictions=False)
-        return self if learner is self else self._take_over(learner)
+        row = inputs.read_one(self, x, reset=self._ensemble_or_none is None)
+        self._learn_rows(row.with_target(y, weight), None if time is None else [time])
+        return self
 
     @atomic
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -326,8 +318,7 @@ class Averaged(AverageOfModels):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3.0]]).round(9)
         array([7.])
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        points = inputs.read_points(self, X)
+        points = self._read_points(X)
         if not return_std and not any(may_be_flat(model) for model in self.models_):
             return self._predict_mean(points)
         distribution = self._predict_with(points)
@@ -347,8 +338,7 @@ class Averaged(AverageOfModels):
         >>> Averaged(models).fit([[0.0], [2.0]], [0.0, 1.0]).predict_distribution([[1.0]])
         Mixture(2 components, 1 row)
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predict_with(inputs.read_points(self, X))
+        return self._predict_with(self._read_points(X))
 
     def predict_mean_distribution(self, X: Any) -> Mixture:
         """Posterior distribution of the expected target at ``X`` (n, m), without noise.
@@ -363,8 +353,7 @@ class Averaged(AverageOfModels):
         >>> model.predict_mean_distribution([[1.0]]).std().round(2)
         array([0.71])
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return self._predict_with(inputs.read_points(self, X), "predict_mean_distribution")
+        return self._predict_with(self._read_points(X), "predict_mean_distribution")
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -423,5 +412,4 @@ class Averaged(AverageOfModels):
         >>> round(model.fit([[0], [1], [2]], [1, 3, 5]).predict_one([3.0]), 9)
         7.0
         """
-        self._ensemble  # noqa: B018  (raises where nothing was learned)
-        return float(self._predict_with(inputs.read_one(self, x)).mean()[0])
+        return float(self.predict_distribution_one(x).mean())

@@ -208,20 +208,6 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
             )
         return self._ensemble_or_none
 
-    def _copy_unfitted(self) -> Self:
-        """An average with the same parameters that knows nothing."""
-        return type(self)(**self.get_params(deep=False))
-
-    def _take_over(self, fresh_one: Self) -> Self:
-        """Replace all that was learned by what ``fresh_one`` has learned, in one step."""
-        kept = {
-            name: value for name, value in self.__dict__.items() if name not in LEARNED_ATTRIBUTES
-        }
-        self.__dict__ = kept | {
-            k: v for k, v in fresh_one.__dict__.items() if k in LEARNED_ATTRIBUTES
-        }
-        return self
-
     def _replace(self, models: list[Any], ensemble: Ensemble) -> Self:
         self.__dict__.update(models_=models, _ensemble_or_none=ensemble)
         return self
@@ -244,12 +230,12 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
         return_predictions: bool = False,
-    ) -> Mixture | None:
+    ) -> Any:
         rows = inputs.read(self, X, y, sample_weight, reset=self._ensemble_or_none is None)
         return self._learn_rows(rows, times, return_predictions)
 
     def _learn_rows(
-        self, rows: inputs.Rows, times: ArrayLike | None, return_predictions: bool
+        self, rows: inputs.Rows, times: ArrayLike | None, return_predictions: bool = False
     ) -> Mixture | None:
         """Learn in copies, which then take over; returns the predictions, if asked for."""
         first = self._ensemble_or_none is None
@@ -287,6 +273,11 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
             weights, _, ensemble = ensemble.update(densities, ranks, rows.weights)
         self._replace(models, ensemble)
         return Mixture.of([prediction.distribution for prediction in predictions], weights)
+
+    def _read_points(self, X: Any) -> inputs.Rows:
+        """Rows to predict at; that nothing was learned comes first."""
+        self._ensemble  # noqa: B018
+        return inputs.read_points(self, X)
 
     def _predict_with(self, points: inputs.Rows, method: str = "predict_distribution") -> Mixture:
         ensemble = self._ensemble

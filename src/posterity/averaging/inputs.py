@@ -19,6 +19,7 @@ from posterity.kernel.values import read_floats, read_scalar
 from posterity.linear.coding import takes_categories
 from posterity.linear.inputs import read_points as read_array
 from posterity.linear.inputs import read_rows, read_target, read_weights, refuse_unusable
+from posterity.linear.named import get_feature_names
 
 Array = NDArray[np.float64]
 
@@ -186,7 +187,7 @@ def _requires_array(average: Any, X: Any) -> bool:
 
 def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     """Names of the features, in their order, all of them in ``x`` and no others."""
-    names = getattr(average, "feature_names_in_", None)
+    names = get_feature_names(average)
     if names is None:
         raise ValueError(
             "x has names, but the model learned without feature names: give x as an array, or "
@@ -206,7 +207,7 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
 def _as_frame(average: Any, values: Array) -> Any:
     """A data frame of the row if a pipeline was fitted on one, and so expects its names."""
     pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
-    if not any(hasattr(model, "feature_names_in_") for model in pipelines):
+    if not any(get_feature_names(model) is not None for model in pipelines):
         return values
     pandas = _import_pandas("these pipelines were fitted on a data frame")
     return pandas.DataFrame(values, columns=list(average.feature_names_in_))

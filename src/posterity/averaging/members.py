@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from posterity.linear.named import get_feature_names
 from posterity.posteriors.ensemble import Ranks
 
 Array = NDArray[np.float64]
@@ -52,12 +53,12 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
 
     Raises ``ValueError`` where they are not there, or can't be named.
     """
-    names, width = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
+    names, width = get_feature_names(model), getattr(model, "n_features_in_", None)
     theirs = getattr(X, "columns", None)
     if names is None or theirs is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
-                f"model {name!r} was fitted on {_count_rows(width)}, and these rows have "
+                f"model {name!r} was fitted on {_count_features(width)}, and these rows have "
                 f"{np.shape(X)[1]}: give a data frame with the names of its columns, or a model "
                 "that was not fitted (sklearn.base.clone)"
             )
@@ -73,15 +74,11 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
 
 def check_same_columns(name: str, model: Any, average: Any) -> None:
     """Raise ``ValueError`` where ``model`` was fitted on other features than the average gets."""
-    its, ours = (getattr(one, "feature_names_in_", None) for one in (model, average))
+    its, ours = (get_feature_names(one) for one in (model, average))
     width = getattr(model, "n_features_in_", average.n_features_in_)
     named_otherwise = its is not None and ours is not None and set(its) != set(ours)
     if width != average.n_features_in_ or named_otherwise:
-        what = (
-            f"{width} feature{'s' * (width != 1)}"
-            if its is None
-            else f"the columns {', '.join(map(str, its))}"
-        )
+        what = _count_features(width) if its is None else f"the columns {', '.join(map(str, its))}"
         raise ValueError(
             f"model {name!r} was fitted on {what}, which differ from those of these rows, and "
             "an average gives all its models the same features: select them in a pipeline, or "
@@ -90,7 +87,7 @@ def check_same_columns(name: str, model: Any, average: Any) -> None:
         )
 
 
-def _count_rows(n_features: int) -> str:
+def _count_features(n_features: int) -> str:
     return f"{n_features} feature{'s' * (n_features != 1)}"
 
 

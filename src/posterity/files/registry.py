@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from posterity.linear.state import SHARED
 
@@ -220,6 +221,8 @@ def fields_of(kind: type) -> tuple[str, ...] | None:
     >>> fields_of(Normal)
     ('loc', 'scale')
     """
+    if issubclass(kind, BaseEstimator):  # which keeps what it learned beside its parameters
+        return None
     if dataclasses.is_dataclass(kind):
         return tuple(one.name for one in dataclasses.fields(kind))
     if kind.__dictoffset__:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -11,19 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.factor import Rows as LabelRows
+from posterity.factor import Rows
 from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.usable import check_rows
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
-from posterity.generalized.base import GeneralizedModel, learn
+from posterity.generalized.base import GeneralizedModel
 from posterity.kernel import SitePath
-from posterity.kernel.values import read_scalar, read_size
+from posterity.kernel.values import read_size
 from posterity.likelihoods import Bernoulli, Likelihood
-from posterity.linear import functions
-from posterity.linear.estimator import Way
-from posterity.linear.inputs import name_bad_rows, read_rows, read_times, read_weights
-from posterity.linear.rounding import warn_of_columns_lost
+from posterity.linear.estimator import Way, learn
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
@@ -40,10 +38,11 @@ class Classifier(GeneralizedModel):
     :class:`SoftmaxPosterior` whose classes are in the order of ``classes_``.
     """
 
+    _learned_names = (*GeneralizedModel._learned_names, "classes_", "_flipped")
+
     classes_: Labels
     # With two classes, True if the posterior is of the first one's log odds, because it came late.
     _flipped: bool = False
-    _places: tuple[Labels, dict[Any, int]]
     _fast_predict_one: Callable[..., dict[Any, float] | None]  # type: ignore[assignment]
 
     # ---- what was learned ------------------------------------------------------------------------
@@ -65,38 +64,20 @@ class Classifier(GeneralizedModel):
     @property
     def coef_(self) -> Array:
         """(1, m), or (K, m) with more than two classes: mean, under "laplace" the mode."""
-        return self._all_coefficients[:, int(self._intercept) :]
+        return self._all_coefficients[:, self._offset :]
 
     @property
     def intercept_(self) -> Array:
         """(1,), or (K,) with more than two classes; 0.0 without."""
         coefficients = self._all_coefficients
-        return coefficients[:, 0] if self._intercept else np.zeros(len(coefficients))
-
-    @property
-    def posterior_(self) -> Joint:
-        """Joint posterior of [intercept, coefficients]; with K classes, of K - 1 against the first.
-
-        Numbered class by class. Unknown where a feature never varied.
-        """
-        return super().posterior_
+        return coefficients[:, 0] if self._offset else np.zeros(len(coefficients))
 
     def _joint(self) -> Joint:
         many = self._multiclass_posterior
         if many is None:
             posterior = super()._joint()
             return negate(posterior) if self._flipped else posterior
-        names = self._column_names(self._n_columns)
-        head = ["intercept"] if self._intercept else []
-        return many.joint((*head, *names), tuple(str(label) for label in self.classes_))
-
-    @property
-    def prior_precision_(self) -> ArrayLike:
-        """The prior precision in use; where it is learned, one for each feature.
-
-        With more than two classes "ard" learns one for each of K - 1 contrasts and feature.
-        """
-        return self._posterior.prior_precision
+        return many.joint(self._coefficient_names(), tuple(map(str, self.classes_)))
 
     @accept_other_names
     def sample_coefficients(self, size: int, rng: int | np.random.Generator | None = None) -> Array:
@@ -106,7 +87,7 @@ class Classifier(GeneralizedModel):
         size = read_size(size)
         whole = self._draw_classes(size, rng)
         whole -= whole.mean(axis=1, keepdims=True)
-        return whole[:, :, int(self._intercept) :]
+        return whole[:, :, self._offset :]
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
@@ -172,30 +153,42 @@ class Classifier(GeneralizedModel):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def _learn_labels(
-        self,
-        way: Way,
-        rows: tuple[Any, Any, ArrayLike | None],
-        times: ArrayLike | None,
-        classes: ArrayLike | None = None,
-    ) -> Categorical | None:
-        """Learn rows (X, labels, sample_weight); returns the labels predicted before, if asked."""
-        first = way == "fit" or self._posterior_or_none is None
-        model = self._copy_unfitted() if first else copy.copy(self)
-        if not first:
-            model._meet_levels(rows[0])
+    def _read_rows(
+        self, way: Way, rows: tuple[Any, Any, ArrayLike | None], added: Any, *, reset: bool
+    ) -> tuple[Array, Array, Array | None]:
+        """Features, the classes' numbers (n, 1) and weights; ``added`` are names of classes."""
         labels = read_labels(rows[1])
-        met = join_classes(None if first else self.classes_, classes, labels)
+        met = join_classes(None if reset else self.classes_, added, labels)
         if way == "fit" and len(met) == 1:
             raise ValueError(
                 f"all labels are {met.tolist()[0]!r}: a classifier needs rows of at least two "
                 "classes, not of one class. If others come later, start with partial_fit and "
                 "name all of them in its classes"
             )
-        y = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
-        X, y, weights = read_rows(model, rows[0], y, rows[2], reset=first)
-        elapsed, now = read_times(times, len(X), weights, None if first else self._now)
-        return self._learn_and_adopt(model, way, met, (X, y, weights, elapsed), now)
+        places = positions(met, labels)[0].astype(np.float64) if len(labels) else np.zeros(0)
+        read = super()._read_rows(way, (rows[0], places, rows[2]), None, reset=reset)
+        self._meet_classes(met)
+        return read
+
+    def _read_target(self, y: Any) -> Array:
+        labels = read_labels([y])
+        self._meet_classes(join_classes(self.classes_, None, labels))
+        return positions(self.classes_, labels)[0].astype(np.float64)[:, None]
+
+    def _meet_classes(self, met: Labels) -> None:
+        """Begin with these classes, or let those join that are new."""
+        if self._posterior_or_none is None:
+            self.classes_, self._flipped = met, False
+        elif len(met) > len(self.classes_):
+            self._grow(met)
+
+    def _begin_with_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> None:
+        self._meet_classes(join_classes(None, None, read_labels([y])))
+        super()._begin_with_row(x)
+
+    def _begin(self, X: Array, y: Array | None = None, weights: Array | None = None) -> None:
+        shares = None if y is None else (y == np.arange(len(self.classes_))).astype(np.float64)
+        super()._begin(X, shares, weights)
 
     @atomic
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -222,39 +215,7 @@ class Classifier(GeneralizedModel):
         ones = places.astype(np.float64)
         return self._unlearn_rows((X, 1.0 - ones if self._flipped else ones, sample_weight))
 
-    def _learn_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
-        """Learn one row, an array or a mapping, and its label."""
-        weight = read_scalar(weight, "weight")
-        if (
-            self._posterior_or_none is not None
-            and time is None
-            and self._now is None
-            and self._has_fast_learn_one
-        ):
-            learn = self._open_fast_method("_fast_learn_one", "learn_label")
-            if learn(x, y, weight):
-                return
-        self._learn_any_label(x, y, weight, time)
-
-    @atomic
-    def _learn_any_label(self, x: Any, y: Any, weight: float, time: float | None) -> None:
-        """Learn rows in general: classes may be new or many, and rows may have times."""
-        first = self._posterior_or_none is None
-        place = None if first or self._multiclass_posterior is not None else self._place_of(y)
-        if place is not None:
-            self._learn_row(x, float(place != self._flipped), weight, time)
-            return
-        model = self._copy_unfitted() if first else copy.copy(self)
-        if not first:
-            model._meet_levels_of_row(x)
-        X = model._read_first(x) if first else model._reader().values(x)
-        labels = read_labels([y])
-        met = join_classes(None if first else self.classes_, None, labels)
-        target = positions(met, labels)[0].astype(np.float64)[:, None]
-        weights = None if weight == 1.0 else read_weights([weight], 1)
-        times = None if time is None else [time]
-        elapsed, now = read_times(times, 1, weights, None if first else self._now)
-        self._learn_and_adopt(model, "append", met, (X, target, weights, elapsed), now)
+    _fast_name: ClassVar[str] = "learn_label"
 
     def _open_row_path(self) -> SitePath:
         path = cast(SitePath, super()._open_row_path())
@@ -262,59 +223,21 @@ class Classifier(GeneralizedModel):
             path.name_labels(self.classes_.tolist(), self._flipped)
         return path
 
-    def _place_of(self, label: Any) -> int | None:
-        """Place of a label among the classes, None of one that is new."""
-        kept = self.__dict__.get("_places")
-        if kept is None or kept[0] is not self.classes_:
-            places = {known: place for place, known in enumerate(self.classes_.tolist())}
-            kept = self._places = self.classes_, places
-        place: int | None = kept[1].get(label)
-        return place
-
-    def _learn_and_adopt(
-        self,
-        model: Self,
-        way: Way,
-        met: Labels,
-        rows: tuple[Array, Array, Array | None, Array],
-        now: float | None,
-    ) -> Categorical | None:
-        """Have ``model``, fresh or a copy, learn rows that were read, and take it over."""
-        X, y, weights, elapsed = rows
-        first = model._posterior_or_none is None
-        if first:
-            if model.basis is not None:
-                shares = (y == np.arange(len(met))).astype(np.float64)
-                model._fit_basis(model.basis, X, shares)
-            model.classes_ = met
-            model._start()
-        columns = model._columns(X)
-        if len(met) > len(model.classes_):
-            model._grow(met)
-        with name_bad_rows(model, X, y, weights):
-            check_rows(columns, y, weights)
-            predictions = model._take(way, columns, y, weights, elapsed)
-        model._now = now
-        if first:
-            warn_of_columns_lost(model, X)
-        self._take_over(model)
-        return predictions
-
-    def _take(
-        self, way: Way, columns: Array, y: Array, weights: Array | None, elapsed: Array
-    ) -> Categorical | None:
+    def _update_posterior(self, way: Way, rows: Rows) -> Categorical | None:
         many, n_classes = self._multiclass_posterior, len(self.classes_)
         if way == "fit":
-            shares = np.bincount(y[:, 0].astype(np.intp), weights=weights, minlength=n_classes)
+            places = rows.y[:, 0].astype(np.intp)
+            shares = np.bincount(places, weights=rows.weights, minlength=n_classes)
             if n_classes == 1 or (shares == 0.0).any():
                 way = "append"  # a class without rows has no most probable flat intercept
-        y = 1.0 - y if self._flipped else y
         if many is None:
-            labels = LabelRows(columns, y, weights, elapsed)
-            learned = learn(self._posterior, way, labels, self.approximation)
+            rows = replace(rows, y=1.0 - rows.y) if self._flipped else rows
+            learned = super()._update_posterior(way, rows)
         else:
+            rows = replace(rows, X=np.asarray(rows.X))
+            check_rows(rows.X, rows.y, rows.weights)
             with limit_blas_threads((n_classes - 1) * many.n_coefficients):
-                learned = getattr(many, way)(columns, y, weights, elapsed)
+                learned = learn(many, way, rows)
         if way != "predict_then_learn":
             return None
         logs = self._predict_log_odds(learned) if many is None else learned.log_probabilities
@@ -338,12 +261,7 @@ class Classifier(GeneralizedModel):
             n_classes,
             self._n_columns,
             intercept=self.fit_intercept,
-            precision=cast(
-                Any,
-                functions.scale_prior_precision(
-                    self._prior_shapes(), precision, self.__dict__.get("basis_")
-                ),
-            ),
+            precision=self._scale_precision(precision),
             forgetting=self.forgetting,
             approximation=self.approximation,
             shapes=self._prior_shapes(),
@@ -353,7 +271,6 @@ class Classifier(GeneralizedModel):
         """Make room for classes that are met for the first time; ``met`` are all, sorted."""
         before, many = self.classes_, self._multiclass_posterior
         self.classes_ = met
-        self._posterior_or_none = copy.deepcopy(self._posterior_or_none)
         if len(met) == 2:
             self._flipped = bool(met[1] == before[0])
             self._check_prior_of_order()
@@ -366,8 +283,6 @@ class Classifier(GeneralizedModel):
             self._flipped = False
             if started is None:  # of one class so far: it took the place of the first
                 before = np.concatenate([before, met[met != before[0]][:1]])
-        else:
-            many = many.copy()
         order = np.concatenate([before, met[~np.isin(met, before)]])
         many.add_classes(len(met))
         many.reorder(np.argsort(order))
@@ -384,26 +299,14 @@ class Classifier(GeneralizedModel):
                 f"partial_fit(X, y, classes=[{first!r}, {second!r}])"
             )
 
-    def _take_over(self, fresh: Self) -> Self:
-        super()._take_over(fresh)
-        self.classes_, self._flipped = fresh.classes_, fresh._flipped
-        return self
-
     # ---- inner -----------------------------------------------------------------------------------
 
     def _likelihood(self) -> Likelihood:
         return Bernoulli()
 
-    @property
-    def _intercept(self) -> bool:
-        return self._posterior.intercept
-
     def _predict_log_odds(self, joint: Any) -> Array:
         """(n, K) log probabilities, K up to 2, from a prediction of 0 or 1."""
-        if hasattr(joint, "log_yes"):
-            both = np.stack([joint.log_no, joint.log_yes], axis=1)
-        else:
-            both = np.stack([joint.logpdf(0.0), joint.logpdf(1.0)], axis=1)
+        both = np.stack([joint.logpdf(0.0), joint.logpdf(1.0)], axis=1)
         if len(self.classes_) == 1:
             return np.zeros((len(both), 1))
         return both[:, ::-1] if self._flipped else both

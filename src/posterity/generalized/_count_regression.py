@@ -10,15 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from posterity.basis.contract import Bases
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, RateOffsets
-from posterity.generalized.generalized_linear import BayesianGeneralizedLinear
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.inputs import read_points
+from posterity.generalized.base import RateOffsets
+from posterity.generalized.generalized_linear import GeneralizedRegression
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
@@ -26,34 +21,11 @@ Array = NDArray[np.float64]
 LARGEST_LOG = 700.0
 
 
-class CountRegression(BayesianGeneralizedLinear):
+class CountRegression(GeneralizedRegression):
     """A count of the rate ``exposure * exp(offset + intercept + x . coef)``.
 
     Its subclasses say which likelihood, in place of a parameter.
     """
-
-    def __init__(
-        self,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -152,11 +124,8 @@ class CountRegression(BayesianGeneralizedLinear):
         """
         if not how:
             return super().learn_one(x, y, weight, time)
-        model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
-        weights, times = None if weight == 1.0 else [weight], None if time is None else [time]
-        added = RateOffsets.of_row(how)._asdict()
-        model.partial_fit(model._row(x), [y], weights, times=times, **added)
-        return self if model is self else self._take_over(model)
+        self._learn_row(x, y, weight, time, RateOffsets.of_row(how))
+        return self
 
     def unlearn(
         self,
@@ -198,8 +167,8 @@ class CountRegression(BayesianGeneralizedLinear):
         (1,)
         """
         posterior: Any = self._posterior
-        X = read_points(self, X)
-        columns, offsets = self._columns(X), RateOffsets(offset, exposure).read(len(X))
+        columns = self._read_points(X)
+        offsets = RateOffsets(offset, exposure).read(len(columns))
         expected = np.array(posterior.predictive(columns, offsets).mean())
         vague = np.isinf(expected)
         if vague.any():

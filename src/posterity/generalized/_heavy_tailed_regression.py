@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.regression import BayesianLinearRegression
+from posterity.linear.regression import GaussianRegression
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
 
 
-class HeavyTailedRegression(BayesianLinearRegression):
+@dataclass(kw_only=True, eq=False, repr=False)
+class HeavyTailedRegression(GaussianRegression):
     """A linear model whose rows are reweighted; see the two that there are."""
 
-    noise_scale: float | None
+    noise_scale: float | None = None
     _noise_parameter: ClassVar[str | None] = "noise_scale"
     _n_waves: ClassVar[int | None] = 60
 
@@ -38,27 +40,21 @@ class HeavyTailedRegression(BayesianLinearRegression):
         raise NotImplementedError  # each model says
 
     def _before_data(self) -> LinearPosterior:
-        scale = _check_scale(self.noise_scale)
+        scale = self.noise_scale
+        if scale is not None and not 0.0 < scale < math.inf:
+            raise ValueError(
+                f"noise_scale is {scale}: it must be positive and finite, or None to learn it"
+            )
         if scale is not None:
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
         inner = super()._before_data().copy_for_average()
         return self._kind.wrap(inner, self._working_noise(), scale)
 
-    takes_targets: ClassVar[bool] = False
     _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior
 
     def _noise(self) -> KnownNoise:
         """The noise in whose units the prior is stated."""
         if self.noise_scale is None:
             return KnownNoise(1.0)
-        scale = _check_scale(self.noise_scale) / self._scale_unit  # type: ignore[operator]
-        return KnownNoise(scale**-2.0)
-
-
-def _check_scale(noise_scale: float | None) -> float | None:
-    if noise_scale is not None and not 0.0 < noise_scale < math.inf:
-        raise ValueError(
-            f"noise_scale is {noise_scale}: it must be positive and finite, or None to learn it"
-        )
-    return noise_scale
+        return KnownNoise((self.noise_scale / self._scale_unit) ** -2.0)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
-from posterity.linear.base import choose_strategy
+from posterity.linear.strategies import begin_forgetting, choose_strategy
 from posterity.noise import LOG_2PI
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
@@ -63,14 +63,7 @@ def begin_posterior(
     prior = ContrastPrior.of(root, intercept=intercept)
     shapes = None if strategy is None else shapes
     posterior = SoftmaxPosterior(contrasts, prior, strategy, shapes, approximation)
-    if forgetting is None:
-        return posterior
-    if isinstance(forgetting, type) or not hasattr(forgetting, "begin"):
-        raise TypeError(
-            f"forgetting is {forgetting!r}: it must be None or a strategy from "
-            "posterity.forgetting, as in Adaptive() or Stabilized(discount=0.99)"
-        )
-    return forgetting.begin(posterior)  # type: ignore[arg-type]
+    return begin_forgetting(posterior, forgetting)
 
 
 def keeps_full_covariance(n_classes: int, n_columns: int) -> bool:

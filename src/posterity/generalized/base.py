@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import LARGEST, check_rows
-from posterity.kernel.values import read_floats
 from posterity.likelihoods import Likelihood
-from posterity.linear.estimator import LinearEstimator, Way
+from posterity.linear.estimator import LinearEstimator, Way, learn
+from posterity.linear.inputs import expand_to_rows
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralizedModel(LinearEstimator):
     """A scikit-learn estimator around one :class:`GeneralizedPosterior`."""
 
@@ -34,7 +36,7 @@ class GeneralizedModel(LinearEstimator):
     _expects_eta: ClassVar[bool] = False
     _noise_parameter: ClassVar[str | None] = None
 
-    approximation: Approximation
+    approximation: Approximation = "auto"
 
     @property
     def noise_precision_(self) -> float:
@@ -83,15 +85,13 @@ class GeneralizedModel(LinearEstimator):
         inner = super()._before_data()
         self._check_approximation()
         approximation = "moments" if self.approximation == "auto" else self.approximation
-        likelihood, learns = self._likelihood(), self._learns_parameter
-        # A parameter that is learned in stretches would be that of rows fitted under another one.
-        keeps = not likelihood.is_noise
+        likelihood = self._likelihood()
         return GeneralizedPosterior.wrap(
             inner,
             likelihood,
             approximation,
-            keeps_start=keeps,
-            learns_parameter=learns,
+            keeps_start=not likelihood.is_noise,
+            learns_parameter=self._learns_parameter,
         )
 
     @property
@@ -102,47 +102,22 @@ class GeneralizedModel(LinearEstimator):
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
         check_rows(rows.X, rows.y, rows.weights)
+        posterior: Any = self._posterior
         if self._learns_parameter and way == "append" and len(rows) > 1:
             # Moments of fewer rows than features let prior and parameter run away.
-            way = "append" if self._posterior.n_observations else "fit"
-        return learn(self._posterior, way, rows, self.approximation)
+            way = "append" if posterior.n_observations else "fit"
+        if way == "fit" and self.approximation == "auto":
+            posterior = posterior.with_averages()
+        return learn(posterior, way, rows)
+
+    def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
+        """Distribution of the linear predictor at ``X``, normal with the same two moments."""
+        posterior: Any = self._posterior
+        columns = self._read_points(X)
+        return posterior.linear_predictor(columns, self._eta_offsets(added, len(columns)))
 
     def _ratio(self) -> str:
         return self._likelihood().ratio
-
-    def _predictor(self, X: Array, offsets: Array | None = None) -> tuple[Array, Array]:
-        """Mean and variance (n,) of the linear predictor at the rows of ``X``."""
-        posterior: Any = self._posterior
-        predictor = posterior.linear_predictor(self._columns(X), offsets)
-        return predictor.loc, np.square(predictor.scale)
-
-
-def learn(posterior: Any, way: Way, rows: Rows, approximation: Approximation) -> Any:
-    """Have a posterior learn rows; under "auto" those of ``fit`` by averages over it."""
-    learned = rows.X, rows.y, rows.weights, rows.elapsed, rows.offsets
-    if way == "fit":
-        if approximation == "auto":
-            posterior = posterior.with_averages()
-        return posterior.fit(*learned)
-    return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
-
-
-def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
-    """``values`` as floats (n,); one number is meant for all rows.
-
-    Examples
-    --------
-    >>> expand_to_rows("offset", 1.0, 2)
-    array([1., 1.])
-    """
-    if isinstance(values, str):
-        raise TypeError(f"{name} is the text {values!r}: give the numbers, as X[{values!r}]")
-    array = read_floats(values, name)
-    if array.ndim == 0:
-        array = np.full(n, array)
-    if array.shape != (n,):
-        raise ValueError(f"{name} has shape {array.shape}: expected ({n},), one for each row of X")
-    return array
 
 
 def compute_log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:

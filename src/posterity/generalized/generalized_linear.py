@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,124 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import RegressorMixin
 
-from posterity.basis.contract import Bases
-from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.forgetting import Forgetting
-from posterity.generalized.base import Approximation, GeneralizedModel, read_offset
+from posterity.generalized.base import GeneralizedModel, read_offset
 from posterity.likelihoods import Likelihood
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.inputs import read_points
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]
 
 
-class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
-    """Generalised linear regression with any likelihood and a Gaussian prior, online or in batches.
-
-    ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a
-    Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
-    the evidence work as in :class:`posterity.BayesianLinearRegression`.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
-        parameters (a scale, a dispersion) is taken as known, but for those that are left open, as
-        in ``Gamma()``: these are learned.
-    prior_mean : float, (m,) array or dict, default 0.0
-        Prior mean of the coefficients.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
-        Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
-        from the evidence. 0.0 is a flat prior: maximum likelihood.
-    prior : dict of posterity.distributions.Normal, optional
-        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``. Features that neither
-        it nor a dict of precisions names have a flat prior.
-    fit_intercept : bool, default True
-        Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
-        with Normal(0, 10^2), or with what the target tells where eta is its location.
-    approximation : "auto", "laplace" or "moments", default "auto"
-        The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
-        (maximum a posteriori). "moments": of equal moments, so that it ends near the posterior mean
-        (expectation propagation). "auto" is "moments" in all that comes online. In ``fit`` it
-        averages each row's likelihood over the posterior (a variational approximation, Opper and
-        Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
-        learned then add up to the targets. Where eta has noise around it, it is "laplace".
-    basis : transformer from posterity.basis, optional
-        Functions of the features to be linear in.
-    forgetting : strategy from posterity.forgetting, optional
-        How old rows lose weight. None: they never do.
-    categorical_features, missing
-        As in :class:`posterity.BayesianLinearRegression`.
-
-    Attributes
-    ----------
-    coef_ : (m,) array
-        Posterior mean (with "laplace" the mode) of the coefficients, in units of eta per unit.
-    intercept_ : float
-    posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
-        Joint posterior of [intercept, coefficients].
-    prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
-        As in :class:`posterity.BayesianLinearRegression`. ``log_evidence_`` compares likelihoods,
-        too, and values of their parameters.
-
-    Raises
-    ------
-    TypeError
-        When it learns, if ``likelihood`` is no :class:`posterity.likelihoods.Likelihood`.
-
-    Examples
-    --------
-    Of ten trials each, how many succeed:
-
-    >>> import numpy as np
-    >>> from dataclasses import dataclass
-    >>> from scipy import special, stats
-    >>> from posterity.likelihoods import Likelihood
-    >>> @dataclass(frozen=True)
-    ... class Successes(Likelihood):
-    ...     trials: int
-    ...     def distribution(self, eta):
-    ...         return stats.binom(self.trials, special.expit(eta))
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2))
-    >>> y = rng.binomial(10, special.expit(0.5 + X @ [1.0, -0.5]))
-    >>> model = BayesianGeneralizedLinear(Successes(10)).fit(X, y)
-    >>> model.coef_.round(1), round(model.intercept_, 1)
-    (array([ 1. , -0.5]), 0.5)
-    >>> model.predict([[0.0, 0.0]]).round(0)
-    array([6.])
-    >>> model.predict_interval([[0.0, 0.0]], level=0.9)
-    array([[4., 9.]])
-    """
-
-    def __init__(
-        self,
-        likelihood: Likelihood,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.likelihood = likelihood
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
+class GeneralizedRegression(RegressorMixin, GeneralizedModel):
+    """Base of models of numbers, whose rows may have offsets."""
 
     @property
     def likelihood_parameters_(self) -> dict[str, Any]:
@@ -375,6 +269,98 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
 
     # ---- inner -----------------------------------------------------------------------------------
 
+    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
+        return read_offset(added, n)
+
+    def _predictive(self, X: Any, added: ArrayLike | None) -> Any:
+        """Distribution of new targets at the rows of ``X``."""
+        posterior: Any = self._posterior
+        columns = self._read_points(X)
+        return posterior.predictive(columns, self._eta_offsets(added, len(columns)))
+
+
+@dataclass(eq=False, repr=False)
+class BayesianGeneralizedLinear(GeneralizedRegression):
+    """Generalised linear regression with any likelihood and a Gaussian prior, online or in batches.
+
+    ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a
+    Gaussian row that stands for its likelihood, so that learning online, forgetting, weights and
+    the evidence work as in :class:`posterity.BayesianLinearRegression`.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
+        parameters (a scale, a dispersion) is taken as known, but for those that are left open, as
+        in ``Gamma()``: these are learned.
+    prior_mean : float, (m,) array or dict, default 0.0
+        Prior mean of the coefficients.
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
+        Prior precision of the coefficients, in 1 / coefficient units squared; "auto" learns it
+        from the evidence. 0.0 is a flat prior: maximum likelihood.
+    prior : dict of posterity.distributions.Normal, optional
+        Both in one, by feature name, as in ``{"price": Normal(-1.0, 0.5)}``. Features that neither
+        it nor a dict of precisions names have a flat prior.
+    fit_intercept : bool, default True
+        Whether to learn an intercept. Its prior is flat in :meth:`fit`; online the first row is met
+        with Normal(0, 10^2), or with what the target tells where eta is its location.
+    approximation : "auto", "laplace" or "moments", default "auto"
+        The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
+        (maximum a posteriori). "moments": of equal moments, so that it ends near the posterior mean
+        (expectation propagation). "auto" is "moments" in all that comes online. In ``fit`` it
+        averages each row's likelihood over the posterior (a variational approximation, Opper and
+        Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
+        learned then add up to the targets. Where eta has noise around it, it is "laplace".
+    basis : transformer from posterity.basis, optional
+        Functions of the features to be linear in.
+    forgetting : strategy from posterity.forgetting, optional
+        How old rows lose weight. None: they never do.
+    categorical_features, missing
+        As in :class:`posterity.BayesianLinearRegression`.
+
+    Attributes
+    ----------
+    coef_ : (m,) array
+        Posterior mean (with "laplace" the mode) of the coefficients, in units of eta per unit.
+    intercept_ : float
+    posterior_ : MultivariateNormal, or MultivariateMixture where the prior is learned
+        Joint posterior of [intercept, coefficients].
+    prior_precision_, log_evidence_, n_observations_, n_effective_, forgotten_
+        As in :class:`posterity.BayesianLinearRegression`. ``log_evidence_`` compares likelihoods,
+        too, and values of their parameters.
+
+    Raises
+    ------
+    TypeError
+        When it learns, if ``likelihood`` is no :class:`posterity.likelihoods.Likelihood`.
+
+    Examples
+    --------
+    Of ten trials each, how many succeed:
+
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from scipy import special, stats
+    >>> from posterity.likelihoods import Likelihood
+    >>> @dataclass(frozen=True)
+    ... class Successes(Likelihood):
+    ...     trials: int
+    ...     def distribution(self, eta):
+    ...         return stats.binom(self.trials, special.expit(eta))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = rng.binomial(10, special.expit(0.5 + X @ [1.0, -0.5]))
+    >>> model = BayesianGeneralizedLinear(Successes(10)).fit(X, y)
+    >>> model.coef_.round(1), round(model.intercept_, 1)
+    (array([ 1. , -0.5]), 0.5)
+    >>> model.predict([[0.0, 0.0]]).round(0)
+    array([6.])
+    >>> model.predict_interval([[0.0, 0.0]], level=0.9)
+    array([[4., 9.]])
+    """
+
+    likelihood: Likelihood
+
     def _likelihood(self) -> Likelihood:
         if not isinstance(self.likelihood, Likelihood):
             raise TypeError(
@@ -382,18 +368,3 @@ class BayesianGeneralizedLinear(RegressorMixin, GeneralizedModel):
                 "from posterity.likelihoods.Likelihood, as Poisson()"
             )
         return self.likelihood
-
-    def _eta_offsets(self, added: ArrayLike | None, n: int) -> Array | None:
-        return read_offset(added, n)
-
-    def _predictive(self, X: Any, added: ArrayLike | None) -> Any:
-        """Distribution of new targets at the rows of ``X``."""
-        posterior: Any = self._posterior
-        X = read_points(self, X)
-        return posterior.predictive(self._columns(X), self._eta_offsets(added, len(X)))
-
-    def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
-        """Distribution of eta at the rows of ``X``."""
-        posterior: Any = self._posterior
-        X = read_points(self, X)
-        return posterior.linear_predictor(self._columns(X), self._eta_offsets(added, len(X)))

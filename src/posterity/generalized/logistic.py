@@ -10,16 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
-from posterity.basis.contract import Bases
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
-from posterity.forgetting import Forgetting
 from posterity.generalized._classifier import Classifier
-from posterity.generalized.base import Approximation
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.inputs import read_points, refuse_no_weight
-from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -107,32 +100,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
     (array(['yes'], dtype='<U3'), (1, 2))
     """
 
-    def __init__(
-        self,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
-
     # ---- learning --------------------------------------------------------------------------------
 
-    @atomic
     def fit(
         self,
         X: Any,
@@ -170,11 +139,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.fit([[0.0], [1.0], [2.0]], ["a", "b", "b"]).predict([[5.0]])
         array(['b'], dtype='<U1')
         """
-        refuse_no_weight(sample_weight)
-        self._learn_labels("fit", (X, y, sample_weight), times)
-        return self
+        return super().fit(X, y, sample_weight, times=times)
 
-    @atomic
     def partial_fit(
         self,
         X: Any,
@@ -197,10 +163,9 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.partial_fit([[2.0]], [4]).classes_
         array([3, 4, 5])
         """
-        self._learn_labels("append", (X, y, sample_weight), times, classes)
+        self._learn_rows("append", (X, y, sample_weight), times, classes)
         return self
 
-    @atomic
     def predict_then_learn(
         self,
         X: Any,
@@ -222,9 +187,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> predictive.pmf("a").round(2)[0]
         np.float64(0.5)
         """
-        predictive = self._learn_labels("predict_then_learn", (X, y, sample_weight), times, classes)
-        assert predictive is not None
-        return predictive
+        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times, classes)
 
     def learn_one(
         self,
@@ -244,18 +207,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.learn_one({"age": 2.0}, "a").classes_
         array(['a', 'b'], dtype='<U1')
         """
-        try:
-            learn = self._fast_learn_one
-        except AttributeError:
-            self._learn_label(x, y, weight, time)
-            return self
-        try:
-            learned = time is None and self._now is None and learn(x, y, weight)
-        except OverflowError:  # of a whole number beyond floats: the other way says so
-            learned = False
-        if not learned:
-            self._learn_label(x, y, weight, time)
-        return self
+        return super().learn_one(x, y, weight, time)
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -272,7 +224,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
             return predictive.mode()
         # More probable than 1/2 is eta's mean above 0, also where eta is so uncertain (a flat
         # prior, separated classes) that no digit of the probability is left to say so.
-        eta = self._posterior.predict_mean(self._columns(read_points(self, X)))
+        eta = self._posterior.predict_mean(self._read_points(X))
         return self.classes_[((eta > 0.0) != self._flipped).astype(np.intp)]
 
     def predict_distribution(self, X: Any) -> Categorical:
@@ -284,8 +236,7 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         >>> model.predict_distribution([[0.5]]).pmf(7).round(3)
         array([0.5])
         """
-        self._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
-        columns = self._columns(read_points(self, X))
+        columns = self._read_points(X)
         return Categorical(self.classes_, self._log_probabilities(columns))
 
     def predict_proba(self, X: Any) -> Array:
@@ -351,14 +302,12 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         level = check_single_level(level)
         if not 0.0 < level < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1, as in 0.95")
-        self._posterior  # noqa: B018
-        X = read_points(self, X)
         many = self._multiclass_posterior
         if many is not None:
-            return many.probability_interval(self._columns(X), level)
-        mean, variance = self._predictor(X)
-        mean = -mean if self._flipped else mean
-        reach = ndtri(0.5 + 0.5 * level) * np.sqrt(variance)
+            return many.probability_interval(self._read_points(X), level)
+        eta = self._eta(X, None)
+        mean = -eta.loc if self._flipped else eta.loc
+        reach = ndtri(0.5 + 0.5 * level) * eta.scale
         return expit(np.stack([mean - reach, mean + reach], axis=1))
 
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:

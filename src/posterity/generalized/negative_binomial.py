@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.basis.contract import Bases
-from posterity.forgetting import Forgetting
 from posterity.generalized._count_regression import CountRegression
-from posterity.generalized.base import Approximation
 from posterity.likelihoods import NegativeBinomial
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
 
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianNegativeBinomialRegression(CountRegression):
     """Negative binomial regression, for overdispersed counts; the dispersion is learned.
 
@@ -66,32 +64,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
     array([[0., 9.]])
     """
 
-    def __init__(
-        self,
-        *,
-        dispersion: float | None = None,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        super().__init__(
-            prior_mean=prior_mean,
-            prior_precision=prior_precision,
-            prior=prior,
-            fit_intercept=fit_intercept,
-            approximation=approximation,
-            basis=basis,
-            forgetting=forgetting,
-            categorical_features=categorical_features,
-            missing=missing,
-        )
-        self.dispersion = dispersion
+    dispersion: float | None = None
 
     @property
     def dispersion_(self) -> float:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis.contract import Bases
 from posterity.distributions import Mixture, Normal
 from posterity.distributions._limits import interval_ends
-from posterity.forgetting import Forgetting
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._quantiles_posterior import QuantilesPosterior
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.inputs import read_points
 from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianQuantileRegression(HeavyTailedRegression):
     """Quantile regression: estimates the value that the target stays below with probability q.
 
@@ -95,30 +92,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
 
     _label_of_outputs: ClassVar[str] = "quantile"
 
-    def __init__(
-        self,
-        *,
-        quantile: float | Sequence[float] = 0.5,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        noise_scale: float | None = None,
-        fit_intercept: bool = True,
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.quantile = quantile
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.noise_scale = noise_scale
-        self.fit_intercept = fit_intercept
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
+    quantile: float | Sequence[float] = 0.5
 
     def model_of(self, quantile: float) -> Self:
         """A model of one of the quantiles, as it was learned: a copy.
@@ -173,8 +147,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model.predict_quantile([[1.0]]).mean().shape
         (1,)
         """
-        self._posterior  # noqa: B018 - not fitted comes first
-        columns = self._columns(read_points(self, X))
+        columns = self._read_points(X)
         return self._posterior.mixture_of(lambda one: one.quantile_distribution(columns))
 
     def predict_interval(  # type: ignore[override]

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from posterity.basis.contract import Bases
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.transformed import NODE_SHARES, NODES
-from posterity.forgetting import Forgetting
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
-from posterity.linear.inputs import read_points, read_rows, refuse_unusable
+from posterity.linear.inputs import read_rows, refuse_unusable
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.reader import predict_targets_or_means
 
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianRobustRegression(HeavyTailedRegression):
     """Linear regression with heavy-tailed noise, which down-weights outliers, online or in batches.
 
@@ -96,32 +94,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
     0.1
     """
 
-    def __init__(
-        self,
-        *,
-        likelihood: str = "student_t",
-        df: float = 4.0,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        noise_scale: float | None = None,
-        fit_intercept: bool = True,
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.likelihood = likelihood
-        self.df = df
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.noise_scale = noise_scale
-        self.fit_intercept = fit_intercept
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
+    likelihood: str = "student_t"
+    df: float = 4.0
 
     @property
     def core_std_(self) -> float:
@@ -149,7 +123,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         """
         if outliers or of != "observation":
             return interval_ends(predict_targets_or_means(self, X, of, {}), level)
-        columns = self._transform_rows(X)
+        columns = self._read_points(X)
         predictive = self._posterior.mixture_of(lambda one: one.core_predictive(columns))
         return interval_ends(predictive, level)
 
@@ -212,10 +186,6 @@ class BayesianRobustRegression(HeavyTailedRegression):
             raise ValueError(f"noise of df={self.df:g} has no variance, as R^2 needs: give df > 2")
         spread = 2.0 if self.likelihood == "laplace" else self.df / (self.df - 2.0)
         return self._eta_draws(X, size, rng, None), np.full(size, spread * self.noise_scale_**2)
-
-    def _transform_rows(self, X: Any) -> Array:
-        self._posterior  # noqa: B018 - not fitted comes first
-        return self._columns(read_points(self, X))
 
     @property
     def _scale_unit(self) -> float:  # type: ignore[override]

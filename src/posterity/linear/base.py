@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
-from posterity.basis import Basis
-from posterity.distributions import Normal
-from posterity.forgetting import Forgetting
 from posterity.kernel import RowPath
 from posterity.linear import functions
 from posterity.linear.categories import NAME_LEVELS, Categories
 from posterity.linear.columns import ModelColumns
 from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
+from posterity.linear.named import get_feature_names
 from posterity.linear.named_priors import beliefs
+from posterity.linear.parameters import LinearParameters
 from posterity.linear.ratios import add_ratios
 from posterity.linear.state import SHARED
+from posterity.linear.strategies import PRIOR_STRATEGIES, begin_forgetting, choose_strategy
 from posterity.linear.targets import set_targets, set_targets_of_row, targets_of
 from posterity.noise import Joint
 from posterity.posteriors import (
@@ -33,32 +33,17 @@ from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
 Array = NDArray[np.float64]
-# Ways to give a prior: for all columns, for each, or by name.
-Means = ArrayLike | Mapping[str, float]
-Precisions = ArrayLike | str | evidence.Strategy | Mapping[str, float]
-Priors = Mapping[str, Normal] | None
-
-# Names of strategies that learn the prior precision.
-PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
-    "auto": evidence.LocalScales(),
-    "ard": evidence.Relevance(),
-}
 
 
-class LinearModel(ModelColumns[LinearPosterior]):
+class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     """A scikit-learn estimator around one :class:`LinearPosterior`."""
 
-    prior_mean: Means
-    prior_precision: Precisions
-    prior: Priors = None
     # The parameter that leaves the noise to be learned where it is None, if there is one.
     _noise_parameter: ClassVar[str | None] = "noise_precision"
     # Set by those that have the parameter.
     noise: Literal["constant", "linear"] = "constant"
-    fit_intercept: bool
-    forgetting: Forgetting | None
 
-    _learned_names = (
+    _learned_names: ClassVar[tuple[str, ...]] = (
         "_posterior_or_none",
         "_now",
         "basis_",
@@ -100,9 +85,11 @@ class LinearModel(ModelColumns[LinearPosterior]):
 
     def _joint(self) -> Joint:
         """The same, with features that never varied at their prior's mean: as in predictions."""
-        posterior = self._posterior
-        names = self._column_names(posterior.n_coefficients - self._offset)
-        return posterior.joint((*(("intercept",) if posterior.intercept else ()), *names))
+        return self._posterior.joint(self._coefficient_names())
+
+    def _coefficient_names(self) -> tuple[str, ...]:
+        names = self._column_names(self._posterior.n_coefficients - self._offset)
+        return (*["intercept"] * self._offset, *map(str, names))
 
     def summary(self, level: float = 0.95, *, X: Any = None, base: Base = None) -> Any:
         """Table of the coefficients: a pandas data frame with a row for each.
@@ -158,7 +145,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
         """
         contrasts = self._contrasts(base)
         table = contrasts.of(self.posterior_).to_frame(level)
-        scales = self._posterior.feature_scales() if X is None else self._compute_feature_scales(X)
+        scales = self.feature_scales_ if X is None else self._read_points(X).std(axis=0)
         scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
         each = scales[contrasts.places]
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
@@ -223,13 +210,14 @@ class LinearModel(ModelColumns[LinearPosterior]):
         """What is shown of the coefficients."""
         return contrast_model(self, base)
 
+    def _read_points(self, X: Any) -> Array:
+        """The columns learned of rows to predict at; that nothing was learned comes first."""
+        self._posterior  # noqa: B018
+        return self._columns(read_points(self, X))
+
     def _never_varied(self) -> NDArray[np.bool_]:
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
-
-    def _compute_feature_scales(self, X: Any) -> Array:
-        """(m,) standard deviations of the columns of ``X``."""
-        return self._columns(read_points(self, X)).std(axis=0)
 
     @property
     def _offset(self) -> int:
@@ -271,15 +259,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
             self._posterior_or_none = cast(Any, many)
 
     def _forgetting(self) -> LinearPosterior:
-        posterior = self._before_data()
-        if self.forgetting is not None:
-            if isinstance(self.forgetting, type) or not hasattr(self.forgetting, "begin"):
-                raise TypeError(
-                    f"forgetting is {self.forgetting!r}: it must be None or a strategy from "
-                    "posterity.forgetting, as in Adaptive() or Stabilized(discount=0.99)"
-                )
-            posterior = self.forgetting.begin(posterior)
-        return posterior
+        return begin_forgetting(self._before_data(), self.forgetting)
 
     def _begin_as(self, other: LinearModel, categories: Categories | None = None) -> None:
         """Start from the prior with the features and the basis of another model."""
@@ -324,27 +304,28 @@ class LinearModel(ModelColumns[LinearPosterior]):
         wider._now = self._now
         return wider
 
-    def _make_from_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> Self:
+    def _begin_with_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> None:
+        """Start from the prior with the features of the one row ``x``, and the targets in ``y``."""
+        if y is not None and self.takes_targets:
+            set_targets_of_row(self, y)
+        self._begin(self._read_first(x))
+
+    def _make_from_row(self, x: ArrayLike | Mapping[str, float]) -> Self:
         """A fresh model with the features of the one row ``x``, nothing learned."""
         fresh = self._copy_unfitted()
-        if y is not None and self.takes_targets:
-            set_targets_of_row(fresh, y)
-        fresh._begin(fresh._read_first(x))
+        fresh._begin_with_row(x)
         return fresh
 
     def _open_row_path(self) -> RowPath:
-        names = getattr(self, "feature_names_in_", None)
         with get_lock(self):  # a path of what is known now, and no second one beside it
             if "_row_path" not in self.__dict__:
-                self._row_path = self._new_row_path(names)
+                if self._learns_features:
+                    self._row_path = self._posterior.row_path(get_feature_names(self))
+                else:
+                    parts = self._fitted_basis, self._categories, self._reader()
+                    path = functions.BasisPath(*parts, self._posterior.row_path(None))
+                    self._row_path = cast(RowPath, path)
             return self._row_path
-
-    def _new_row_path(self, names: Any) -> RowPath:
-        if self._learns_features:
-            return self._posterior.row_path(names)
-        basis: Basis | None = getattr(self, "basis_", None)
-        inner = self._posterior.row_path(None)
-        return cast(RowPath, functions.BasisPath(basis, self._categories, self._reader(), inner))
 
     def _open_fast_method(self, name: str, method: str) -> Any:
         """Keep a method of the row path as the attribute ``name``."""
@@ -358,15 +339,11 @@ class LinearModel(ModelColumns[LinearPosterior]):
         return self.__dict__.get("_row_path") or self._reader()
 
     def _before_data(self) -> LinearPosterior:
-        shapes = self._prior_shapes()
         given_mean, precision, of_intercept = self._beliefs()
         noise, strategy = self._noise(), choose_strategy(precision, PRIOR_STRATEGIES)
         n_columns, intercept = self._n_columns, self.fit_intercept
         if strategy is None:
-            precision = functions.scale_prior_precision(
-                shapes, precision, self.__dict__.get("basis_")
-            )
-            prior = GaussianPrior(given_mean, cast(ArrayLike, precision), *of_intercept)
+            prior = GaussianPrior(given_mean, self._scale_precision(precision), *of_intercept)
             return LinearPosterior.before_data(prior, noise, n_columns, intercept=intercept)
         if any(of_intercept):
             raise ValueError(
@@ -375,7 +352,7 @@ class LinearModel(ModelColumns[LinearPosterior]):
             )
         mean = GaussianPrior(given_mean, 0.0)
         return EvidencePosterior.learned(
-            strategy, mean, noise, n_columns, intercept=intercept, shapes=shapes
+            strategy, mean, noise, n_columns, intercept=intercept, shapes=self._prior_shapes()
         )
 
     def _beliefs(
@@ -383,25 +360,3 @@ class LinearModel(ModelColumns[LinearPosterior]):
     ) -> tuple[ArrayLike, ArrayLike | str | evidence.Strategy, tuple[float, float]]:
         """Prior mean and precision, those by name as arrays (m,), and those of the intercept."""
         return beliefs(self, lambda: self._column_names(self._n_columns))
-
-
-def choose_strategy(
-    prior_precision: ArrayLike | str | evidence.Strategy, named: dict[str, evidence.Strategy]
-) -> evidence.Strategy | None:
-    """The strategy that learns the prior precision, or None where it is given in numbers."""
-    if isinstance(prior_precision, str):
-        if prior_precision not in named:
-            raise ValueError(
-                f"prior_precision is {prior_precision!r}: it must be "
-                f"{' or '.join(map(repr, named))}, a strategy from posterity.evidence, or numbers "
-                "(0.0 is flat)"
-            )
-        return named[prior_precision]
-    if isinstance(prior_precision, type):
-        raise TypeError(
-            f"prior_precision is the class {prior_precision.__name__}: give an instance, as in "
-            f"{prior_precision.__name__}()"
-        )
-    # NumPy's arrays and numbers have a method of that name, too.
-    learns = hasattr(prior_precision, "choose") and not hasattr(prior_precision, "dtype")
-    return cast(evidence.Strategy, prior_precision) if learns else None

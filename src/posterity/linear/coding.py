@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.categories import MISSING, Categories, Category
+from posterity.linear.frames import list_columns
 from posterity.linear.keys import is_missing
 from posterity.linear.levels import is_category, read_words, to_text
 from posterity.linear.matrices import MOST_COLUMNS
@@ -161,7 +162,7 @@ def _find_categories(X: Any, model: Any) -> Categories | None:
     asked: Any = getattr(model, "categorical_features", None)
     if asked is None or (isinstance(asked, str) and asked == "auto" and type(X) is np.ndarray):
         return None
-    columns = list(_list_columns(X))
+    columns = _list_columns(X)
     named = _read_asked(model, [name for _, name, _ in columns])
     frame = not isinstance(X, np.ndarray)
     found = [
@@ -251,16 +252,12 @@ def warn_of_unique_texts(name: str, n: int, stacklevel: int) -> None:
 # ---- containers ----------------------------------------------------------------------------------
 
 
-def _list_columns(X: Any) -> Iterator[tuple[int, str, Any]]:
+def _list_columns(X: Any) -> list[tuple[int, str, Any]]:
     """Place, name and values of each column of a frame or an array; none of other containers."""
-    if hasattr(X, "column_names") and hasattr(X, "column"):
-        yield from ((j, str(name), X.column(j)) for j, name in enumerate(X.column_names))
-    elif hasattr(X, "get_columns"):
-        yield from ((j, one.name, one) for j, one in enumerate(X.get_columns()))
-    elif hasattr(X, "iloc") and hasattr(X, "columns"):
-        yield from ((j, str(name), X.iloc[:, j]) for j, name in enumerate(X.columns))
-    elif isinstance(X, np.ndarray) and X.ndim == 2:
-        yield from ((j, f"x{j}", X[:, j]) for j in range(X.shape[1]))
+    columns = list_columns(X) or []
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        columns = [(f"x{place}", column) for place, column in enumerate(X.T)]
+    return [(place, str(name), column) for place, (name, column) in enumerate(columns)]
 
 
 def _replace_columns(X: Any, codes: Mapping[int, NDArray[np.intp]]) -> Any:

@@ -13,6 +13,7 @@ from posterity.basis.contract import Bases
 from posterity.linear import functions
 from posterity.linear.categories import CategoricalFeatures, Categories, Missing
 from posterity.linear.coding import RowCoder, find_categories_of_row
+from posterity.linear.named import get_feature_names
 from posterity.linear.state import Posterior, PosteriorEstimator
 
 Array = NDArray[np.float64]
@@ -47,11 +48,15 @@ class ModelColumns(PosteriorEstimator[Posterior]):
 
     def _names_of_numbers(self) -> list[str] | None:
         """Names of the features that are no categories; None where rows come without names."""
-        names = getattr(self, "feature_names_in_", None)
+        names = get_feature_names(self)
         if self._categories is None:
             return None if names is None else list(names)
         numbers = self._categories.numbers
         return [f"x{place}" if names is None else names[place] for place in numbers]
+
+    @property
+    def _fitted_basis(self) -> Basis | None:
+        return self.__dict__.get("basis_")
 
     @property
     def _categories(self) -> Categories | None:
@@ -77,15 +82,19 @@ class ModelColumns(PosteriorEstimator[Posterior]):
         if self._learns_features:
             return X
         functions.check_finite(self, X)
-        return functions.compute_columns(self.__dict__.get("basis_"), self._categories, X)
+        return functions.compute_columns(self._fitted_basis, self._categories, X)
 
     def _prior_shapes(self) -> Array | None:
         """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
-        basis = self.__dict__.get("basis_")
+        basis = self._fitted_basis
         shapes = None if basis is None else functions.get_prior_shapes(basis)
         if shapes is None or self._categories is None:
             return shapes
         return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])
+
+    def _scale_precision(self, precision: Any) -> Any:
+        """A prior precision that is given, times those that the basis brings."""
+        return functions.scale_prior_precision(self._prior_shapes(), precision, self._fitted_basis)
 
     def _fit_basis(self, basis: Bases, X: Array, y: Array | None) -> None:
         """Fix the basis, of what features are numbers, by the first batch."""

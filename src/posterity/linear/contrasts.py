@@ -82,8 +82,8 @@ def contrast_model(model: Any, base: Base, named: Sequence[Term] = ()) -> Contra
     Columns that are known to be levels by their names are ``named``. Raises as
     :func:`contrast_levels`.
     """
-    p, intercept = model._posterior.n_coefficients, model._posterior.intercept
-    labels = [*["intercept"] * intercept, *map(str, model._column_names(p - intercept))]
+    labels, intercept = list(model._coefficient_names()), model._posterior.intercept
+    p = len(labels)
     terms, shown = list(named), set(range(p))
     if model._categories is not None:
         first = p - len(model._categories.names)

@@ -14,7 +14,7 @@ from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
-from posterity.linear.named import wrap_read_rows
+from posterity.linear.named import get_feature_names, wrap_read_rows
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def table_of_effects(
 
 def feature_names(model: Any) -> list[str]:
     """Names of the features that the model learned, x0, x1, ... if they came without."""
-    names = getattr(model, "feature_names_in_", None)
+    names = get_feature_names(model)
     if names is None:
         return [f"x{column}" for column in range(model.n_features_in_)]
     return [str(name) for name in names]

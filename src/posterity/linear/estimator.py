@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
+from posterity.kernel.values import read_scalar
 from posterity.linear import functions
 from posterity.linear.coding import join_categories, join_levels, join_levels_of_row
 from posterity.linear.inputs import (
@@ -165,12 +166,10 @@ class LinearEstimator(LinearReader):
         try:
             learn = self._fast_learn_one
         except AttributeError:
-            if self._posterior_or_none is None:
-                return self._begin_with(x, y, weight, time)
-            if not self._has_fast_learn_one:
+            if self._posterior_or_none is None or not self._has_fast_learn_one:
                 self._learn_row(x, y, weight, time)
                 return self
-            learn = self._open_fast_method("_fast_learn_one", "learn")
+            learn = self._open_fast_method("_fast_learn_one", self._fast_name)
         try:
             learned = time is None and self._now is None and learn(x, y, weight)
         except OverflowError:  # of a whole number beyond floats: the other way says so
@@ -200,13 +199,9 @@ class LinearEstimator(LinearReader):
         >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
         [1.5, 11.8]
         """
-        model = self if self._posterior_or_none is not None else self._make_from_row(x, y)
-        model._meet_levels_of_row(x)
+        self._meet_row(x, y)
         weights = None if weight == 1.0 else [weight]
-        predictive = model.predict_then_learn(model._row(x), [y], weights, **how)
-        if model is not self:
-            self._take_over(model)
-        return predictive[0]
+        return self.predict_then_learn(self._row(x), [y], weights, **how)[0]
 
     @atomic
     def merge(self, other: Self) -> Self:
@@ -236,13 +231,9 @@ class LinearEstimator(LinearReader):
         check_same_kind(self, other, LinearEstimator)
         theirs = other._posterior
         if self._posterior_or_none is None:
-            fresh = self._copy_unfitted()
-            fresh._begin_as(other)
-            return self._take_over(fresh.merge(other))
+            self._begin_as(other)
         check_same_features(self, other)
-        if not functions.have_same_columns(
-            getattr(self, "basis_", None), getattr(other, "basis_", None)
-        ):
+        if not functions.have_same_columns(self._fitted_basis, other._fitted_basis):
             raise ValueError(
                 "the models differ in their basis: give both the same basis and domain (by "
                 "default the domain is that of the first batch)"
@@ -253,12 +244,12 @@ class LinearEstimator(LinearReader):
             both = join_categories(self, other)
             self._add_levels(both)
             theirs = other._with_levels(both)._posterior
-        if not self._posterior_or_none.has_same_prior(theirs):
+        if not self._posterior.has_same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: only models with "
                 "the same settings can be merged"
             )
-        self._posterior_or_none.merge(theirs)
+        self._posterior.merge(theirs)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
@@ -292,13 +283,9 @@ class LinearEstimator(LinearReader):
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
         if way == "fit":
             check_targets_seen(self, rows.y)
-        posterior, X = self._posterior, rows.X
-        if way == "predict_then_learn" or not getattr(posterior, "reads_columns", False):
-            X = np.asarray(X)
-        learned = (X, rows.y, rows.weights, rows.elapsed)
-        if way == "fit":
-            return posterior.fit(*learned)
-        return (posterior.append if way == "append" else posterior.predict_then_learn)(*learned)
+        if way == "predict_then_learn" or not getattr(self._posterior, "reads_columns", False):
+            rows = replace(rows, X=np.asarray(rows.X))
+        return learn(self._posterior, way, rows)
 
     def _check_mergeable(self, other: Self) -> None:
         """Raise ``ValueError`` where the models differ in what only this class has."""
@@ -317,20 +304,26 @@ class LinearEstimator(LinearReader):
         if way == "fit":
             refuse_no_weight(rows[2])
         first = way == "fit" or self._posterior_or_none is None
-        model = self._copy_unfitted() if first else self
-        if not first:
+        if first:
+            self._forget_all()
+        else:
             self._meet_levels(rows[0])
-        X, y, weights = read_rows(model, *rows, reset=first, columns=self._learns_features)
-        elapsed, now = read_times(times, len(X), weights, None if first else self._now)
+        X, y, weights = self._read_rows(way, rows, added, reset=first)
+        elapsed, now = read_times(times, len(X), weights, self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
-            model._begin(X, y, weights)
-        predictive = model._predict_with(way, read)
-        model._now = now
+            self._begin(X, y, weights)
+        predictive = self._predict_with(way, read)
+        self._now = now
         if first:
-            warn_of_columns_lost(model, X)
-            self._take_over(model)
+            warn_of_columns_lost(self, X)
         return predictive
+
+    def _read_rows(
+        self, way: Way, rows: tuple[Any, Any, ArrayLike | None], added: Any, *, reset: bool
+    ) -> tuple[Array, Array, Array | None]:
+        """Features, targets (n, q) and weights; with ``reset`` the model takes theirs."""
+        return read_rows(self, *rows, reset=reset, columns=self._learns_features)
 
     @atomic
     def _unlearn_rows(
@@ -356,35 +349,45 @@ class LinearEstimator(LinearReader):
         else:
             self._add_levels(join_levels(self, X))
 
-    def _meet_levels_of_row(self, x: Any) -> None:
-        if self._categories is not None:
+    def _meet_row(self, x: Any, y: Any) -> None:
+        """Begin with a row, if it is the first, or let its levels join."""
+        if self._posterior_or_none is None:
+            self._begin_with_row(x, y)
+        elif self._categories is not None:
             self._add_levels(join_levels_of_row(self, x))
 
     def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""
         with name_bad_rows(self, rows.X, rows.y, rows.weights):
-            if self._learns_features:
-                return self._update_posterior(way, rows)
             return self._update_posterior(way, replace(rows, X=self._columns(rows.X)))
 
     @atomic
-    def _begin_with(self, x: Any, y: Any, weight: float, time: float | None) -> Self:
-        """Learn the first row."""
-        learner = self if self._posterior_or_none is not None else self._make_from_row(x, y)
-        learner.learn_one(x, y, weight, time)
-        return self if learner is self else self._take_over(learner)
-
-    @atomic
-    def _learn_row(self, x: Any, y: Any, weight: float, time: float | None) -> None:
-        """The general path of learn_one: forgetting, a time of its own, or a new level."""
-        self._meet_levels_of_row(x)
-        X, target = self._path.values(x), read_target_row(self, y)
+    def _learn_row(
+        self, x: Any, y: Any, weight: float, time: float | None, added: Any = None
+    ) -> None:
+        """The general path of learn_one."""
+        weight = read_scalar(weight, "weight")
+        self._meet_row(x, y)
+        X, target = self._path.values(x), self._read_target(y)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
-        self._predict_with("append", Rows(X, target, weights, elapsed))
+        self._predict_with("append", Rows(X, target, weights, elapsed, self._eta_offsets(added, 1)))
         self._now = now
+
+    def _read_target(self, y: Any) -> Array:
+        """The targets of one row, (1, q)."""
+        return read_target_row(self, y)
+
+    # The method of compiled paths that learns a row.
+    _fast_name: ClassVar[str] = "learn"
 
     @property
     def _has_fast_learn_one(self) -> bool:
         """True if compiled code learns single rows."""
         return self._learns_features and self._posterior.has_fast_learn_one
+
+
+def learn(posterior: Any, way: Way, rows: Rows) -> Any:
+    """Have a posterior learn rows, and predict each before it is learned if that is the way."""
+    offsets = () if rows.offsets is None else (rows.offsets,)
+    return getattr(posterior, way)(rows.X, rows.y, rows.weights, rows.elapsed, *offsets)

@@ -34,20 +34,37 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
         return None
     if type(X) is np.ndarray:
         found: Iterable[Any] = X.T if arrays and X.dtype != np.float64 else ()
-    elif hasattr(X, "column_names") and hasattr(X, "itercolumns"):
-        found = (column.to_numpy(zero_copy_only=False) for column in X.itercolumns())
-    elif hasattr(X, "get_columns"):
-        found = (column.to_numpy() for column in X.get_columns())
-    elif hasattr(X, "items") and hasattr(X, "iloc"):
-        found = (_convert_pandas(column) for _, column in X.items())
     else:
-        return None
+        found = (_read_numbers(column) for _, column in list_columns(X) or ())
     columns = []
     for column in found:
-        if not isinstance(column, np.ndarray) or column.dtype.kind not in "fiub":
+        if column is None or column.dtype.kind not in "fiub":
             return None
         columns.append(column if is_readable(column) else column.astype(np.float64))
     return _together(columns) if columns else None
+
+
+def list_columns(X: Any) -> list[tuple[Any, Any]] | None:
+    """Name and values of each column of a data frame or Arrow table; None of what is neither.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [(name, column.tolist()) for name, column in list_columns(pd.DataFrame({"a": [1, 2]}))]
+    [('a', [1, 2])]
+    >>> list_columns([[1, 2]]) is None
+    True
+    """
+    if hasattr(X, "itercolumns"):
+        return list(zip(X.column_names, X.itercolumns(), strict=True))
+    if hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    return list(X.items()) if hasattr(X, "iloc") and hasattr(X, "columns") else None
+
+
+def type_of(column: Any) -> Any:
+    """The type of the values of a column, as its library has it."""
+    return column.dtype if hasattr(column, "dtype") else column.type
 
 
 def name_columns(X: Any) -> dict[str, Any]:
@@ -105,15 +122,14 @@ def _together(columns: list[NDArray[Any]]) -> Array | Columns:
     return Columns(tuple(columns))
 
 
-def _convert_pandas(column: Any) -> NDArray[Any] | None:
-    """A column of a data frame; None unless it has numbers."""
-    dtype = column.dtype
-    if getattr(dtype, "kind", "O") not in "fiub":
+def _read_numbers(column: Any) -> NDArray[Any] | None:
+    """A column of a frame or Arrow table as an array; None of pandas' own kinds but numbers."""
+    dtype = type_of(column)
+    if isinstance(dtype, np.dtype) or not hasattr(dtype, "kind"):
+        return np.asarray(column)
+    if dtype.kind not in "fiub":
         return None
-    if isinstance(dtype, np.dtype):
-        return np.asarray(column.to_numpy())
-    # Numbers of pandas' own kinds, which may be missing.
-    return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    return np.asarray(column.to_numpy(np.float64, na_value=np.nan))  # which may be missing
 
 
-__all__ = ["columns_of", "name_columns"]
+__all__ = ["columns_of", "list_columns", "name_columns", "type_of"]

@@ -25,7 +25,7 @@ from posterity.linear.coding import encode
 from posterity.linear.frames import columns_of
 from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
-from posterity.linear.named import NamedRows
+from posterity.linear.named import NamedRows, get_feature_names
 from posterity.linear.targets import fill_missing_targets, has_columns, read_targets
 
 Array = NDArray[np.float64]
@@ -137,7 +137,7 @@ def _read_features(model: BaseEstimator, X: Any, *, reset: bool, columns: bool =
 
 def _fits(model: BaseEstimator, X: Any, *, reset: bool) -> bool:
     """Return True if ``X`` can be read as it is; a new model takes its number of features."""
-    if not (_is_plain(X, 2) and X.size) or hasattr(model, "feature_names_in_"):
+    if not (_is_plain(X, 2) and X.size) or get_feature_names(model) is not None:
         return False
     if reset:
         model.n_features_in_ = X.shape[1]
@@ -204,18 +204,7 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     """Weights (n,), or None for ones."""
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, str):
-        raise TypeError(
-            f"sample_weight is the text {sample_weight!r}: give the numbers, as "
-            f"X[{sample_weight!r}]"
-        )
-    weights = np.ascontiguousarray(read_floats(sample_weight, "sample_weight"))
-    if weights.ndim == 0:
-        weights = np.full(n, weights)
-    if weights.shape != (n,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}: expected ({n},), one for each row of X"
-        )
+    weights = np.ascontiguousarray(expand_to_rows("sample_weight", sample_weight, n))
     bad = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT))
     if bad.any():
         row = int(np.argmax(bad))
@@ -230,6 +219,24 @@ def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
         )
     # Beside a heavier row they change no digit, and what divides by them would overflow.
     return np.where(weights < SMALLEST_WEIGHT, 0.0, weights)
+
+
+def expand_to_rows(name: str, values: ArrayLike, n: int) -> Array:
+    """``values`` as floats (n,); one number is meant for all rows.
+
+    Examples
+    --------
+    >>> expand_to_rows("offset", 1.0, 2)
+    array([1., 1.])
+    """
+    if isinstance(values, str):
+        raise TypeError(f"{name} is the text {values!r}: give the numbers, as X[{values!r}]")
+    array = read_floats(values, name)
+    if array.ndim == 0:
+        array = np.full(n, array)
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}: expected ({n},), one for each row of X")
+    return array
 
 
 @contextmanager
@@ -254,7 +261,7 @@ def check_same_kind(model: BaseEstimator, other: Any, kind: type) -> None:
 
 def check_same_features(model: BaseEstimator, other: BaseEstimator) -> None:
     """Raise ``ValueError`` unless both models have the same features in the same order."""
-    names, others = (getattr(m, "feature_names_in_", None) for m in (model, other))
+    names, others = (get_feature_names(m) for m in (model, other))
     if names is not None and others is not None and set(names) != set(others):
         only = [
             f"only {whose} model has {', '.join(repr(str(name)) for name in some)}"
@@ -285,7 +292,7 @@ def refuse_unusable(
     model: BaseEstimator, X: Array, y: Array | None = None, weights: Array | None = None
 ) -> None:
     """Raise ``ValueError`` naming the first column and row that is not finite or is too large."""
-    names = getattr(model, "feature_names_in_", None)
+    names = get_feature_names(model)
     for label, values in (("X", X), ("y", y)):
         if values is None:
             continue
@@ -325,7 +332,7 @@ def refuse_unusable(
 
 
 def _refuse_vanishing(model: BaseEstimator, X: Array, y: Array) -> None:
-    names = getattr(model, "feature_names_in_", None)
+    names = get_feature_names(model)
     sizes = np.abs(np.asarray(X)).max(axis=0, initial=0.0)
     small = (sizes > 0.0) & (sizes < SMALLEST_VALUE)
     if small.any():
@@ -347,7 +354,7 @@ def _label(names: ArrayLike | None, column: int) -> str:
 
 def _name_columns_of_fit(model: BaseEstimator, X: Any, cause: Exception) -> None:
     """Raise an error that says how to choose the columns of the fit, if ``X`` has them all."""
-    names = getattr(model, "feature_names_in_", None)
+    names = get_feature_names(model)
     if names is None or "feature names should match" not in str(cause):
         return
     if set(names) <= set(getattr(X, "column_names", getattr(X, "columns", ()))):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from posterity.linear.frames import list_columns, type_of
+
 _DATES = ("datetime", "date", "time", "duration", "period")
 _CATEGORIES = ("categor", "enum", "dictionary")
 _REMEDIES = {
@@ -27,7 +29,7 @@ def refuse_accidents(X: Any) -> None:
 it first (hour, weekday, days since a day), or read the table by \
 posterity.io.learn_stream(..., dates="calendar")
     """
-    for name, kind in _columns(X):
+    for name, kind in _list_types(X):
         lowered = str(kind).lower()
         dated = lowered.startswith(_DATES)
         if dated or lowered.startswith(_CATEGORIES):
@@ -38,10 +40,9 @@ posterity.io.learn_stream(..., dates="calendar")
             )
 
 
-def _columns(X: Any) -> list[tuple[Any, Any]]:
+def _list_types(X: Any) -> list[tuple[Any, Any]]:
     """Names and types of the columns of a frame or Arrow table; an array has one type."""
-    if hasattr(X, "schema") and hasattr(X.schema, "types"):
-        return list(zip(X.schema.names, X.schema.types, strict=True))
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return list(zip(X.columns, X.dtypes, strict=True))
+    columns = list_columns(X)
+    if columns is not None:
+        return [(name, type_of(column)) for name, column in columns]
     return [(None, X.dtype)] if hasattr(X, "dtype") else []

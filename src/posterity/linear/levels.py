@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.linear.categories import MISSING, Missing, sort_levels
+from posterity.linear.frames import type_of
 from posterity.linear.keys import is_missing, list_labels, read_keys
 
 # Types of text in Polars and Arrow, whatever their width.
@@ -28,13 +29,11 @@ class Words(NamedTuple):
 
 def is_category(column: Any) -> bool:
     """Return True if a column of a frame holds text, or is one of categories by its type."""
-    kind = getattr(column, "dtype", None)
-    if kind is None:
-        return str(column.type).startswith((*_TEXT, "dictionary"))
+    kind = type_of(column)
     if hasattr(column, "iloc"):
         texts = (isinstance(value, str) for value in column)
         return hasattr(kind, "categories") or (getattr(kind, "kind", "O") in "OUT" and any(texts))
-    return str(kind).startswith((*_TEXT, *_ENUMERATED))
+    return str(kind).startswith((*_TEXT, *_ENUMERATED, "dictionary"))
 
 
 def read_words(column: Any, name: str, missing: Missing) -> Words:
@@ -82,7 +81,7 @@ def to_text(label: Any) -> str:
 
 def _read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
     """Places, -1 of what is missing, among the categories that the column's type has; if any."""
-    kind: Any = getattr(column, "dtype", getattr(column, "type", None))
+    kind = type_of(column)
     if hasattr(column, "cat") and hasattr(kind, "categories") and hasattr(column, "iloc"):
         return column.cat.codes.to_numpy().astype(np.intp), kind.categories.tolist()
     if str(kind).startswith("dictionary"):

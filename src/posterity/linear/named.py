@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def get_feature_names(model: Any) -> Any:
+    """The names of the features that a model has learned; None where rows come without names."""
+    return getattr(model, "feature_names_in_", None)
+
+
 @dataclass(frozen=True, eq=False)
 class NamedRows:
     """Rows (n, m), n >= 1, C-contiguous float64, with the names of their columns.
@@ -22,7 +27,7 @@ class NamedRows:
 
     def read_by(self, model: Any) -> NDArray[np.float64]:
         """The rows; raises ``ValueError`` unless the model has these features in this order."""
-        known = tuple(getattr(model, "feature_names_in_", ()))
+        known = list_feature_names(model)
         if known != self.names:
             raise ValueError(
                 f"the rows have columns {', '.join(map(repr, self.names))}; the model has learned "
@@ -33,6 +38,13 @@ class NamedRows:
 
 def wrap_read_rows(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
     """Rows that were read already, as the methods of ``model`` take them."""
-    if not (hasattr(model, "feature_names_in_") or hasattr(model, "categories_")):
+    names = list_feature_names(model)
+    if not names and not hasattr(model, "categories_"):
         return X
-    return NamedRows(np.ascontiguousarray(X), tuple(getattr(model, "feature_names_in_", ())))
+    return NamedRows(np.ascontiguousarray(X), names)
+
+
+def list_feature_names(model: Any) -> tuple[str, ...]:
+    """The same names, none where rows come without."""
+    names = get_feature_names(model)
+    return () if names is None else tuple(names)

@@ -44,8 +44,8 @@ class LinearReader(LinearModel):
         except AttributeError:
             model = self if self._posterior_or_none is not None else self._make_from_row(x)
             if not model._has_fast_predict_one:
-                reader = model.__dict__.get("_row_path") or model._reader()
-                values = model._posterior.predict_mean_ahead(model._columns(reader.values(x)))
+                columns = model._columns(model._path.values(x))
+                values = model._posterior.predict_mean_ahead(columns)
                 return target_row(model, values[0])
             predict = model._open_fast_method("_fast_predict_one", "predict_mean")
         return predict(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -12,14 +13,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from posterity.basis.contract import Bases
 from posterity.distributions._limits import interval_ends
-from posterity.forgetting import Forgetting
-from posterity.linear.base import Means, Precisions, Priors
-from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
-    read_points,
     read_rows,
     read_times,
     read_weights,
@@ -34,160 +30,8 @@ from posterity.transaction import atomic
 Array = NDArray[np.float64]
 
 
-class BayesianLinearRegression(RegressorMixin, LinearEstimator):
-    """Linear regression with a Gaussian prior, exact and online.
-
-    ``y = intercept + x . coef + noise``. The model stores a triangle of p (p + 1) / 2 numbers
-    instead of the rows. Learning a row costs O(p^2). Rows learned one by one, in batches, at once,
-    or in models that are merged give the same posterior to rounding.
-
-    Parameters
-    ----------
-    prior_mean : float, (m,) array or dict, default 0.0
-        Prior mean of the coefficients. A dict gives it by feature name; all others have 0.
-    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
-        Prior precision of the coefficients. "auto" learns a scale for each of them from the
-        evidence, relative to the variance of each feature, and integrates over the remaining
-        uncertainty, also over whether one scale is enough for all
-        (:class:`posterity.evidence.LocalScales`). "ard" integrates over which features are strong
-        (:class:`posterity.evidence.Relevance`). Other strategies are in
-        :mod:`posterity.evidence`. You can also give a number for all, one for each, or a positive
-        semi-definite matrix; 0.0 is a flat prior (ordinary least squares). If ``noise_precision``
-        is given, this is the precision of the coefficients themselves (Bishop's alpha, in
-        1 / coefficient units squared). If the noise is learned, it is relative to the noise:
-        ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``. A dict gives it by feature
-        name, as in ``{"price": 4.0}``; all others have a flat prior, 0.0.
-    prior : dict of posterity.distributions.Normal, optional
-        Prior mean and standard deviation by feature name, as in ``{"price": Normal(-1.0, 0.5)}``.
-        They describe the coefficient itself, so ``noise_precision`` must be given. Features that
-        are not named have a flat prior. The intercept is called "intercept".
-    noise_precision : float, optional
-        1 / variance of the noise, in 1 / target units squared. With None it is learned, and
-        predictions are Student-t. With a number it is known, and predictions are normal.
-    noise_prior : (float, float), default (0.0, 0.0)
-        Shape and rate of the Gamma prior of a learned noise precision. (0, 0) is the scale-free
-        p(sigma^2) = 1 / sigma^2.
-    noise : "constant" or "linear", default "constant"
-        With "linear", the log of the noise's variance is linear in the features, or in the
-        functions of a ``basis``. It is learned together with the coefficients, under a learned
-        prior of its own, which finds noise to be constant if it does not depend on the features.
-    fit_intercept : bool, default True
-        Whether to learn an intercept. Its prior is flat unless ``prior`` names it.
-    basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
-        Functions of the features that take the place of the features, to fit curves. "auto" is
-        :class:`posterity.basis.AutoBasis`, a general function of several features. A mapping
-        gives a basis to single columns, as in ``{"hour": Fourier(period=24.0)}``; all others
-        remain linear. The basis is fitted once, to the first batch, as ``basis_``, and ``coef_``
-        has one number for each function. For a basis with a prior of its own, such as
-        :class:`posterity.basis.HilbertSpaceGP`, the evidence also chooses its length scale, and a
-        number given as ``prior_precision`` multiplies the precisions of that prior.
-    forgetting : strategy from posterity.forgetting, optional
-        How old rows lose weight. None: they never do.
-    categorical_features : "auto", "all", list or dict of str, or None, default "auto"
-        Columns of a data frame that are categories: each level has a coefficient, named as in
-        "zone=north". "auto": those of text and of category types; a list: these as well, though
-        they hold numbers; a dict: these, with all levels that may come, as in ``{"zone": ["north",
-        "south"]}``; "all": every column. Levels are in the order of the dict or of the category
-        type, else sorted. One that was never learned, "zone=(other)", is predicted by the levels'
-        prior.
-    missing : "error" or "level", default "error"
-        What a missing value of a category is: refused, or a level of its own, "missing".
-
-    Attributes
-    ----------
-    coef_ : (m,) array
-        Posterior mean of the coefficients; (q, m) if y has q columns.
-    intercept_ : float
-        Posterior mean of the intercept; (q,) if y has q columns.
-    n_targets_, target_names_ : int, (q,) array
-        If y has columns: their number, and their names if they have any.
-    posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
-        Joint posterior of [intercept, coefficients] (the intercept only if there is one). It is a
-        mixture if the prior is learned and more than one precision is probable.
-    noise_precision_ : float
-        The known noise precision, or the posterior mean of the learned one; none with
-        ``noise="linear"``.
-    noise_coef_ : (m,) array
-        With ``noise="linear"`` only: coefficients of the log of the noise's variance.
-    noise_intercept_ : float
-        With ``noise="linear"`` only: that log where all features are 0.
-    prior_precision_ : float or array
-        The prior precision in use; if it is learned, one for each feature.
-    log_evidence_ : float
-        log p(y | X), the marginal likelihood of the model. With proper priors (except for the flat
-        intercept) it is the sum of the log predictive densities of the rows as they came.
-    n_observations_ : float
-        Sum of the weights of the rows learned.
-    n_effective_ : float
-        Sum of the weights after forgetting; the same if nothing is forgotten.
-    forgotten_ : float
-        Difference of the two: the total weight forgotten so far.
-    change_probability_, changes_ : arrays
-        With :class:`posterity.forgetting.Changepoint` only: probability of a change right before
-        each row of the last call, and the rows where changes were found.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    Notes
-    -----
-    Several targets, y (n, q), are learned in one triangle of p + q columns. Each is predicted as by
-    a model of its own, and ``predict_distribution`` gives the joint distribution of all
-    (:class:`posterity.distributions.JointPrediction`). The page "Many targets" has formulas.
-
-    A row of weight w counts as w rows in the coefficients, the counts and the degrees of freedom.
-    Every method that learns checks its arguments first: a call that raises leaves the model as it
-    was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
-    3.49-3.59, and Gelman et al. (2013), section 14.2.
-
-    With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
-    finds both in turns, with squared errors corrected for leverage (Smyth and Verbyla 1999). Rows
-    of a stream are weighted by the noise that was expected when they came, so a stream and ``fit``
-    agree to about half a standard error. A row is unlearned with the weight it would have today. A
-    given ``prior_precision`` is relative to the noise of the average row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from posterity import BayesianLinearRegression
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 2))
-    >>> y = 1.0 + X @ [2.0, -3.0] + rng.normal(scale=0.1, size=200)
-    >>> model = BayesianLinearRegression().fit(X[:100], y[:100])
-    >>> model = model.partial_fit(X[100:], y[100:])
-    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
-    ([2.0, -3.0], 1.0)
-    >>> model.predict_interval(X[:1], level=0.9).shape
-    (1, 2)
-    """
-
-    takes_targets: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        *,
-        prior_mean: Means = 0.0,
-        prior_precision: Precisions = "auto",
-        prior: Priors = None,
-        noise_precision: float | None = None,
-        noise_prior: tuple[float, float] = (0.0, 0.0),
-        noise: Literal["constant", "linear"] = "constant",
-        fit_intercept: bool = True,
-        basis: Bases | None = None,
-        forgetting: Forgetting | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.prior = prior
-        self.noise_precision = noise_precision
-        self.noise_prior = noise_prior
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.basis = basis
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
+class GaussianRegression(RegressorMixin, LinearEstimator):
+    """Base of models whose target is the linear predictor and noise, in units of its own."""
 
     @property
     def noise_coef_(self) -> Array:
@@ -213,8 +57,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         if return_std:
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
-        posterior = self._posterior
-        return posterior.predict_mean(self._columns(read_points(self, X)))
+        return self._posterior.predict_mean(self._read_points(X))
 
     def predict_distribution(self, X: Any) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
@@ -228,8 +71,7 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_distribution([[1.0]]).std().round(4)
         array([1.2247])
         """
-        posterior = self._posterior
-        return posterior.predictive(self._columns(read_points(self, X)))
+        return self._posterior.predictive(self._read_points(X))
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
@@ -374,3 +216,136 @@ class BayesianLinearRegression(RegressorMixin, LinearEstimator):
     @property
     def _has_fast_predict_one(self) -> bool:
         return self._posterior.has_fast_predict_one
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BayesianLinearRegression(GaussianRegression):
+    """Linear regression with a Gaussian prior, exact and online.
+
+    ``y = intercept + x . coef + noise``. The model stores a triangle of p (p + 1) / 2 numbers
+    instead of the rows. Learning a row costs O(p^2). Rows learned one by one, in batches, at once,
+    or in models that are merged give the same posterior to rounding.
+
+    Parameters
+    ----------
+    prior_mean : float, (m,) array or dict, default 0.0
+        Prior mean of the coefficients. A dict gives it by feature name; all others have 0.
+    prior_precision : "auto", "ard", strategy, float, (m,) or (m, m) array, or dict, default "auto"
+        Prior precision of the coefficients. "auto" learns a scale for each of them from the
+        evidence, relative to the variance of each feature, and integrates over the remaining
+        uncertainty, also over whether one scale is enough for all
+        (:class:`posterity.evidence.LocalScales`). "ard" integrates over which features are strong
+        (:class:`posterity.evidence.Relevance`). Other strategies are in
+        :mod:`posterity.evidence`. You can also give a number for all, one for each, or a positive
+        semi-definite matrix; 0.0 is a flat prior (ordinary least squares). If ``noise_precision``
+        is given, this is the precision of the coefficients themselves (Bishop's alpha, in
+        1 / coefficient units squared). If the noise is learned, it is relative to the noise:
+        ``w | sigma^2 ~ Normal(prior_mean, sigma^2 / prior_precision)``. A dict gives it by feature
+        name, as in ``{"price": 4.0}``; all others have a flat prior, 0.0.
+    prior : dict of posterity.distributions.Normal, optional
+        Prior mean and standard deviation by feature name, as in ``{"price": Normal(-1.0, 0.5)}``.
+        They describe the coefficient itself, so ``noise_precision`` must be given. Features that
+        are not named have a flat prior. The intercept is called "intercept".
+    noise_precision : float, optional
+        1 / variance of the noise, in 1 / target units squared. With None it is learned, and
+        predictions are Student-t. With a number it is known, and predictions are normal.
+    noise_prior : (float, float), default (0.0, 0.0)
+        Shape and rate of the Gamma prior of a learned noise precision. (0, 0) is the scale-free
+        p(sigma^2) = 1 / sigma^2.
+    noise : "constant" or "linear", default "constant"
+        With "linear", the log of the noise's variance is linear in the features, or in the
+        functions of a ``basis``. It is learned together with the coefficients, under a learned
+        prior of its own, which finds noise to be constant if it does not depend on the features.
+    fit_intercept : bool, default True
+        Whether to learn an intercept. Its prior is flat unless ``prior`` names it.
+    basis : "auto", transformer from posterity.basis, any stateless one, or a mapping, optional
+        Functions of the features that take the place of the features, to fit curves. "auto" is
+        :class:`posterity.basis.AutoBasis`, a general function of several features. A mapping
+        gives a basis to single columns, as in ``{"hour": Fourier(period=24.0)}``; all others
+        remain linear. The basis is fitted once, to the first batch, as ``basis_``, and ``coef_``
+        has one number for each function. For a basis with a prior of its own, such as
+        :class:`posterity.basis.HilbertSpaceGP`, the evidence also chooses its length scale, and a
+        number given as ``prior_precision`` multiplies the precisions of that prior.
+    forgetting : strategy from posterity.forgetting, optional
+        How old rows lose weight. None: they never do.
+    categorical_features : "auto", "all", list or dict of str, or None, default "auto"
+        Columns of a data frame that are categories: each level has a coefficient, named as in
+        "zone=north". "auto": those of text and of category types; a list: these as well, though
+        they hold numbers; a dict: these, with all levels that may come, as in ``{"zone": ["north",
+        "south"]}``; "all": every column. Levels are in the order of the dict or of the category
+        type, else sorted. One that was never learned, "zone=(other)", is predicted by the levels'
+        prior.
+    missing : "error" or "level", default "error"
+        What a missing value of a category is: refused, or a level of its own, "missing".
+
+    Attributes
+    ----------
+    coef_ : (m,) array
+        Posterior mean of the coefficients; (q, m) if y has q columns.
+    intercept_ : float
+        Posterior mean of the intercept; (q,) if y has q columns.
+    n_targets_, target_names_ : int, (q,) array
+        If y has columns: their number, and their names if they have any.
+    posterior_ : MultivariateNormal, MultivariateT or MultivariateMixture
+        Joint posterior of [intercept, coefficients] (the intercept only if there is one). It is a
+        mixture if the prior is learned and more than one precision is probable.
+    noise_precision_ : float
+        The known noise precision, or the posterior mean of the learned one; none with
+        ``noise="linear"``.
+    noise_coef_ : (m,) array
+        With ``noise="linear"`` only: coefficients of the log of the noise's variance.
+    noise_intercept_ : float
+        With ``noise="linear"`` only: that log where all features are 0.
+    prior_precision_ : float or array
+        The prior precision in use; if it is learned, one for each feature.
+    log_evidence_ : float
+        log p(y | X), the marginal likelihood of the model. With proper priors (except for the flat
+        intercept) it is the sum of the log predictive densities of the rows as they came.
+    n_observations_ : float
+        Sum of the weights of the rows learned.
+    n_effective_ : float
+        Sum of the weights after forgetting; the same if nothing is forgotten.
+    forgotten_ : float
+        Difference of the two: the total weight forgotten so far.
+    change_probability_, changes_ : arrays
+        With :class:`posterity.forgetting.Changepoint` only: probability of a change right before
+        each row of the last call, and the rows where changes were found.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Several targets, y (n, q), are learned in one triangle of p + q columns. Each is predicted as by
+    a model of its own, and ``predict_distribution`` gives the joint distribution of all
+    (:class:`posterity.distributions.JointPrediction`). The page "Many targets" has formulas.
+
+    A row of weight w counts as w rows in the coefficients, the counts and the degrees of freedom.
+    Every method that learns checks its arguments first: a call that raises leaves the model as it
+    was. The algebra is in the documentation (architecture); the equations are Bishop (2006),
+    3.49-3.59, and Gelman et al. (2013), section 14.2.
+
+    With ``noise="linear"``, log variance = noise_intercept + x . noise_coef (Harvey 1976). ``fit``
+    finds both in turns, with squared errors corrected for leverage (Smyth and Verbyla 1999). Rows
+    of a stream are weighted by the noise that was expected when they came, so a stream and ``fit``
+    agree to about half a standard error. A row is unlearned with the weight it would have today. A
+    given ``prior_precision`` is relative to the noise of the average row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from posterity import BayesianLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = 1.0 + X @ [2.0, -3.0] + rng.normal(scale=0.1, size=200)
+    >>> model = BayesianLinearRegression().fit(X[:100], y[:100])
+    >>> model = model.partial_fit(X[100:], y[100:])
+    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+    ([2.0, -3.0], 1.0)
+    >>> model.predict_interval(X[:1], level=0.9).shape
+    (1, 2)
+    """
+
+    takes_targets: ClassVar[bool] = True
+    noise_precision: float | None = None
+    noise_prior: tuple[float, float] = (0.0, 0.0)
+    noise: Literal["constant", "linear"] = "constant"

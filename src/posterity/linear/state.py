@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from posterity.distributions.guesses import refuse_guess
 from posterity.factor import Factor
 from posterity.kernel import RowPath
+from posterity.linear.named import get_feature_names
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 Posterior = TypeVar("Posterior")
@@ -109,9 +110,17 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
         """A model with the same parameters that knows nothing."""
         return type(self)(**self.get_params(deep=False))
 
+    def _forget_all(self) -> None:
+        """Know nothing again; parameters stay."""
+        for name in self._names_of_state():
+            self.__dict__.pop(name, None)
+
+    def _names_of_state(self) -> set[str]:
+        return {*self._learned_names, *SHARED, "n_features_in_", "feature_names_in_"}
+
     def _take_over(self, fresh: Self) -> Self:
         """Replace all that was learned by what ``fresh`` has learned, in one step."""
-        learned = {*self._learned_names, *SHARED, "n_features_in_", "feature_names_in_"}
+        learned = self._names_of_state()
         kept = {name: value for name, value in self.__dict__.items() if name not in learned}
         self.__dict__ = kept | {k: v for k, v in fresh.__dict__.items() if k in learned}
         return self
@@ -122,11 +131,11 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _set_features_of(self, other: PosteriorEstimator[Any]) -> None:
-        self._set_features(other.n_features_in_, getattr(other, "feature_names_in_", None))
+        self._set_features(other.n_features_in_, get_feature_names(other))
 
     def _reader(self) -> RowPath:
         """Return the path that reads single rows of features."""
-        names = getattr(self, "feature_names_in_", None)
+        names = get_feature_names(self)
         return Factor(self.n_features_in_).row_path(False, names)
 
     def _noise(self) -> Noise:
