@@ -104,6 +104,11 @@ class Choice:
         return cls(precisions, weights, noise, pinned, log_evidence, ratios, which, **more)
 
     @property
+    def is_plain(self) -> bool:
+        """True if precisions are all there is: no feature is pinned, and none is a contrast."""
+        return self.contrasts is None and not self.pinned.any()
+
+    @property
     def whole_precisions(self) -> list[Array]:
         """The K prior precisions: (m,) of a diagonal, or (m, m)."""
         if self.contrasts is None:

@@ -15,7 +15,7 @@ from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
-from posterity.kernel import stack_nodes
+from posterity.kernel import predict_by_nodes, stack_nodes
 from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -140,6 +140,22 @@ def _add_priors(
         (belief, Factor.of_memory(prior, 0.0, 0.0), Factor.of_memory(both, known.count, known.seen))
         for belief, prior, both in zip(beliefs, priors, stacked, strict=True)
     ]
+
+
+def predict_nodes(
+    choice: Choice, mean: Array, data: LinearPosterior, X: Array, y: Array, weights: Array | None
+) -> Distribution:
+    """Return one-step-ahead predictions of rows, averaged over the chosen priors with all data.
+
+    As :meth:`Nodes.predict_then_learn` of :meth:`Nodes.of`, and no posterior is made.
+    """
+    factor, noise = data.factor, choice.noise.parameters
+    ones = factor.lacks_intercept_column(X, data.intercept)
+    nodes = mean, choice.precisions, choice.weights
+    loc, scale, df = predict_by_nodes(
+        factor.triangle, X, y, weights, ones, *nodes, factor.count, noise
+    )
+    return Normal(loc, scale) if noise[0] > 0.0 else StudentT(df, loc, scale)
 
 
 def mix_predictions(predictions: Sequence[Distribution], weights: Array) -> Distribution:

@@ -25,7 +25,7 @@ from posterity.factor import Factor
 from posterity.factor.targets import of_target
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors._evidence_stream import EvidenceState, EvidenceStream
-from posterity.posteriors._nodes import Nodes, concatenate_rows
+from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
 from posterity.posteriors._turns import count_rows, find_last_turn, find_turns_around
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KEEP, Memory
@@ -193,12 +193,19 @@ class EvidencePosterior(EvidenceStream):
         predictions: list[Distribution] = []
         first = 0
         while first < len(X) or not predictions:
-            nodes = self.current()
-            part = slice(first, self._find_stretch(nodes.choice, X, weights, first))
+            choice, turn = self._choice_ahead(), self.state.turn
+            part = slice(first, self._find_stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
-            predictions.append(nodes.predict_then_learn(*rows, self.unseen(nodes, X[part])))
+            plain = choice.is_plain and isinstance(self.strategy, Integrated) and not self.forgets
+            if plain:
+                predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
+            else:
+                nodes = self.current()
+                predictions.append(nodes.predict_then_learn(*rows, self.unseen(nodes, X[part])))
             self.absorb(*rows)
+            if plain and self.state.turn is turn:
+                self.state.stream = self.make_nodes(choice)
             first = part.stop
         return predictions
 
