@@ -81,6 +81,9 @@ class GeneralizedModel(LinearEstimator):
                 "'moments'"
             )
 
+    # True if the first rows of a stream are kept, to be fitted together again.
+    _keeps_start: ClassVar[bool] = True
+
     def _before_data(self) -> LinearPosterior:
         inner = super()._before_data()
         self._check_approximation()
@@ -90,7 +93,7 @@ class GeneralizedModel(LinearEstimator):
             inner,
             likelihood,
             approximation,
-            keeps_start=not likelihood.is_noise,
+            keeps_start=self._keeps_start and not likelihood.is_noise,
             learns_parameter=self._learns_parameter,
         )
 

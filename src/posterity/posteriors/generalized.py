@@ -424,7 +424,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         way = self.with_moment_matching() if self.approximation == "moments" else self
         if start.closed:
             way._close(rows)
-        way._together(rows)
+        way._together(rows, before.phi)
         statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does
 
@@ -505,13 +505,15 @@ class GeneralizedPosterior(KeepsFirstRows):
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
             open_ = open_[self.inner.leaves_undetermined(rows.X[open_])]
 
-    def _together(self, rows: SiteRows) -> None:
+    def _together(self, rows: SiteRows, near: LearnedParameter | None = None) -> None:
+        """Learn rows together; the search for the parameter begins ``near``."""
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
         if phi is None:
             self._fit_sites(rows)
             return
-        # Some of the rows, with larger weights, find the parameter approximately.
-        near = self._fit_with_parameter(rows.thin(share), phi)[1] if share > 1 else phi
+        near = near or phi
+        if share > 1:  # some of the rows, with larger weights, find it approximately
+            near = self._fit_with_parameter(rows.thin(share), near)[1]
         self.copy_from(self._fit_with_parameter(rows, near)[0])
 
     def _fit_with_parameter(
