@@ -74,6 +74,11 @@ class Decisions:
         """(n,) probability of the arm, or ranking, that was picked."""
         return ranking_probability(self.propensities, self._arm_indices)
 
+    @property
+    def _columns(self) -> tuple[Any, Any, Any, Index]:
+        """Ids, contexts, and names and places of arms."""
+        return self.ids, self.contexts, self.arms, self._arm_indices
+
 
 class Decision:
     """The decision for one context.
@@ -134,6 +139,11 @@ class Decision:
             return float(self.propensities[self._place])
         places = np.atleast_1d(self._place)[None]
         return float(ranking_probability(self.propensities[None], places)[0])
+
+    @property
+    def _columns(self) -> tuple[Any, Any, Any, Index]:
+        """The same as of several decisions."""
+        return [self.id], [self.context], [self.arm], np.asarray(self._place)[None]
 
 
 def _lazily_compute(source: tuple[Any, ...]) -> Array:

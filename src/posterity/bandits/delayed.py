@@ -215,7 +215,7 @@ class DelayedRewards(BaseEstimator):
 
     def _list_waiting_ids(self, ids: Any) -> list[Any]:
         if isinstance(ids, Decision | Decisions):
-            ids = ids.id if isinstance(ids, Decision) else ids.ids
+            ids = ids._columns[0]
         names = _plain([ids] if isinstance(ids, str) or np.ndim(ids) == 0 else ids)
         for name in names:
             if name not in self._held:
@@ -273,15 +273,10 @@ def _plain(names: Any) -> list[Any]:
 
 def _parts(decided: Decision | Decisions) -> tuple[Any, Any, Any]:
     """Ids, contexts and arms."""
-    if isinstance(decided, Decision):
-        places = np.asarray(decided._place)[None]
-        parts: tuple[Any, Any, Any] = [decided.id], decided.context, [decided.arm]
-    else:
-        places = decided._arm_indices
-        parts = decided.ids, decided.contexts, decided.arms
+    ids, contexts, arms, places = decided._columns
     if places.ndim > 1:
         raise ValueError("these decisions are rankings: give decisions with one arm each")
-    return parts
+    return ids, contexts, arms
 
 
 def _is_number(value: Any) -> bool:

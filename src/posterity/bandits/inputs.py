@@ -313,14 +313,12 @@ def read_decided(X: Any, arms: Any, rewards: Any) -> tuple[Any, Any, Any]:
     return X, arms, rewards if not is_row(X) or np.ndim(rewards) else [rewards]
 
 
-def _read_decisions(made: Any, rewards: Any) -> tuple[Any, Any, Any]:
+def _read_decisions(made: Decision | Decisions, rewards: Any) -> tuple[Any, Any, Any]:
     """Rows of decisions; one for each place of rankings."""
-    several = isinstance(made, Decisions)
-    X, arms = (made.contexts, made.arms) if several else ([made.context], [made.arm])
-    places = made._arm_indices if several else np.asarray(made._place)[None]
+    _, X, arms, places = made._columns
     if rewards is None:
         return X, arms, None
-    earned = as_numbers(rewards) if several else as_numbers(rewards)[None]
+    earned = as_numbers(rewards) if isinstance(made, Decisions) else as_numbers(rewards)[None]
     if places.ndim == 1:
         return X, arms, earned
     if earned.shape != places.shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,13 +59,20 @@ def probability_best(arms: Sequence[Any], allowed: Mask) -> Array:
     >>> probability_best(arms, np.ones((1, 2), dtype=bool)).round(6)
     array([[0.23975, 0.76025]])
     """
+    return _compute_by_blocks(_integrate_rows, arms, allowed)
+
+
+def _compute_by_blocks(
+    of: Callable[[Sequence[Any], Mask], Array], arms: Sequence[Any], allowed: Mask
+) -> Array:
+    """(n, K) what ``of`` says of each row, of as many at a time as fit into memory."""
     n, k = allowed.shape
-    probabilities = np.empty((n, k))
+    found = np.empty((n, k))
     step = max(1, BLOCK // (k * len(PIECE_PROBABILITIES) * k * len(NODES)))
     for start in range(0, n, step):
         rows = slice(start, start + step)
-        probabilities[rows] = _integrate_rows([arm[rows] for arm in arms], allowed[rows])
-    return probabilities
+        found[rows] = of([arm[rows] for arm in arms], allowed[rows])
+    return found
 
 
 def _integrate_rows(arms: Sequence[Any], allowed: Mask) -> Array:
@@ -169,13 +176,7 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
     >>> shares_by_quadrature(arms, np.ones((1, 2), dtype=bool)).round(2)
     array([[0.4, 0.6]])
     """
-    n, k = allowed.shape
-    shares = np.empty((n, k))
-    step = max(1, BLOCK // (k * len(PIECE_PROBABILITIES) * k * len(NODES)))
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        shares[rows] = _compute_information([arm[rows] for arm in arms], allowed[rows])
-    return shares
+    return _compute_by_blocks(_compute_information, arms, allowed)
 
 
 def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:

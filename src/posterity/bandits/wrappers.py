@@ -59,21 +59,13 @@ class Wrapper:
         """Return None: a wrapper needs the posteriors of all arms."""
 
     def decision_probabilities(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> Array:
         """(n, K) probabilities of each context, were it the next one."""
         raise NotImplementedError
 
     def decide(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> tuple[Index, Array, Ledger]:
         """Arms (n,) of contexts one after the other, the probabilities (n, K), and the ledger."""
         raise NotImplementedError
@@ -92,13 +84,11 @@ class WrappedPolicy:
 
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """See :class:`Policy`."""
-        return self.wrapper.decision_probabilities(beliefs, self.ledger, self.names, rng)
+        return self.wrapper.decision_probabilities(beliefs, self, rng)
 
     def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array]:
         """See :class:`Policy`."""
-        places, propensities, self.ledger = self.wrapper.decide(
-            beliefs, self.ledger, self.names, rng
-        )
+        places, propensities, self.ledger = self.wrapper.decide(beliefs, self, rng)
         return places, propensities
 
 
@@ -149,29 +139,21 @@ class Budget(Wrapper):
             )
 
     def decision_probabilities(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> Array:
         """See :class:`Wrapper`."""
-        costs, left = self._costs(names), self.total - ledger.spent
+        costs, left = self._costs(past.names), self.total - past.ledger.spent
         affordable = beliefs.allowed & (costs <= left)
         self._refuse_none(affordable, left)
-        worth = beliefs.shift(-self._price(ledger, costs) * costs, affordable)
+        worth = beliefs.shift(-self._price(past.ledger, costs) * costs, affordable)
         return np.asarray(self.policy.propensities(worth, rng))
 
     def decide(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> tuple[Index, Array, Ledger]:
         """See :class:`Wrapper`."""
-        propensities = self.decision_probabilities(beliefs, ledger, names, rng)
-        costs, left = self._costs(names), self.total - ledger.spent
+        propensities, ledger = self.decision_probabilities(beliefs, past, rng), past.ledger
+        costs, left = self._costs(past.names), self.total - ledger.spent
         n = len(propensities)
         if n * costs.max() <= left:
             places = draw_rankings(propensities, 1, rng)[:, 0]
@@ -200,13 +182,7 @@ class Budget(Wrapper):
         )
 
     def _costs(self, names: Sequence[Any]) -> Array:
-        unknown = [name for name in self.costs if name not in names]
-        if unknown:
-            raise ValueError(
-                f"costs has {unknown[0]!r}, which is not an arm: give costs for some of "
-                f"{list(names)}"
-            )
-        return np.array([self.costs.get(name, 0.0) for name in names], dtype=np.float64)
+        return _list_by_arm(self.costs, names, "costs has", "costs for some")
 
     def _price(self, ledger: Ledger, costs: Array) -> float:
         """Reward that a unit of cost must bring; 0 where all can be paid for."""
@@ -287,27 +263,21 @@ class Baseline(Wrapper):
             raise ValueError(f"level is {self.level}: it must be at least 0.5, and below 1")
 
     def decision_probabilities(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> Array:
         """See :class:`Wrapper`."""
-        wished, base, loss = self._compare_with_baseline(beliefs, names, rng)
-        share = np.array([self._share(one, ledger.decisions, ledger.spent) for one in loss])
+        wished, base, loss = self._compare_with_baseline(beliefs, past.names, rng)
+        decisions, spent = past.ledger.decisions, past.ledger.spent
+        share = np.array([self._share(one, decisions, spent) for one in loss])
         return np.asarray(share[:, None] * wished + (1.0 - share)[:, None] * base)
 
     def decide(
-        self,
-        beliefs: AnyBeliefs,
-        ledger: Ledger,
-        names: Sequence[Any],
-        rng: np.random.Generator,
+        self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
     ) -> tuple[Index, Array, Ledger]:
         """See :class:`Wrapper`."""
-        wished, base, loss = self._compare_with_baseline(beliefs, names, rng)
-        n, spent, share = len(loss), ledger.spent, np.zeros(len(loss))
+        wished, base, loss = self._compare_with_baseline(beliefs, past.names, rng)
+        ledger, n, share = past.ledger, len(loss), np.zeros(len(loss))
+        spent = ledger.spent
         for row in range(n):
             share[row] = self._share(loss[row], ledger.decisions + row, spent)
             if share[row] > 0.0:
@@ -339,15 +309,20 @@ class Baseline(Wrapper):
 
     def _shares(self, names: Sequence[Any]) -> Array:
         given = self.arm if isinstance(self.arm, Mapping) else {self.arm: 1.0}
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise ValueError(
-                f"the baseline is {unknown[0]!r}, which is not an arm: give one of {list(names)}"
-            )
-        shares = np.array([given.get(name, 0.0) for name in names], dtype=np.float64)
+        shares = _list_by_arm(given, names, "the baseline is", "one")
         if not (shares.min() >= 0.0 and abs(shares.sum() - 1.0) < 1e-6):
             raise ValueError(f"the baseline's shares are {dict(given)}: they must sum to 1")
         return shares
+
+
+def _list_by_arm(given: Mapping[Any, float], names: Sequence[Any], what: str, some: str) -> Array:
+    """(K,) numbers of the arms, 0 of those that have none."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{what} {unknown[0]!r}, which is not an arm: give {some} of {list(names)}"
+        )
+    return np.array([given.get(name, 0.0) for name in names], dtype=np.float64)
 
 
 def wrap_policy(
