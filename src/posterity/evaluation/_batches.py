@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +39,11 @@ class Batch(NamedTuple):
 def limit_batches(
     stream: Any, y: Any, sample_weight: Any, batch_rows: int, added: RateOffsets | None = None
 ) -> Iterator[Batch]:
-    """Batches of at most `batch_rows` rows, in the order of the stream."""
+    """Batches of one to `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight, added)):
         checked = _check_batch(batch, number)
         n = len(checked.y)
-        if n <= batch_rows:
+        if 0 < n <= batch_rows:
             yield checked
             continue
         for start in range(0, n, batch_rows):
@@ -73,28 +74,52 @@ def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
+def refuse_nothing(n_rows: int) -> None:
+    """Raise ``ValueError`` for a stream that had no row."""
+    if n_rows == 0:
+        raise ValueError("the stream is empty: give at least one row")
+
+
+def locate_rows(seen: int, n: int) -> str:
+    """Where the next ``n`` rows are, for notes."""
+    return f"in rows {seen} to {seen + n - 1} of the stream (the first is 0)"
+
+
+@contextmanager
+def note_refusals(note: str) -> Iterator[None]:
+    """Add a note to what a model refuses."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        error.add_note(note)
+        raise
+
+
 def _slice_batches(
     stream: Any, y: Any, sample_weight: Any, added: RateOffsets | None
 ) -> Iterable[Any]:
     if y is not None:
         return [(stream, y, sample_weight, None, None if added is None else added.read(len(y)))]
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
-            "as (X, y, sample_weight)"
-        )
     if added is not None and any(part is not None for part in added):
         raise ValueError(
             "offset and exposure are for arrays X and y; give the offsets of a stream in its "
             "batches, as (X, y, None, None, log(exposure))"
         )
+    calls = "progressive_validation(model, X, y) or compare(models, X, y)"
+    return read_stream(stream, sample_weight, calls)
+
+
+def read_stream(stream: Any, sample_weight: Any, calls: str) -> Iterable[Any]:
+    """Batches of what was given without y; ``calls`` say how arrays are given."""
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
+            "as (X, y, sample_weight)"
+        )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
         return [stream]
     if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
-        raise ValueError(
-            "y is missing: give progressive_validation(model, X, y) or compare(models, X, y), or "
-            "an iterable of (X, y)"
-        )
+        raise ValueError(f"y is missing: give {calls}, or an iterable of (X, y)")
     if not isinstance(stream, Iterable):
         raise TypeError(
             "stream must be an array X (with y), a tuple (X, y), or an iterable of batches (X, y) "

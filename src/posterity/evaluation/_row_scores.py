@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,6 @@ FloatArray = NDArray[np.float64]
 
 # An interval may be narrower than the digits of its ends: a target as near as that is inside.
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
-
-
-class Distribution(Protocol):
-    """The methods that predictions need; ``cdf`` too, if there is to be a PIT."""
-
-    def mean(self) -> FloatArray: ...
-    def interval(self, level: float) -> tuple[FloatArray, FloatArray]: ...
-    def logpdf(self, y: FloatArray, /) -> FloatArray: ...
-    def crps(self, y: FloatArray, /) -> FloatArray: ...
 
 
 @dataclass

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
+
+import numpy as np
 
 
 def html_table(
@@ -33,3 +37,10 @@ def html_table(
 def count_rows(n: int) -> str:
     """A number of rows, in words."""
     return "1 row" if n == 1 else f"{n:,} rows"
+
+
+def to_plain(value: Any) -> Any:
+    """What JSON holds: lists for arrays, and None for numbers that are not finite."""
+    if isinstance(value, np.ndarray):
+        return [to_plain(entry) for entry in value.tolist()]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evaluation import _scores as column
+from posterity.evaluation._batches import refuse_nothing
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._scores import Column, n_columns
 from posterity.evaluation._totals import Totals
@@ -93,8 +94,7 @@ class RunningScores:
 
     def result(self) -> ValidationResult:
         """Return the result; raises ``ValueError`` if there was no row."""
-        if self.n_rows == 0:
-            raise ValueError("the stream is empty: give at least one row")
+        refuse_nothing(self.n_rows)
         found = summarize(
             Totals(
                 self._levels,

@@ -87,22 +87,16 @@ class _RunningMean:
     """Forecasts by the mean and the spread of the targets so far."""
 
     def __init__(self, newest: int) -> None:
-        self.reach = newest
-        self._newest = newest
+        self.reach = self.lag = newest
         self._sums = np.zeros(3)
 
-    def forecasts(
-        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
-    ) -> tuple[int, StudentT] | None:
-        """The first of the next n rows with a forecast, and these.
+    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
+        """Forecasts of the last m rows, `seen` rows having come before them and those without.
 
         `known` and `exposures` end in those rows; here all exposures are 1.
         """
-        first = max(self._newest - seen, 0)
-        if first >= n:
-            return None
-        news = _before(known, self._newest, n - first)
-        return first, StudentT(*kernel.running_mean(news, self._sums))
+        news = _before(known, self.lag, m)
+        return StudentT(*kernel.running_mean(news, self._sums))
 
 
 class _RunningRate:
@@ -113,18 +107,12 @@ class _RunningRate:
     """
 
     def __init__(self, newest: int) -> None:
-        self.reach = newest
-        self._newest = newest
+        self.reach = self.lag = newest
         self._sums = np.zeros((4, 1))  # rows, exposures, counts, and their squares over exposures
 
-    def forecasts(
-        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
-    ) -> tuple[int, StudentT] | None:
+    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
         """As above, of rates and whatever exposures."""
-        first = max(self._newest - seen, 0)
-        if first >= n:
-            return None
-        rate, exposure = (_before(one, self._newest, n - first) for one in (known, exposures))
+        rate, exposure = (_before(one, self.lag, m) for one in (known, exposures))
         terms = np.stack([np.ones(len(rate)), exposure, rate * exposure, rate**2 * exposure])
         sums = np.cumsum(np.hstack([self._sums, terms]), axis=1)[:, 1:]
         self._sums = sums[:, -1:]
@@ -132,9 +120,9 @@ class _RunningRate:
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.maximum(squares - events**2 / total, 0.0) / (count - 1.0)
         spread[count == 1.0] = math.inf
-        ahead = exposures[len(exposures) - n + first :]
+        ahead = exposures[len(exposures) - m :]
         scale = np.sqrt(spread * (ahead + ahead**2 / total))
-        return first, StudentT(count - 1.0, events / total * ahead, scale)
+        return StudentT(count - 1.0, events / total * ahead, scale)
 
 
 class _LastValue:
@@ -142,29 +130,23 @@ class _LastValue:
 
     def __init__(self, lag: int, newest: int) -> None:
         self.reach = lag + newest
-        self._lag, self._newest = lag, newest
+        self.lag, self._newest = lag, newest
         self._sums = np.zeros(2)
 
-    def forecasts(
-        self, known: FloatArray, exposures: FloatArray, seen: int, n: int
-    ) -> tuple[int, StudentT] | None:
+    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
         """As above."""
-        first = max(self._lag - seen, 0)
-        if first >= n:
-            return None
-        ahead = exposures[len(exposures) - n + first :]
-        loc = _before(known, self._lag, n - first) * ahead
-        with_steps = max(self.reach - seen, 0)
-        if with_steps >= n:
-            return first, StudentT(0.0, loc, math.inf)
-        m = n - with_steps
-        steps = _before(known, self._newest, m) - _before(known, self.reach, m)
+        ahead = exposures[len(exposures) - m :]
+        loc = _before(known, self.lag, m) * ahead
+        missing = max(self.reach - seen, 0) - max(self.lag - seen, 0)
+        if missing >= m:
+            return StudentT(0.0, loc, math.inf)
+        some = m - missing
+        steps = _before(known, self._newest, some) - _before(known, self.reach, some)
         df, scale = kernel.running_steps(steps, self._sums)
-        missing = with_steps - first
         if missing:
             df = np.concatenate([np.zeros(missing), df])
             scale = np.concatenate([np.full(missing, math.inf), scale])
-        return first, StudentT(df, loc, scale * ahead)
+        return StudentT(df, loc, scale * ahead)
 
 
 def _before(known: FloatArray, lag: int, n: int) -> FloatArray:
@@ -204,9 +186,9 @@ class BaselineLedger:
         runs = self._runs if offsets is None else self._runs | {"mean so far": self._rate}
         with np.errstate(over="ignore", invalid="ignore"):
             for name, run in runs.items():
-                forecast = run.forecasts(known, all_exposures, self._seen, len(y))
-                if forecast is not None:
-                    first, forecasts = forecast
+                first = max(run.lag - self._seen, 0)
+                if first < len(y):
+                    forecasts = run.forecasts(known, all_exposures, self._seen, len(y) - first)
                     rows = columns if first == 0 else [each[first:] for each in columns]
                     self._sums[name] += _sums(forecasts, y[first:], rows)
         self._recent = recent[:, -self._reach :]

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import take_rows
+from posterity.evaluation._batches import (
+    locate_rows,
+    note_refusals,
+    read_stream,
+    refuse_nothing,
+    take_rows,
+)
 from posterity.evaluation._ledger import StretchLedger
+from posterity.evaluation._tables import count_rows, to_plain
+from posterity.evaluation.progressive import check_count, check_learns
 
 FloatArray = NDArray[np.float64]
 Batch = tuple[Any, NDArray[Any], FloatArray | None]
@@ -104,23 +112,23 @@ class ClassificationResult:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
         along, calibration = self.along, self.calibration
         return {
-            "accuracy": _plain(self.accuracy),
-            "log_loss": _plain(self.log_loss),
-            "brier": _plain(self.brier),
-            "no_change": _plain(self.no_change),
-            "calibration_error": _plain(calibration.error),
+            "accuracy": to_plain(self.accuracy),
+            "log_loss": to_plain(self.log_loss),
+            "brier": to_plain(self.brier),
+            "no_change": to_plain(self.no_change),
+            "calibration_error": to_plain(calibration.error),
             "calibration": {
                 "n": calibration.n.tolist(),
-                "predicted": [_plain(value) for value in calibration.predicted.tolist()],
-                "observed": [_plain(value) for value in calibration.observed.tolist()],
+                "predicted": to_plain(calibration.predicted),
+                "observed": to_plain(calibration.observed),
             },
             "n_rows": self.n_rows,
             "n_impossible": self.n_impossible,
             "along": {
                 "row_end": along.row_end.tolist(),
-                "accuracy": [_plain(value) for value in along.accuracy.tolist()],
-                "log_loss": [_plain(value) for value in along.log_loss.tolist()],
-                "brier": [_plain(value) for value in along.brier.tolist()],
+                "accuracy": to_plain(along.accuracy),
+                "log_loss": to_plain(along.log_loss),
+                "brier": to_plain(along.brier),
             },
         }
 
@@ -135,7 +143,7 @@ class ClassificationResult:
         lines = [f"Progressive validation of {self.n_rows:,} rows"]
         lines += [f"  {label:<34}{value:>14.6g}" for label, value in table]
         if self.n_impossible:
-            rows = "1 row" if self.n_impossible == 1 else f"{self.n_impossible:,} rows"
+            rows = count_rows(self.n_impossible)
             lines.append(f"  {rows} without log loss: the label had probability 0")
         return "\n".join(lines)
 
@@ -196,22 +204,13 @@ def progressive_classification(
     >>> result.n_rows, result.accuracy > 0.7, result.log_loss < 0.6
     (500, True, True)
     """
-    if not hasattr(model, "predict_then_learn"):
-        raise TypeError(
-            f"{type(model).__name__} cannot be validated progressively: it has no "
-            "predict_then_learn"
-        )
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
+    check_learns(model)
+    batch_rows = check_count("batch_rows", batch_rows, 1)
     ledger, bins = StretchLedger(N_COLUMNS), np.zeros((3, N_BINS))
     repeats, last = 0, None
     for X, labels, weight in _batches(stream, y, sample_weight, batch_rows):
-        try:
+        with note_refusals(locate_rows(ledger.n_rows, len(labels))):
             predictive = model.predict_then_learn(X, labels, sample_weight=weight)
-        except (ValueError, TypeError) as error:
-            end = ledger.n_rows + len(labels) - 1
-            error.add_note(f"in rows {ledger.n_rows} to {end} of the stream (the first is 0)")
-            raise
         came = np.asarray(predictive.classes)[None] == labels[:, None]
         ledger.add(_scores(predictive, labels, came))
         bins += _bin_probabilities(np.asarray(predictive.probabilities), came)
@@ -221,8 +220,7 @@ def progressive_classification(
         last = labels[-1]
         if progress is not None:
             progress(ledger.n_rows)
-    if ledger.n_rows == 0:
-        raise ValueError("the stream is empty: give at least one row")
+    refuse_nothing(ledger.n_rows)
     return _result(ledger, bins, repeats)
 
 
@@ -279,12 +277,11 @@ def _means(sums: FloatArray) -> dict[str, FloatArray]:
     }
 
 
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
-    for number, batch in enumerate(_as_batches(stream, y, sample_weight)):
+    calls = "progressive_classification(model, X, y)"
+    given = [(stream, y, sample_weight)]
+    given = read_stream(stream, sample_weight, calls) if y is None else given
+    for number, batch in enumerate(given):
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
         X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
@@ -303,28 +300,6 @@ def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterat
         for start in range(0, len(labels), batch_rows):
             rows = slice(start, start + batch_rows)
             yield take_rows(X, rows), labels[rows], None if weight is None else weight[rows]
-
-
-def _as_batches(stream: Any, y: Any, sample_weight: Any) -> Iterable[Any]:
-    if y is not None:
-        return [(stream, y, sample_weight)]
-    if sample_weight is not None:
-        raise ValueError(
-            "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
-            "as (X, y, sample_weight)"
-        )
-    if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
-        return [stream]
-    if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
-        raise ValueError(
-            "y is missing: give progressive_classification(model, X, y), or an iterable of (X, y)"
-        )
-    if not isinstance(stream, Iterable):
-        raise TypeError(
-            "stream must be an array X (with y), a tuple (X, y), or an iterable of batches (X, y) "
-            f"or (X, y, sample_weight); got {type(stream).__name__}"
-        )
-    return stream
 
 
 __all__ = [

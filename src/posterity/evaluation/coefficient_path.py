@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import Batch, limit_batches
+from posterity.evaluation._batches import Batch, limit_batches, refuse_nothing
 
 FloatArray = NDArray[np.float64]
 
@@ -101,8 +101,7 @@ def follow_coefficients(
             model.partial_fit(part.X, part.y, **part.keywords())
             notes.add(seen + int(end), model.posterior_)
         seen += len(batch.y)
-    if not notes.rows:
-        raise ValueError("the stream is empty: give at least one row")
+    refuse_nothing(seen)
     return notes.path()
 
 

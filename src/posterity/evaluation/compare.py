@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,17 @@ from posterity.averaging.members import (
     select_columns,
     transform_for_last,
 )
-from posterity.evaluation._batches import Batch, limit_batches
+from posterity.evaluation._batches import (
+    Batch,
+    limit_batches,
+    locate_rows,
+    note_refusals,
+    refuse_nothing,
+)
 from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
+from posterity.evaluation.progressive import check_count
 from posterity.generalized.base import RateOffsets
 from posterity.posteriors.ensemble import compute_probabilities
 
@@ -131,8 +137,7 @@ def compare(
     """
     if score not in REQUIRED_METHODS:
         raise ValueError(f'score is {score!r}: it must be "evidence" or "prequential"')
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}")
+    batch_rows = check_count("batch_rows", batch_rows, 1)
     names, given = name_models(models)
     prior = log_prior(prior_weights, len(names))
     for name, model in zip(names, given, strict=True):
@@ -160,10 +165,8 @@ def _by_evidence(
     seen = 0
     for batch in batches:
         X, y = batch.X, batch.y
-        if len(y) == 0:
-            continue
         for name, model in models.items():
-            with _note_refusals(name, seen, len(y)):
+            with note_refusals(f"model {name!r}, {locate_rows(seen, len(y))}"):
                 rows = select_columns(name, given[name], X)
                 rows = transform_for_last(model, rows, y, first=seen == 0)
                 get_final_step(model).partial_fit(rows, y, **batch.keywords())
@@ -172,7 +175,7 @@ def _by_evidence(
         seen += len(y)
         if progress is not None:
             progress(seen)
-    _refuse_nothing(seen)
+    refuse_nothing(seen)
     return np.array([float(get_final_step(m).log_evidence_) for m in models.values()]), seen, 0
 
 
@@ -186,11 +189,9 @@ def _prequential(
     total, carry = np.zeros(len(models)), np.zeros(len(models))
     for batch in batches:
         X, y, weight = batch.X, batch.y, batch.sample_weight
-        if len(y) == 0:
-            continue
         densities = np.empty((len(models), len(y)))
         for k, (name, model) in enumerate(models.items()):
-            with _note_refusals(name, seen, len(y)):
+            with note_refusals(f"model {name!r}, {locate_rows(seen, len(y))}"):
                 rows = select_columns(name, given[name], X)
                 rows = transform_for_last(model, rows, y, first=seen == 0)
                 predictive = get_final_step(model).predict_then_learn(rows, y, **batch.keywords())
@@ -204,7 +205,7 @@ def _prequential(
         unscored += len(y) - int(scored.sum())
         if progress is not None:
             progress(seen)
-    _refuse_nothing(seen)
+    refuse_nothing(seen)
     if unscored == seen:
         raise ValueError(
             f"none of the {seen} rows has a proper prediction of every model: give proper "
@@ -246,29 +247,12 @@ def _refuse_forgetting(name: str) -> None:
     )
 
 
-def _refuse_nothing(seen: int) -> None:
-    if seen == 0:
-        raise ValueError("the stream is empty: give at least one row")
-
-
 def _flat(predictive: Any) -> NDArray[np.bool_]:
     """Return True where a prediction is flat: in other libraries, where an interval is infinite."""
     if hasattr(predictive, "is_flat"):
         return predictive.is_flat()
     low, high = predictive.interval(0.5)
     return ~np.isfinite(high - low)
-
-
-@contextmanager
-def _note_refusals(name: str, seen: int, n: int) -> Iterator[None]:
-    """Say which model refuses which rows of the stream."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        error.add_note(
-            f"model {name!r}, in rows {seen} to {seen + n - 1} of the stream (the first is 0)"
-        )
-        raise
 
 
 __all__ = ["compare"]

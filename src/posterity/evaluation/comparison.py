@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.evaluation._tables import count_rows, to_plain
 
 FloatArray = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ class Comparison:
             "n_unscored": self.n_unscored,
             "best": self.best,
             "models": [
-                {name: _plain(value) for name, value in row.items()} for row in self._rows()
+                {name: to_plain(value) for name, value in row.items()} for row in self._rows()
             ],
         }
 
@@ -121,12 +122,11 @@ class Comparison:
         return pandas.DataFrame([self._rows()[k] for k in self._order()]).set_index("name")
 
     def __repr__(self) -> str:
-        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
         count = "1 model" if len(self.names) == 1 else f"{len(self.names)} models"
         wide = max(len("model"), *(len(name) for name in self.names))
         label = LABELS[self.score]
         lines = [
-            f"Comparison of {count} on {rows}, in nats",
+            f"Comparison of {count} on {count_rows(self.n_rows)}, in nats",
             f"  {'model':<{wide}}  {label:>21}  {'behind':>10}  {'weight':>8}  evidence against",
         ]
         lines += [
@@ -135,7 +135,7 @@ class Comparison:
             for k in self._order()
         ]
         if self.n_unscored:
-            unscored = "1 row" if self.n_unscored == 1 else f"{self.n_unscored:,} rows"
+            unscored = count_rows(self.n_unscored)
             lines.append(f"  {unscored} not scored: not every model predicted a density yet")
         return "\n".join(lines)
 
@@ -155,7 +155,3 @@ class Comparison:
             {"name": name, **{column: values[k] for column, values in columns.items()}}
             for k, name in enumerate(self.names)
         ]
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -17,7 +17,7 @@ from posterity.averaging.members import (
     transform_for_last,
 )
 from posterity.evaluation import _scores as column
-from posterity.evaluation._batches import limit_batches
+from posterity.evaluation._batches import limit_batches, note_refusals
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._names import name_models
 from posterity.evaluation._tally import RunningScores, ScoredBatch
@@ -48,11 +48,8 @@ class _Learner:
     def predict_then_learn(self, X: Any, y: Any, **keywords: Any) -> Any:
         rows = transform_for_last(self.model, X, y, first=not self._began)
         self._began = True
-        try:
+        with note_refusals(f"model {self.name!r}"):
             return get_final_step(self.model).predict_then_learn(rows, y, **keywords)
-        except (ValueError, TypeError) as error:
-            error.add_note(f"model {self.name!r}")
-            raise
 
 
 def compare_predictions(

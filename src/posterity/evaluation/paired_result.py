@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._long_run import estimate_standard_error
-from posterity.evaluation._tables import count_rows, html_table
+from posterity.evaluation._tables import count_rows, html_table, to_plain
 from posterity.evaluation.result import ValidationResult
 
 FloatArray = NDArray[np.float64]
@@ -154,7 +154,7 @@ class PairedComparison:
             "n_rows_compared": self.n_rows,
             "models": [
                 {
-                    **{name: _plain(value) for name, value in row.items()},
+                    **{name: to_plain(value) for name, value in row.items()},
                     "validation": self.results[row["name"]].to_dict(),
                 }
                 for row in self._rows()
@@ -241,10 +241,6 @@ def _ratio(mean: float, error: float) -> float:
     if error > 0.0:
         return mean / error
     return 0.0 if mean == 0.0 else math.copysign(math.inf, mean)
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 __all__ = ["PairedComparison", "PairedDifference"]

@@ -15,6 +15,8 @@ from posterity.evaluation._batches import (
     Batch,
     join_batches,
     limit_batches,
+    locate_rows,
+    note_refusals,
 )
 from posterity.evaluation._scores import score_columns
 from posterity.evaluation._tally import RunningScores, ScoredBatch
@@ -162,8 +164,6 @@ def _validate_immediately(
     seen = 0
     for batch in batches:
         X, y = batch.X, batch.y
-        if len(y) == 0:
-            continue
         distribution = _predict_then_learn(model, batch, seen)
         seen += len(y)
         yield ScoredBatch(X, y, *score_columns(distribution, y, levels), batch.offset)
@@ -182,8 +182,6 @@ def _validate_with_delay(
     seen = 0
     for batch in batches:
         n, n_waiting = len(batch.y), 0 if waiting is None else len(waiting.y)
-        if n == 0:
-            continue
         if batch.times is not None:
             raise ValueError(
                 "times and delay can't go together, as rows would be learned out of order: leave "
@@ -230,12 +228,8 @@ def _estimate_rows(stream: Any, y: Any) -> float:
 
 def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
     """Ask the model, and say where in the stream the rows are that it refuses."""
-    y = batch.y
-    try:
-        return model.predict_then_learn(batch.X, y, **batch.keywords())
-    except (ValueError, TypeError) as error:
-        error.add_note(f"in rows {seen} to {seen + len(y) - 1} of the stream (the first is 0)")
-        raise
+    with note_refusals(locate_rows(seen, len(batch.y))):
+        return model.predict_then_learn(batch.X, batch.y, **batch.keywords())
 
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
@@ -258,12 +252,17 @@ def check_count(name: str, value: int, least: int) -> int:
     return count
 
 
-def _check_model(model: Any) -> None:
+def check_learns(model: Any) -> None:
+    """Raise ``TypeError`` for a model that cannot predict rows before it learns them."""
     if not hasattr(model, "predict_then_learn"):
         raise TypeError(
             f"{type(model).__name__} cannot be validated progressively: it has no "
             "predict_then_learn"
         )
+
+
+def _check_model(model: Any) -> None:
+    check_learns(model)
     if hasattr(model, "__sklearn_tags__") and is_classifier(model):
         raise TypeError(
             f"{type(model).__name__} predicts labels: use progressive_classification(model, X, y)"

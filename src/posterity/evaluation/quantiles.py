@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import limit_batches
+from posterity.evaluation._batches import limit_batches, refuse_nothing
+from posterity.evaluation._tables import to_plain
 
 FloatArray = NDArray[np.float64]
 # Targets that the quantile so far is taken of, and rows after which it is taken anew.
@@ -52,7 +53,7 @@ class QuantileResult:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, and None for what is not finite."""
         found = {**asdict(self), "skill": self.skill}
-        return {name: value if math.isfinite(value) else None for name, value in found.items()}
+        return {name: to_plain(value) for name, value in found.items()}
 
 
 def progressive_quantiles(
@@ -80,8 +81,6 @@ def progressive_quantiles(
     sums = np.zeros(4)  # rows, below, loss, loss of the baseline
     for batch in limit_batches(stream, y, None, _BATCH_ROWS):
         target = batch.y
-        if not len(target):
-            continue
         predictive = model.predict_then_learn(batch.X, target, **batch.keywords())
         predicted, usual = np.asarray(predictive.ppf(q)), so_far.before(target)
         scored = np.isfinite(predicted) & np.isfinite(usual)
@@ -91,8 +90,7 @@ def progressive_quantiles(
         n_rows += len(scored)
         if progress is not None:
             progress(n_rows)
-    if not n_rows:
-        raise ValueError("the stream is empty: give at least one row")
+    refuse_nothing(n_rows)
     n_scored = int(sums[0])
     below, loss, usual_loss = (sums[1:] / n_scored if n_scored else np.full(3, np.nan)).tolist()
     return QuantileResult(q, n_rows, n_rows - n_scored, below, loss, usual_loss)

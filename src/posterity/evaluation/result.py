@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation import _scores as column
-from posterity.evaluation._tables import count_rows, html_table
+from posterity.evaluation._tables import count_rows, html_table, to_plain
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.coefficient_path import CoefficientPath
@@ -180,21 +180,21 @@ class ValidationResult:
                 "row_end": along.row_end.tolist(),
                 "n_rows": along.n_rows.tolist(),
                 "n_unscored": along.n_unscored.tolist(),
-                "max_error": _plain(along.max_error),
+                "max_error": to_plain(along.max_error),
                 **_plain_scores(along),
             },
-            "calibration_error": None if self.pit is None else _plain(self.pit.error),
+            "calibration_error": None if self.pit is None else to_plain(self.pit.error),
             "pit": None if self.pit is None else self.pit.counts.tolist(),
             "baselines": {
                 name: {
                     "n_rows": each.n_rows,
-                    "mae": _plain(each.mae),
-                    "rmse": _plain(each.rmse),
-                    "log_score": _plain(each.log_score),
-                    "crps": _plain(each.crps),
-                    "skill": _plain(each.skill),
-                    "skill_crps": _plain(each.skill_crps),
-                    "log_score_gain": _plain(each.log_score_gain),
+                    "mae": to_plain(each.mae),
+                    "rmse": to_plain(each.rmse),
+                    "log_score": to_plain(each.log_score),
+                    "crps": to_plain(each.crps),
+                    "skill": to_plain(each.skill),
+                    "skill_crps": to_plain(each.skill_crps),
+                    "log_score_gain": to_plain(each.log_score_gain),
                 }
                 for name, each in self.baselines.items()
             },
@@ -209,7 +209,7 @@ class ValidationResult:
                 for name, each in self.slices.items()
             },
             "worst": [
-                {"row": one.row, "y": _plain(one.y), "error": _plain(one.error)}
+                {"row": one.row, "y": to_plain(one.y), "error": to_plain(one.error)}
                 for one in self.worst
             ],
             "drift": [
@@ -346,16 +346,10 @@ def _columns(scores: Stretches | Slices) -> dict[str, Any]:
 
 def _plain_scores(scores: ValidationResult | Stretches | Slices) -> dict[str, Any]:
     return {
-        "mae": _plain(scores.mae),
-        "rmse": _plain(scores.rmse),
-        "log_score": _plain(scores.log_score),
-        "crps": _plain(scores.crps),
-        "coverage": {f"{level:g}": _plain(value) for level, value in scores.coverage.items()},
-        "width": {f"{level:g}": _plain(value) for level, value in scores.width.items()},
+        "mae": to_plain(scores.mae),
+        "rmse": to_plain(scores.rmse),
+        "log_score": to_plain(scores.log_score),
+        "crps": to_plain(scores.crps),
+        "coverage": {f"{level:g}": to_plain(value) for level, value in scores.coverage.items()},
+        "width": {f"{level:g}": to_plain(value) for level, value in scores.width.items()},
     }
-
-
-def _plain(value: float | FloatArray) -> float | list[float | None] | None:
-    if isinstance(value, np.ndarray):
-        return [entry if math.isfinite(entry) else None for entry in value.tolist()]
-    return value if math.isfinite(value) else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from posterity.evaluation import Slices, ValidationResult
+from posterity.evaluation._tables import count_rows
 
 # A row leads the squared error of so many rows when it has such a share of it.
 FEWEST_ROWS, DOMINANT_SHARE = 50, 0.2
@@ -135,11 +136,11 @@ def caveats(result: ValidationResult) -> Iterator[str]:
         )
     if result.n_unscored:
         yield (
-            f"The first predictions know too little to have a width: {_rows(result.n_unscored)} "
-            "counted in the errors only."
+            "The first predictions know too little to have a width: "
+            f"{count_rows(result.n_unscored)} counted in the errors only."
         )
     if result.n_certain:
-        yield f"{_rows(result.n_certain)} predicted with certainty: not in the log score."
+        yield f"{count_rows(result.n_certain)} predicted with certainty: not in the log score."
 
 
 def skill_in_words(name: str, skill: float) -> str:
@@ -189,7 +190,3 @@ def shape_in_words(result: ValidationResult) -> str:
         found.append(f"too {'high' if below > 0.0 else 'low'} more often than not")
     what = " and ".join(found) if found else "about right"
     return f"Predictive distributions were {what}."
-
-
-def _rows(n: int) -> str:
-    return "1 row" if n == 1 else f"{n:,} rows"
