@@ -279,9 +279,9 @@ def _means(sums: FloatArray) -> dict[str, FloatArray]:
 
 def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
     calls = "progressive_classification(model, X, y)"
-    given = [(stream, y, sample_weight)]
-    given = read_stream(stream, sample_weight, calls) if y is None else given
-    for number, batch in enumerate(given):
+    whole = [(stream, y, sample_weight)]
+    batches = read_stream(stream, sample_weight, calls) if y is None else whole
+    for number, batch in enumerate(batches):
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
         X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])

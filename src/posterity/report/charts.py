@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from posterity.evaluation import CoefficientPath, ValidationResult
+from posterity.evaluation._tables import to_plain
 from posterity.evaluation.residuals import Residuals
 
 Spec = dict[str, Any]
@@ -74,24 +76,51 @@ def names(field: str, domain: Sequence[str], *, dashes: bool = False) -> Spec:
     return {"field": field, "type": "nominal", "title": None, "sort": None, "scale": scale}
 
 
+def rows_seen(n_rows: int, field: str = "end") -> Spec:
+    """The channel along a stream."""
+    return quantity(field, axis=ROWS_AXIS, scale={"domain": [0, int(n_rows)], "nice": False})
+
+
+def rows_of(**columns: ArrayLike) -> Rows:
+    """A row for each entry of the columns, of which some may be one value for all."""
+    each = zip(*map(to_plain, np.broadcast_arrays(*columns.values())), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in each]
+
+
+def layer(
+    mark: str, encoding: Spec, *, values: Rows | None = None, what: str = "", **look: Any
+) -> Spec:
+    """Marks of one kind: of ``values`` of their own, and by the name ``what`` in the legend."""
+    spec: Spec = {"mark": {"type": mark, **look}, "encoding": encoding}
+    if values is not None:
+        spec["data"] = {"values": values}
+    if what:
+        spec["transform"] = [{"calculate": f"'{what}'", "as": "what"}]
+    return spec
+
+
+def curves(
+    field: str, several: Sequence[str], x: Spec, y: Spec, tooltips: list[Spec], opacity: float = 0.0
+) -> tuple[Spec, Spec]:
+    """Bands from ``low`` to ``high``, and lines, one for each of the names in ``field``."""
+    colour, dash = names(field, several), names(field, several, dashes=True)
+    ends = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    encoding = {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltips}
+    return (
+        layer("area", ends, opacity=opacity, clip=True),
+        layer("line", encoding, strokeWidth=2.5, clip=True, point={"size": 25}),
+    )
+
+
 def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
     """Mean error of each stretch, over all rows so far, and the greatest error; drift is shaded."""
     along = result.along
     start = along.row_end - along.n_rows
     so_far = np.cumsum(along.mae * along.n_rows) / along.row_end
-    values = [
-        {
-            "start": int(s),
-            "end": int(e),
-            "mae": to_json_number(m),
-            "max": to_json_number(x),
-            "so_far": to_json_number(f),
-        }
-        for s, e, m, x, f in zip(
-            start, along.row_end, along.mae, along.max_error, so_far, strict=True
-        )
-    ]
-    x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
+    values = rows_of(
+        start=start, end=along.row_end, mae=along.mae, max=along.max_error, so_far=so_far
+    )
+    x = rows_seen(result.n_rows)
     tooltips = tooltip(
         start=("from row", ",.0f"), end=("to row", ",.0f"), mae=("mean error", ",.4~g"),
         max=("greatest error", ",.4~g"), so_far=("mean error so far", ",.4~g"),
@@ -102,26 +131,14 @@ def error_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows]:
     if drift := result.drift_periods():
         periods = [{"start": each.row_start, "end": each.row_end} for each in drift]
         ends = {"x": quantity("start", axis=ROWS_AXIS), "x2": {"field": "end"}}
-        layers.append(
-            {
-                "data": {"values": periods},
-                "mark": {"type": "rect", "color": "#dddddd", "aria": False},
-                "encoding": ends,
-            }
-        )
+        layers.append(layer("rect", ends, values=periods, color="#dddddd", aria=False))
+    colour = names("what", key)
+    each = {"x": x, "y": quantity("mae", y), "color": colour, "tooltip": tooltips}
+    line = {"x": x, "y": quantity("so_far", y), "color": colour}
     layers += [
-        {
-            "transform": [{"calculate": f"'{key[0]}'", "as": "what"}],
-            "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.75},
-            "encoding": {"x": x, "y": quantity("mae", y), "color": names("what", key),
-                         "tooltip": tooltips},
-        },
-        {
-            "transform": [{"calculate": f"'{key[1]}'", "as": "what"}],
-            "mark": {"type": "line", "strokeWidth": 2.5},
-            "encoding": {"x": x, "y": quantity("so_far", y), "color": names("what", key)},
-        },
-    ]  # fmt: skip
+        layer("point", each, what=key[0], filled=True, size=45, opacity=0.75),
+        layer("line", line, what=key[1], strokeWidth=2.5),
+    ]
     return chart("Mean absolute error along the stream", values, layers), values
 
 
@@ -129,19 +146,15 @@ def extremes_along_time(result: ValidationResult, unit: str) -> tuple[Spec, Rows
     """The greatest error in each stretch: none is averaged away."""
     along = result.along
     start = along.row_end - along.n_rows
-    values = [
-        {"start": int(s), "end": int(e), "max": to_json_number(x)}
-        for s, e, x in zip(start, along.row_end, along.max_error, strict=True)
-    ]
+    values = rows_of(start=start, end=along.row_end, max=along.max_error)
     tooltips = tooltip(
         start=("from row", ",.0f"), end=("to row", ",.0f"), max=("greatest error", ",.4~g")
     )
-    x = quantity("start", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
-    mark = {"type": "bar", "color": "#56799a", "stroke": "white", "strokeWidth": 0.3}
+    x = rows_seen(result.n_rows, "start")
     encoding = {"x": x, "x2": {"field": "end"}, "tooltip": tooltips}
     encoding |= {"y": quantity("max", f"greatest error ({unit})"), "y2": {"datum": 0}}
-    layer = {"mark": mark, "encoding": encoding}
-    return chart("Greatest absolute error in each stretch", values, [layer], 160), values
+    bars = layer("bar", encoding, color="#56799a", stroke="white", strokeWidth=0.3)
+    return chart("Greatest absolute error in each stretch", values, [bars], 160), values
 
 
 def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
@@ -149,22 +162,19 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
     along = result.along
     scored = along.n_rows - along.n_unscored
     seen = np.maximum(np.cumsum(scored), 1)
-    values, key = [], [f"{100 * level:g}%" for level in along.coverage]
+    values: Rows = []
+    key = [f"{100 * level:g}%" for level in along.coverage]
     late, lowest = 20 * along.row_end >= result.n_rows, [1.0]
     for name, (level, share) in zip(key, along.coverage.items(), strict=True):
         so_far = np.cumsum(np.where(scored > 0, share, 0.0) * scored) / seen
         spread = 1.96 * np.sqrt(level * (1.0 - level) / seen)
         lowest += [level, float(so_far[late].min())]
-        values += [
-            {
-                "level": name, "end": int(along.row_end[k]), "promised": level,
-                "share": to_json_number(share[k]), "so_far": to_json_number(so_far[k]),
-                "low": max(level - float(spread[k]), 0.0),
-                "high": min(level + float(spread[k]), 1.0),
-            }
-            for k in range(len(along))
-        ]  # fmt: skip
-    x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, result.n_rows], "nice": False})
+        low, high = np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
+        values += rows_of(
+            level=name, end=along.row_end, promised=level, share=share, so_far=so_far,
+            low=low, high=high,
+        )  # fmt: skip
+    x = rows_seen(result.n_rows)
     # Where it happens: all of the lines, and of the dots what is not far below them.
     bottom = math.floor(10.0 * max(min(lowest) - 0.05, 0.0)) / 10.0
     scale, axis = {"domain": [bottom, 1], "clamp": True}, {"format": ".0%"}
@@ -174,22 +184,17 @@ def coverage_along_time(result: ValidationResult) -> tuple[Spec, Rows]:
         level=("interval", ""), end=("up to row", ",.0f"), share=("in this stretch", ".1%"),
         so_far=("all rows so far", ".2%"),
     )  # fmt: skip
-    band = {"y": quantity("low", title, scale=scale, axis=axis), "y2": {"field": "high"}}
+    band, dots, line = (
+        {"x": x, "y": quantity(field, title, scale=scale, axis=axis), "color": colour}
+        for field in ("low", "share", "so_far")
+    )
+    told = {"shape": {"field": "level", "legend": None}, "tooltip": tooltips}
+    dash = {**names("level", key, dashes=True), "title": "interval"}
     layers = [
-        {"mark": {"type": "area", "opacity": 0.18}, "encoding": {"x": x, **band, "color": colour}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 40, "opacity": 0.7},
-            "encoding": {"x": x, "y": quantity("share", title, scale=scale, axis=axis),
-                         "color": colour, "shape": {"field": "level", "legend": None},
-                         "tooltip": tooltips},
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 2.5},
-            "encoding": {"x": x, "y": quantity("so_far", title, scale=scale, axis=axis),
-                         "color": colour,
-                         "strokeDash": {**names("level", key, dashes=True), "title": "interval"}},
-        },
-    ]  # fmt: skip
+        layer("area", band | {"y2": {"field": "high"}}, opacity=0.18),
+        layer("point", dots | told, filled=True, size=40, opacity=0.7),
+        layer("line", line | {"strokeDash": dash}, strokeWidth=2.5),
+    ]
     return chart("Coverage of intervals along the stream", values, layers), values
 
 
@@ -198,61 +203,40 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
     values: Rows = []
     for name, result in results.items():
         if result.pit is not None and result.pit.n_rows:
-            shares = result.pit.coverage(result.pit.levels)
-            values += [
-                {"model": name, "level": float(level), "share": float(share)}
-                for level, share in zip(result.pit.levels, shares, strict=True)
-            ]
+            levels = result.pit.levels
+            values += rows_of(model=name, level=levels, share=result.pit.coverage(levels))
     scale, axis = {"domain": [0, 1]}, {"format": ".0%"}
     tooltips = tooltip(model=("model", ""), level=("level", ".0%"), share=("targets inside", ".1%"))
     encoding = {
         "x": quantity("level", "level of the interval", scale=scale, axis=axis),
         "y": quantity("share", "targets inside it", scale=scale, axis=axis),
     }
-    diagonal = {
-        "data": {"values": [{"level": 0, "share": 0}, {"level": 1, "share": 1}]},
-        "mark": {"type": "line", "color": "#444", "strokeDash": [3, 3], "aria": False},
-        "encoding": encoding,
-    }
+    ends = [{"level": 0, "share": 0}, {"level": 1, "share": 1}]
+    diagonal = layer("line", encoding, values=ends, color="#444", strokeDash=[3, 3], aria=False)
     several = list(results)
-    told_apart = {
-        "color": names("model", several),
-        "strokeDash": names("model", several, dashes=True),
-    }
-    if len(several) == 1:
-        told_apart = {}
-    line = {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {**encoding, **told_apart}}
-    colour = {"color": told_apart["color"]} if told_apart else {}
-    points = {
-        "mark": {"type": "point", "filled": True, "size": 30},
-        "encoding": {**encoding, **colour, "tooltip": tooltips},
-    }
+    colour = {"color": names("model", several)} if len(several) > 1 else {}
+    dash = {"strokeDash": names("model", several, dashes=True)} if colour else {}
+    line = layer("line", encoding | colour | dash, strokeWidth=2.5)
+    points = layer("point", encoding | colour | {"tooltip": tooltips}, filled=True, size=30)
     return chart("Coverage of intervals by their level", values, [diagonal, line, points]), values
 
 
 def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
     """Draw the histogram of targets' predictive cdf: flat is calibrated."""
     assert result.pit is not None
-    values = [
-        {"low": k / 20, "high": (k + 1) / 20, "density": to_json_number(density)}
-        for k, density in enumerate(result.pit.histogram(20))
-    ]
+    bins = np.arange(20)
+    values = rows_of(low=bins / 20, high=(bins + 1) / 20, density=result.pit.histogram(20))
     spread = 1.96 * math.sqrt(19.0 / max(result.pit.n_rows, 1))
     tooltips = tooltip(
         low=("probability from", ".2f"), high=("to", ".2f"), density=("times as many", ".3f")
     )
     x = quantity("low", "predictive probability below the target (PIT)", scale={"domain": [0, 1]})
-    bars = {
-        "mark": {"type": "bar", "color": "#56799a", "stroke": "black", "strokeWidth": 0.5},
-        "encoding": {"x": x, "x2": {"field": "high"}, "y": quantity("density", "density"),
-                     "y2": {"datum": 0},
-                     "tooltip": tooltips},
-    }  # fmt: skip
-    chance = {
-        "data": {"values": [{"end": max(1.0 - spread, 0.0)}, {"end": 1.0 + spread}]},
-        "mark": {"type": "rule", "color": "#000", "strokeDash": [6, 4], "aria": False},
-        "encoding": {"y": quantity("end")},
-    }
+    encoding = {"x": x, "x2": {"field": "high"}, "tooltip": tooltips}
+    encoding |= {"y": quantity("density", "density"), "y2": {"datum": 0}}
+    bars = layer("bar", encoding, color="#56799a", stroke="black", strokeWidth=0.5)
+    ends = rows_of(end=[max(1.0 - spread, 0.0), 1.0 + spread])
+    end = {"y": quantity("end")}
+    chance = layer("rule", end, values=ends, color="#000", strokeDash=[6, 4], aria=False)
     return chart(
         "Histogram of probability integral transforms", values, [bars, chance], 220
     ), values
@@ -260,37 +244,22 @@ def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
 
 def residuals(found: Residuals, unit: str) -> tuple[Spec, Rows]:
     """Standardised residuals by predicted mean, and their running mean."""
-    values = [
-        {"row": int(row), "predicted": to_json_number(mean), "residual": to_json_number(residual)}
-        for row, mean, residual in zip(found.row, found.predicted, found.standardised, strict=True)
-    ]
-    means = [
-        {"predicted": to_json_number(mean), "residual": to_json_number(residual)}
-        for mean, residual in zip(*found.running_mean(), strict=True)
-    ]
+    values = rows_of(row=found.row, predicted=found.predicted, residual=found.standardised)
+    middle, mean = found.running_mean()
+    means = rows_of(predicted=middle, residual=mean)
     tooltips = tooltip(
         row=("row", ",.0f"), predicted=("predicted", ",.4~g"), residual=("residual", ".2f")
     )
     x = quantity("predicted", f"predicted mean ({unit})", scale={"zero": False})
     y = quantity("residual", "standardised residual")
     key = ["a row", "mean of neighbours"]
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{"end": -1.96}, {"end": 0.0}, {"end": 1.96}]},
-            "mark": {"type": "rule", "color": "#767676", "strokeDash": [4, 4], "aria": False},
-            "encoding": {"y": quantity("end")},
-        },
-        {
-            "transform": [{"calculate": f"'{key[0]}'", "as": "what"}],
-            "mark": {"type": "point", "filled": True, "size": 18, "opacity": 0.55},
-            "encoding": {"x": x, "y": y, "color": names("what", key), "tooltip": tooltips},
-        },
-        {
-            "data": {"values": means},
-            "transform": [{"calculate": f"'{key[1]}'", "as": "what"}],
-            "mark": {"type": "line", "strokeWidth": 2.5},
-            "encoding": {"x": x, "y": y, "color": names("what", key)},
-        },
+    encoding = {"x": x, "y": y, "color": names("what", key)}
+    each = encoding | {"tooltip": tooltips}
+    end, ends = {"y": quantity("end")}, rows_of(end=[-1.96, 0.0, 1.96])
+    layers = [
+        layer("rule", end, values=ends, color="#767676", strokeDash=[4, 4], aria=False),
+        layer("point", each, what=key[0], filled=True, size=18, opacity=0.55),
+        layer("line", encoding, values=means, what=key[1], strokeWidth=2.5),
     ]
     return chart("Residuals by predicted mean", values, layers), values
 
@@ -306,15 +275,14 @@ def coefficients(rows: Rows, unit: str) -> Spec:
     title = f"coefficient ({unit})"
     # On a phone names leave little room: the title ends where the axis does.
     axis = {"titleAnchor": "end", "titleAlign": "right"}
+    zero = {"x": quantity("zero", title, axis=axis)}
+    ends = {"y": y, "x": quantity("low_drawn", title), "x2": {"field": "high_drawn"}}
+    mean = {"y": y, "x": quantity("drawn", title), "tooltip": tooltips}
     layers = [
-        {"data": {"values": [{"zero": 0}]}, "mark": {"type": "rule", "color": "#767676"},
-         "encoding": {"x": quantity("zero", title, axis=axis)}},
-        {"mark": {"type": "rule", "strokeWidth": 3, "color": COLOURS[0]},
-         "encoding": {"y": y, "x": quantity("low_drawn", title), "x2": {"field": "high_drawn"},
-                      "tooltip": tooltips}},
-        {"mark": {"type": "point", "filled": True, "size": 70, "color": "black"},
-         "encoding": {"y": y, "x": quantity("drawn", title), "tooltip": tooltips}},
-    ]  # fmt: skip
+        layer("rule", zero, values=[{"zero": 0}], color="#767676"),
+        layer("rule", ends | {"tooltip": tooltips}, strokeWidth=3, color=COLOURS[0]),
+        layer("point", mean, filled=True, size=70, color="black"),
+    ]
     return chart("Coefficients with 95% intervals", rows, layers, max(90, 24 * len(rows) + 40))
 
 
@@ -322,36 +290,22 @@ def coefficients_along_time(
     path: CoefficientPath, drawn: Sequence[tuple[int, str, float]], unit: str
 ) -> tuple[Spec, Rows]:
     """Coefficients with bands along the stream, of those drawn: place, name, factor."""
-    values: Rows = [
-        {
-            "name": name, "end": int(end), "value": to_json_number(factor * path.mean[k, place]),
-            "low": to_json_number(factor * path.low[k, place]),
-            "high": to_json_number(factor * path.high[k, place]),
-        }
-        for place, name, factor in drawn
-        for k, end in enumerate(path.row_end)
-    ]  # fmt: skip
+    values: Rows = []
+    for place, name, factor in drawn:
+        value, low, high = (factor * one[:, place] for one in (path.mean, path.low, path.high))
+        values += rows_of(name=name, end=path.row_end, value=value, low=low, high=high)
     # The first rows swing much: the later half sets the scale.
     later = [row for row in values if 2 * row["end"] >= path.row_end[-1]]
     ends = [row[key] for row in later for key in ("low", "high") if row[key] is not None]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    room = 0.15 * (high - low) or 1.0
-    several = [name for _, name, _ in drawn]
-    x = quantity("end", axis=ROWS_AXIS, scale={"domain": [0, int(path.row_end[-1])], "nice": False})
-    y = quantity("value", f"coefficient ({unit})", scale={"domain": [low - room, high + room]})
+    least, most = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.15 * (most - least) or 1.0
+    y = quantity("value", f"coefficient ({unit})", scale={"domain": [least - room, most + room]})
     tooltips = tooltip(
         name=("feature", ""), end=("after row", ",.0f"), value=("coefficient", ",.4~g"),
         low=(f"{100 * path.level:g}% from", ",.4~g"), high=("to", ",.4~g"),
     )  # fmt: skip
-    colour, dash = names("name", several), names("name", several, dashes=True)
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    layers = [
-        {"mark": {"type": "area", "opacity": 0.18, "clip": True}, "encoding": band},
-        {
-            "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltips},
-        },
-    ]
+    x, several = rows_seen(path.row_end[-1]), [name for _, name, _ in drawn]
+    layers = curves("name", several, x, y, tooltips, 0.18)
     return chart("Coefficients along the stream, with intervals", values, layers, 320), values
 
 
@@ -374,29 +328,18 @@ def fan(
         for end, word in (("low", "from"), ("high", "to"))
     }
     tooltips = tooltip(t=("time", ""), median=("median", ",.4~g"), **fields)
-    scale = {"zero": False}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "area", "opacity": 0.22, "color": COLOURS[0]},
-            "encoding": {"x": x, "y": quantity(f"low{100 * level:g}", unit, scale=scale),
-                         "y2": {"field": f"high{100 * level:g}"}},
-        }
+
+    def along(field: str, **more: Any) -> Spec:
+        return {"x": x, "y": quantity(field, unit, scale={"zero": False}), **more}
+
+    bands = [
+        along(f"low{100 * level:g}", y2={"field": f"high{100 * level:g}"})
         for level in sorted(levels, reverse=True)
-    ]  # fmt: skip
-    layers += [
-        {
-            "mark": {"type": "line", "strokeWidth": 1.5, "color": "#555"},
-            "encoding": {"x": x, "y": quantity("value", unit, scale=scale)},
-        },
-        {
-            "mark": {"type": "line", "strokeWidth": 2.5, "color": COLOURS[0], "point": True},
-            "encoding": {"x": x, "y": quantity("median", unit, scale=scale), "tooltip": tooltips},
-        },
+    ]
+    median = along("median", tooltip=tooltips)
+    layers = [
+        *(layer("area", band, opacity=0.22, color=COLOURS[0]) for band in bands),
+        layer("line", along("value"), strokeWidth=1.5, color="#555"),
+        layer("line", median, strokeWidth=2.5, color=COLOURS[0], point=True),
     ]
     return chart(title, values, layers, height)
-
-
-def to_json_number(value: Any) -> float | None:
-    """A number for JSON; what is not finite is missing."""
-    number = float(value)
-    return number if math.isfinite(number) else None

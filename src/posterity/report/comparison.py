@@ -144,42 +144,31 @@ def _select_near_best(comparison: PairedComparison, others: Sequence[str]) -> se
 
 
 def _make_differences(comparison: PairedComparison) -> tuple[charts.Spec, charts.Rows]:
-    best, values = comparison.best, []
+    best = comparison.best
+    values: charts.Rows = []
     others = [name for name in comparison.names if name != best]
     near = _select_near_best(comparison, others)
     ends: list[float] = [0.0]
     for name in others:
         mean, error = comparison.difference_along(name, best)
-        for k, end in enumerate(comparison.row_end):
-            low, high = mean[k] - 1.96 * error[k], mean[k] + 1.96 * error[k]
-            values.append(
-                {"model": name, "end": int(end), "value": charts.to_json_number(mean[k]),
-                 "low": charts.to_json_number(low), "high": charts.to_json_number(high)}
-            )  # fmt: skip
-            # The first rows swing much, and bad models are far away: the later half of those that
-            # are near sets the scale.
-            if 2 * k >= len(mean) and name in near:
-                ends += [float(low), float(high)]
+        low, high = mean - 1.96 * error, mean + 1.96 * error
+        values += charts.rows_of(model=name, end=comparison.row_end, value=mean, low=low, high=high)
+        # The first rows swing much, and bad models are far away: the later half of those that are
+        # near sets the scale.
+        if name in near:
+            half = -(-len(mean) // 2)
+            ends += [*low[half:].tolist(), *high[half:].tolist()]
     room = 0.25 * (max(ends) - min(ends)) or 1.0
     domain = [min(ends) - room, max(ends) + room]
-    x = _add_curves(comparison)
+    x = charts.rows_seen(comparison.row_end[-1])
     y = charts.quantity("value", f"behind {best} (mean loss)", scale={"domain": domain})
     tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("behind by", ",.4~g"),
         low=("95% from", ",.4~g"), high=("to", ",.4~g"),
     )  # fmt: skip
-    colour = charts.names("model", others)
-    dash = charts.names("model", others, dashes=True)
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    zero = {"data": {"values": [{"value": 0}]}, "mark": {"type": "rule", "color": "#444"}}
-    layers = [
-        {"mark": {"type": "area", "opacity": 0.15, "clip": True}, "encoding": band},
-        {**zero, "encoding": {"y": y}},
-        {
-            "mark": {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "tooltip": tooltips},
-        },
-    ]
+    band, line = charts.curves("model", others, x, y, tooltips, 0.15)
+    zero = charts.layer("rule", {"y": y}, values=[{"value": 0}], color="#444")
+    layers = [band, zero, line]
     return charts.chart("Differences of mean loss along the stream", values, layers), values
 
 
@@ -195,29 +184,15 @@ def _add_errors(comparison: PairedComparison, unit: str) -> tuple[charts.Spec, c
         # As with differences: the later half of those that are near sets the scale.
         if name in near or name == comparison.best:
             largest.append(float(np.nanmax(so_far[len(so_far) // 2 :], initial=0.0)))
-        values += [
-            {"model": name, "end": int(end), "value": charts.to_json_number(value)}
-            for end, value in zip(along.row_end, so_far, strict=True)
-        ]
+        values += charts.rows_of(model=name, end=along.row_end, value=so_far)
     tooltips = charts.tooltip(
         model=("model", ""), end=("up to row", ",.0f"), value=("mean error", ",.4~g")
     )
-    several, domain = list(comparison.names), [0.0, 2.0 * max(largest) or 1.0]
-    encoding = {
-        "x": _add_curves(comparison),
-        "y": charts.quantity("value", f"mean absolute error ({unit})", scale={"domain": domain}),
-        "color": charts.names("model", several),
-        "strokeDash": charts.names("model", several, dashes=True),
-        "tooltip": tooltips,
-    }
-    mark = {"type": "line", "strokeWidth": 2.5, "clip": True, "point": {"size": 25}}
-    layer = {"mark": mark, "encoding": encoding}
-    return charts.chart("Mean absolute error so far, by model", values, [layer]), values
-
-
-def _add_curves(comparison: PairedComparison) -> charts.Spec:
-    scale = {"domain": [0, int(comparison.row_end[-1])], "nice": False}
-    return charts.quantity("end", axis=charts.ROWS_AXIS, scale=scale)
+    domain = [0.0, 2.0 * max(largest) or 1.0]
+    x = charts.rows_seen(comparison.row_end[-1])
+    y = charts.quantity("value", f"mean absolute error ({unit})", scale={"domain": domain})
+    _, line = charts.curves("model", comparison.names, x, y, tooltips)
+    return charts.chart("Mean absolute error so far, by model", values, [line]), values
 
 
 def _last(comparison: PairedComparison, values: charts.Rows) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -131,32 +132,47 @@ def _make_fan(
     times = np.asarray(forecast.times).reshape(-1, h)[number]
     past = forecaster.values_[number, -HORIZONS_BEFORE * max(h, 12) :]
     before = forecaster.times_[number, -len(past) :]
-    dated = times.dtype.kind == "M"
-    median = np.reshape(forecast.median(), (-1, h))[number]
-    values: charts.Rows = [
-        {"t": _time(t), "value": charts.to_json_number(y)}
-        for t, y in zip(before, past, strict=True)
-    ]
-    ends = {
-        f"{end}{100 * level:g}": np.reshape(each, (-1, h))[number]
-        for level in LEVELS
-        for end, each in zip(("low", "high"), forecast.interval(level), strict=True)
-    }
-    steps: charts.Rows = [
-        {"t": _time(t), "median": charts.to_json_number(median[k])}
-        | {end: charts.to_json_number(each[k]) for end, each in ends.items()}
-        for k, t in enumerate(times)
-    ]
+    steps = _Steps(
+        times,
+        np.reshape(forecast.median(), (-1, h))[number],
+        {level: np.reshape(forecast.interval(level), (2, -1, h))[:, number] for level in LEVELS},
+    )
+    known = charts.rows_of(t=[_time(t) for t in before], value=past)
+    spec = charts.fan(known + steps.rows(), LEVELS, about.unit, dated=steps.dated)
     caption = f"{name}: what came (grey), the median, and bands of 80% and 95%."
-    header = ("time", "median", *(f"{100 * level:g}% from, to" for level in LEVELS))
-    rows = [
-        (_format_time(times[k]), f"{median[k]:.5g}",
-         *(f"{ends[f'low{100 * level:g}'][k]:.5g}, {ends[f'high{100 * level:g}'][k]:.5g}"
-           for level in LEVELS))
-        for k in range(h)
-    ]  # fmt: skip
-    spec = charts.fan(values + steps, LEVELS, about.unit, dated=dated)
-    return page.chart(spec, caption, table(header, rows, f"Forecast of {name}"))
+    return page.chart(spec, caption, steps.table("median", f"Forecast of {name}"))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Times (h,) of steps ahead, their middles (h,), and ends (2, h) by level."""
+
+    times: NDArray[Any]
+    middle: Array
+    ends: dict[float, Array]
+
+    @property
+    def dated(self) -> bool:
+        return self.times.dtype.kind == "M"
+
+    def rows(self) -> charts.Rows:
+        """For a chart."""
+        ends = {
+            f"{end}{100 * level:g}": each
+            for level, both in self.ends.items()
+            for end, each in zip(("low", "high"), both, strict=True)
+        }
+        return charts.rows_of(t=[_time(t) for t in self.times], median=self.middle, **ends)
+
+    def table(self, middle: str, caption: str) -> Html:
+        """For readers."""
+        rows = [
+            (_format_time(self.times[k]), f"{self.middle[k]:.5g}",
+             *(f"{low[k]:.5g}, {high[k]:.5g}" for low, high in self.ends.values()))
+            for k in range(len(self.times))
+        ]  # fmt: skip
+        header = ("time", middle, *(f"{100 * level:g}% from, to" for level in self.ends))
+        return table(header, rows, caption)
 
 
 def _name_series(forecast: StepsAhead, about: About) -> list[str]:
@@ -186,20 +202,11 @@ def _draw_components(page: Page, forecast: Forecast, about: About) -> list[Html]
                 np.reshape(one, (-1, some.horizon))[number]
                 for one in (part.mean(), *part.interval())
             )
-            values: charts.Rows = [
-                {"t": _time(times[k]), "median": charts.to_json_number(mean[k]),
-                 "low95": charts.to_json_number(low[k]), "high95": charts.to_json_number(high[k])}
-                for k in range(some.horizon)
-            ]  # fmt: skip
-            rows = [
-                (_format_time(times[k]), f"{mean[k]:.5g}", f"{low[k]:.5g}, {high[k]:.5g}")
-                for k in range(some.horizon)
-            ]
-            title, dated = f"{name}: {what}", times.dtype.kind == "M"
-            spec = charts.fan(values, (0.95,), about.unit, dated=dated, title=title, height=150)
+            steps, title = _Steps(times, mean, {0.95: np.stack([low, high])}), f"{name}: {what}"
+            how: dict[str, Any] = {"dated": steps.dated, "title": title, "height": 150}
+            spec = charts.fan(steps.rows(), (0.95,), about.unit, **how)
             caption = f"What the forecast of {name} is the sum of: {what}, with a band of 95%."
-            header = ("time", "mean", "95% from, to")
-            drawn.append(page.chart(spec, caption, table(header, rows, f"{what} of {name}")))
+            drawn.append(page.chart(spec, caption, steps.table("mean", f"{what} of {name}")))
     if len(forecast.ids) > MOST_EXPLAINED:
         drawn.append(tag("p", f"Of the first {MOST_EXPLAINED} of {len(forecast.ids):,} series."))
     return drawn

@@ -79,11 +79,8 @@ def intervals_report(
             "Estimates and their intervals",
             drawn,
             [
-                {"mark": {"type": "rule"}, "encoding": {"y": axis, "x": ends[0], "x2": ends[1]}},
-                {
-                    "mark": {"type": "point", "filled": True, "size": 80},
-                    "encoding": {"y": axis, "x": value},
-                },
+                charts.layer("rule", {"y": axis, "x": ends[0], "x2": ends[1]}),
+                charts.layer("point", {"y": axis, "x": value}, filled=True, size=80),
             ],
             height=40 * len(drawn) + 40,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.evaluation import Baseline, CoefficientPath, ValidationResult
+from posterity.evaluation._tables import to_plain
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, bullets, cards, paragraphs, table, tag
 
@@ -342,11 +343,11 @@ def _make_coefficient_rows(
             "place": k,
             "typical": float(typical[k]),
             "mean": float(mean[k]),
-            "low": charts.to_json_number(ends[k, 0]),
-            "high": charts.to_json_number(ends[k, 1]),
+            "low": to_plain(ends[k, 0]),
+            "high": to_plain(ends[k, 1]),
             "drawn": float(mean[k] * typical[k]),
-            "low_drawn": charts.to_json_number(ends[k, 0] * typical[k]),
-            "high_drawn": charts.to_json_number(ends[k, 1] * typical[k]),
+            "low_drawn": to_plain(ends[k, 0] * typical[k]),
+            "high_drawn": to_plain(ends[k, 1] * typical[k]),
             "finite": bool(np.isfinite(ends[k]).all()),
             "is_intercept": has_intercept and k == 0,
         }
