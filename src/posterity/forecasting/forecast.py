@@ -15,7 +15,8 @@ from posterity.forecasting.bounds import Bounds, choose_end
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import LARGEST_LOG, Component, Marginals
+from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.mixtures import LARGEST_LOG
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.safety import check_memory

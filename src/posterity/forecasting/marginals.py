@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from posterity import kernel
 from posterity.forecasting.bounds import (
     ROOT_2_PI,
     Bounds,
@@ -21,14 +20,13 @@ from posterity.forecasting.bounds import (
     move_between,
     move_to_moments,
 )
+from posterity.forecasting.mixtures import LARGEST_LOG, LARGEST_SD, Normals, SeriesStepMarginals
 from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
 
-# Limits of the mean and sd of a value's logarithm: beyond them the mean overflows.
-LARGEST_LOG, LARGEST_SD = 600.0, 6.0
-# Values in a block; most steps of the search for a quantile, and its tolerance.
-BLOCK, STEPS, QUANTILE_TOLERANCE = 2_000_000, 60, 1e-9
+# Values in a block; tolerance of quantiles.
+BLOCK, QUANTILE_TOLERANCE = 2_000_000, 1e-9
 # Nodes of the integral that is the CRPS, on either side of the outcome.
 NODES = 16
 # Probability of each tail that integrals leave out, roughly.
@@ -322,109 +320,6 @@ def scale_spread(part: Component, factor: float | Array) -> Component:
     factor = np.reshape(factor, (-1, 1, 1))
     centre = part.mean.mean(axis=1, keepdims=True)
     return Component(centre + factor * (part.mean - centre), factor * part.sd, part.log)
-
-
-@dataclass(frozen=True, eq=False)
-class Normals:
-    """Weights, means and inverses of standard deviations of n mixtures of K normals, (n, K) each.
-
-    Of the values themselves or of their logarithms.
-    """
-
-    log: bool
-    weight: Array
-    mean: Array
-    precision: Array
-
-    def quantiles(self, u: Array) -> Array:
-        """(n, K) values of each normal at the normal scores ``u`` (n,)."""
-        sd = 1.0 / self.precision
-        if not self.log:
-            return np.asarray(self.mean + u[:, None] * sd)
-        x = self.mean + u[:, None] * np.minimum(sd, LARGEST_SD)
-        return np.exp(np.clip(x, -LARGEST_LOG, LARGEST_LOG))
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesStepMarginals:
-    """The same with series and steps in one axis (n), of which some may be asked for."""
-
-    parts: list[Normals]
-
-    def score(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
-        """Distribution function and density (c, m) at ``y`` (c, m) of the cells ``which`` (c,)."""
-        return self._sum_terms(kernel.mixture_scores, y, which)
-
-    def score_by_scipy(
-        self, y: Array, which: NDArray[np.intp] | None = None
-    ) -> tuple[Array, Array]:
-        """The same by scipy."""
-        return self._sum_terms(_score_mixtures, y, which)
-
-    def _sum_terms(
-        self,
-        scores: Callable[..., tuple[Array, Array]],
-        y: Array,
-        which: NDArray[np.intp] | None,
-    ) -> tuple[Array, Array]:
-        which = np.arange(len(y)) if which is None else which
-        cdf, density = np.zeros(y.shape), np.zeros(y.shape)
-        for part in self.parts:
-            x = y
-            if part.log:
-                with np.errstate(divide="ignore"):
-                    x = np.log(np.maximum(y, 0.0))
-            below, height = scores(x, which, part.weight, part.mean, part.precision)
-            cdf += below
-            density += height / np.where(y > 0.0, y, np.inf) if part.log else height
-        return cdf, density
-
-    def quantile(self, q: Array, near: float) -> Array:
-        """Quantiles (n,) of probability ``q`` (n,), or ``near`` it.
-
-        By Newton's method on the scale of normal scores, within a bracket that always closes.
-        """
-        answer, low, high = self._bracket_quantiles(ndtri(q))
-        left = np.flatnonzero(high > low)
-        low, high, level = low[left], high[left], q[left]
-        for _ in range(STEPS):
-            if not len(left):
-                break
-            x = answer[left]
-            cdf, density = (some[:, 0] for some in self.score(x[:, None], left))
-            u = ndtri(np.clip(cdf, 1e-300, 1.0 - 1e-16))
-            above = cdf >= level
-            high, low = np.where(above, x, high), np.where(above, low, x)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = (ndtri(level) - u) * np.exp(-0.5 * u * u) / (ROOT_2_PI * density)
-                inside = (x + step >= low) & (x + step <= high)
-            answer[left] = np.where(inside, x + step, 0.5 * (low + high))
-            done = (np.abs(cdf - level) < near) | (high - low <= 4e-16 * np.abs(x))
-            left, low, high, level = left[~done], low[~done], high[~done], level[~done]
-        return answer
-
-    def _bracket_quantiles(self, u: Array) -> tuple[Array, Array, Array]:
-        """The weighted mean, the lowest and the highest of all normals' quantiles at ``u`` (n,)."""
-        mean, low, high = np.zeros(len(u)), np.full(len(u), np.inf), np.full(len(u), -np.inf)
-        for part in self.parts:
-            each, counts = part.quantiles(u), part.weight > 0.0
-            mean += np.einsum("nk,nk->n", part.weight, each)
-            low = np.minimum(low, np.where(counts, each, np.inf).min(axis=1))
-            high = np.maximum(high, np.where(counts, each, -np.inf).max(axis=1))
-        return np.clip(mean, low, high), low, high
-
-
-def _score_mixtures(
-    y: Array, which: NDArray[np.intp], weight: Array, mean: Array, precision: Array
-) -> tuple[Array, Array]:
-    weight, mean, precision = weight[which], mean[which], precision[which]
-    cdf, density = np.empty(y.shape), np.empty(y.shape)
-    for place, x in enumerate(y.T):
-        z = (x[:, None] - mean) * precision
-        cdf[:, place] = np.einsum("nk,nk->n", weight, ndtr(z))
-        height = precision * np.exp(-0.5 * np.square(z)) / ROOT_2_PI
-        density[:, place] = np.einsum("nk,nk->n", weight, height)
-    return cdf, density
 
 
 def compute_normal_crps(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:

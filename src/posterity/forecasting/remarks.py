@@ -35,11 +35,9 @@ def warn_of_unlearned(panel: Panel, loans: Sequence[Loan]) -> None:
         ),
     ):
         if which:
-            warnings.warn(
+            _warn(
                 f"{_list_names(panel, np.isin(np.arange(len(panel)), which))} too short for every "
-                f"form, or not positive as forms in logarithms need: {what}",
-                ForecastWarning,
-                stacklevel=4,
+                f"form, or not positive as forms in logarithms need: {what}"
             )
 
 
@@ -47,11 +45,10 @@ def warn_of_constant(panel: Panel) -> None:
     """Warn of series that never changed."""
     constant = find_constant(panel) & (panel.observed >= FEWEST_VALUES)
     if constant.any():
-        warnings.warn(
+        _warn(
             f"{_list_names(panel, constant)} constant: the variation of the next values is "
             "unknown, and their intervals have width 0",
-            ForecastWarning,
-            stacklevel=3,
+            depth=3,
         )
 
 
@@ -64,11 +61,10 @@ def warn_of_still(forecast: Forecast, unchanged: NDArray[np.bool_]) -> None:
     still = np.einsum("sf,fs->s", forecast.marginals.weights, np.array(noiseless)) > NOISELESS
     still &= unchanged
     if still.any():
-        warnings.warn(
+        _warn(
             f"{_list_names(forecast, still)} constant, at least lately: the variation of "
             "the next values is unknown, and their intervals have width 0",
-            ForecastWarning,
-            stacklevel=3,
+            depth=3,
         )
 
 
@@ -76,11 +72,10 @@ def warn_of_few(panel: Panel) -> None:
     """Warn of series with too few values, which are left out."""
     few = panel.observed < FEWEST_VALUES
     if few.any():
-        warnings.warn(
+        _warn(
             f"{_list_names(panel, few)} too short to be learned: forecasts are NaN; give at least "
             f"{FEWEST_VALUES} values",
-            ForecastWarning,
-            stacklevel=3,
+            depth=3,
         )
 
 
@@ -107,11 +102,7 @@ def warn_of_outliers(panel: Panel, left_out: NDArray[np.int8] | None) -> None:
         where = f"{panel.describe_series(panel.ids[series[0]])} at "
         where += format_time(panel.calendar.stamps(row))
         more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
-        warnings.warn(
-            f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} {said}",
-            ForecastWarning,
-            stacklevel=4,
-        )
+        _warn(f"{panel.values[series[0], column[0]]:,.10g} of {where}{more} {said}")
 
 
 def warn_of_bounds(panel: Panel, lower: float | str | None, upper: float | str | None) -> None:
@@ -123,23 +114,19 @@ def warn_of_bounds(panel: Panel, lower: float | str | None, upper: float | str |
             series, column = np.nonzero(sign * (panel.values - bound) < 0.0)
         if len(series):
             more = f" (and {len(series) - 1} more)" if len(series) > 1 else ""
-            warnings.warn(
+            _warn(
                 f"{name} is {bound:,.10g}, and {panel.describe_series(panel.ids[series[0]])} has "
                 f"{panel.values[series[0], column[0]]:,.10g}{more}: where values pass a bound "
-                "there is none",
-                ForecastWarning,
-                stacklevel=4,
+                "there is none"
             )
 
 
 def warn_of_events(names: Sequence[str]) -> None:
     """Warn of own events of which no day is among the learned rows."""
     if names:
-        warnings.warn(
+        _warn(
             f"no learned row is on a day of the event {', '.join(map(repr, names[:MOST_NAMED]))}: "
-            "nothing is known of its effect, and forecasts have none",
-            ForecastWarning,
-            stacklevel=4,
+            "nothing is known of its effect, and forecasts have none"
         )
 
 
@@ -148,12 +135,15 @@ def warn_of_short(panel: Panel, periods: tuple[float, ...]) -> None:
     season = min(periods, default=0)
     short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
     if short.any():
-        warnings.warn(
+        _warn(
             f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts come "
-            "from forms with fewer lags",
-            ForecastWarning,
-            stacklevel=4,
+            "from forms with fewer lags"
         )
+
+
+def _warn(message: str, depth: int = 4) -> None:
+    """Warn, as if so many calls above this one."""
+    warnings.warn(message, ForecastWarning, stacklevel=depth + 1)
 
 
 def _list_names(panel: Panel | Forecast, which: NDArray[np.bool_]) -> str:

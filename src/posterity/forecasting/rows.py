@@ -66,19 +66,15 @@ class Levels:
         known = panel.length if first is None else first
         back = find_nearest_lags(values[:, :known], periods)
         begins = panel.ends - (panel.length - 1)
-        if not log:
-            moves = Moves.of(values, panel.left_out, known, periods)
-            values = values - moves.moved
-            bridged = bridge_gaps(values, back)
-            return cls(
-                values, bridged, panel.columns, none, back, begins, moves, (), len(panel.names)
-            )
-        lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
-        lowest[:, :known] = lowest[:, known - 1 : known]
-        values = np.log(np.where((lowest > 0.0) & (values > 0.0), values, np.nan))
+        has_level = np.ones(values.shape, dtype=bool)
+        if log:
+            lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
+            lowest[:, :known] = lowest[:, known - 1 : known]
+            has_level = lowest > 0.0
+            values = np.log(np.where(has_level & (values > 0.0), values, np.nan))
         moves = Moves.of(values, panel.left_out, known, periods)
         values = values - moves.moved
-        bridged = np.where(lowest > 0.0, bridge_gaps(values, back), np.nan)
+        bridged = np.where(has_level, bridge_gaps(values, back), np.nan)
         return cls(values, bridged, panel.columns, none, back, begins, moves, (), len(panel.names))
 
     def with_lags(self, column_lags: tuple[int, ...]) -> Levels:
