@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -11,6 +15,11 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D")
+
+
+def look(number: int) -> tuple[str, str]:
+    """Colour and line style of the curve of that number."""
+    return COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
 
 
 def require_matplotlib() -> None:
@@ -54,6 +63,41 @@ def finish(ax: Any, title: str, *, x: str, y: str, grid: str = "y", columns: int
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="best", fontsize=9, ncols=columns)
     return ax
+
+
+def finish_along_rows(ax: Any, n_rows: int, title: str, y: str, columns: int = 2) -> Any:
+    """The same along the rows of a stream."""
+    ax.set_xlim(0, n_rows)
+    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
+    return finish(ax, title, x="rows seen", y=y, columns=columns)
+
+
+def write_percent(axis: Any) -> None:
+    """Write shares as percentages."""
+    axis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+
+
+def compute_chance(level: float, n_rows: NDArray[Any]) -> tuple[Any, Any]:
+    """Ends of 95% of the shares of so many rows that are inside exact intervals."""
+    spread = 1.96 * np.sqrt(level * (1.0 - level) / np.maximum(n_rows, 1))
+    return np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
+
+
+def legend_above(ax: Any, columns: int) -> None:
+    """Put the legend above, where no interval can be."""
+    place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+    ax.legend(frameon=False, fontsize=9, ncols=columns, **place)
+
+
+def find_coefficient(names: Sequence[str], coefficient: int | str, say: str = "give one of") -> int:
+    """Number of a coefficient that is given by number or name; raises ``ValueError``."""
+    if isinstance(coefficient, str):
+        if coefficient not in names:
+            raise ValueError(f"there is no coefficient {coefficient!r}: {say} {', '.join(names)}")
+        return names.index(coefficient)
+    if not 0 <= coefficient < len(names):
+        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {len(names) - 1}")
+    return int(coefficient)
 
 
 def remove_frame(ax: Any) -> None:

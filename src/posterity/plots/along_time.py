@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots._frame import COLOURS, MARKERS, STYLES, axes_of, figure_of, finish
+from posterity.plots._frame import (
+    COLOURS,
+    MARKERS,
+    axes_of,
+    compute_chance,
+    figure_of,
+    finish_along_rows,
+    look,
+    write_percent,
+)
 from posterity.plots.calibration import plot_calibration, plot_pit
 
 if TYPE_CHECKING:
@@ -20,41 +29,8 @@ FloatArray = NDArray[np.float64]
 _POINTS = 24
 
 
-class ScoresAlongTime(Protocol):
-    """Scores by stretch of the stream, as in the `along` of a validation result."""
-
-    row_end: NDArray[np.int64]
-    n_rows: NDArray[np.int64]
-    n_unscored: NDArray[np.int64]
-    mae: FloatArray
-    coverage: dict[float, FloatArray]
-
-
-class Result(Protocol):
-    """The interface of what is drawn: the result of a progressive validation."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the stream."""
-        ...
-
-    @property
-    def along(self) -> Any:
-        """Scores by stretch, an `Along`."""
-        ...
-
-    @property
-    def pit(self) -> Any:
-        """The probability integral transform of targets, or None."""
-        ...
-
-    def drift_periods(self) -> Any:
-        """Rows where predictions were worse than before."""
-        ...
-
-
 def plot_error_along_time(
-    result: Result,
+    result: Any,
     ax: Axes | None = None,
     *,
     unit: str = "units of y",
@@ -126,10 +102,10 @@ def plot_error_along_time(
         ax.axvspan(start, end, color="0.85", linewidth=0.0, zorder=0, label=label)
     ax.set_ylim(bottom=0.0)
     title = "Error of predictions made before their row was learned"
-    return _finish_axes(ax, result, title, f"mean absolute error ({unit})")
+    return finish_along_rows(ax, result.n_rows, title, f"mean absolute error ({unit})")
 
 
-def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
+def plot_coverage_along_time(result: Any, ax: Axes | None = None) -> Axes:
     """Draw the share of targets inside their predictive intervals along the stream.
 
     One colour and line style for each level. Dots are stretches, the line is the share over all
@@ -168,19 +144,11 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
     ax = axes_of(ax)
     along = result.along
     scored = along.n_rows - along.n_unscored
-    seen = np.maximum(np.cumsum(scored), 1)
+    seen = np.cumsum(scored)
     for i, (level, share) in enumerate(along.coverage.items()):
-        colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
-        spread = 1.96 * np.sqrt(level * (1.0 - level) / seen)
-        ax.fill_between(
-            along.row_end,
-            np.maximum(level - spread, 0.0),
-            np.minimum(level + spread, 1.0),
-            color=colour,
-            alpha=0.13,
-            linewidth=0.0,
-            zorder=1,
-        )
+        colour, style = look(i)
+        ends = compute_chance(level, seen)
+        ax.fill_between(along.row_end, *ends, color=colour, alpha=0.13, linewidth=0.0, zorder=1)
         ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
         span, middle, dots = _join_neighbours(along, scored, share)
         ax.plot(
@@ -205,13 +173,13 @@ def plot_coverage_along_time(result: Result, ax: Axes | None = None) -> Axes:
         ax.plot([], [], "o", color="0.5", markersize=4.5, alpha=0.7, label=f"each {span:,} rows")
         ax.fill_between([], [], color="0.5", alpha=0.25, linewidth=0.0, label="chance, if exact")
     ax.set_ylim(0.0, 1.03)
-    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    write_percent(ax.yaxis)
     title = "Coverage: do the intervals hold what they promise?"
-    return _finish_axes(ax, result, title, "share of targets inside the interval")
+    return finish_along_rows(ax, result.n_rows, title, "share of targets inside the interval")
 
 
 def plot_validation(
-    result: Result, title: str = "Progressive validation", *, unit: str = "units of y"
+    result: Any, title: str = "Progressive validation", *, unit: str = "units of y"
 ) -> Figure:
     """Draw coverage and error along time and, if there is one, the PIT, in one figure.
 
@@ -250,14 +218,8 @@ def plot_validation(
     return figure
 
 
-def _finish_axes(ax: Any, result: Result, title: str, y: str) -> Any:
-    ax.set_xlim(0, result.n_rows)
-    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
-    return finish(ax, title, x="rows seen", y=y, columns=2)
-
-
 def _join_neighbours(
-    along: ScoresAlongTime, weight: NDArray[np.int64], score: FloatArray
+    along: Any, weight: NDArray[np.int64], score: FloatArray
 ) -> tuple[int, FloatArray, FloatArray]:
     """Join neighbours until few enough dots are left to be read: rows in each, middles, means.
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posterity.plots._frame import COLOURS, MARKERS, STYLES, axes_of, finish
+from posterity.plots._frame import (
+    COLOURS,
+    MARKERS,
+    STYLES,
+    axes_of,
+    compute_chance,
+    finish,
+    look,
+    write_percent,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,19 +122,19 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
     ax = axes_of(ax, width=5.4, height=5.0)
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=1.0, linestyle=(0, (1, 2)), label="calibrated")
     for i, (name, pit) in enumerate(pits.items()):
-        levels = pit.levels
+        (colour, style), levels = look(i), pit.levels
         label = f"{name}: off by {100 * pit.error:.1f} points on average"
         ax.plot(
             levels,
             pit.coverage(levels),
-            color=COLOURS[i % len(COLOURS)],
-            linestyle=STYLES[i % len(STYLES)],
+            color=colour,
+            linestyle=style,
             linewidth=1.8,
             label=label.removeprefix(": "),
         )
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+        write_percent(axis)
     title = "Calibration: coverage by level"
     return finish(ax, title, x="level of the interval", y="targets inside it", grid="both")
 
@@ -176,22 +185,14 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     ax = axes_of(ax)
     place, scored = np.arange(len(chosen)), chosen.n_rows - chosen.n_unscored
     for i, (level, share) in enumerate(chosen.coverage.items()):
-        spread = 1.96 * np.sqrt(level * (1.0 - level) / np.maximum(scored, 1))
-        colour = COLOURS[i % len(COLOURS)]
+        colour, _ = look(i)
         ax.axhline(level, color="0.35", linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
-        ax.vlines(
-            place,
-            np.maximum(level - spread, 0.0),
-            np.minimum(level + spread, 1.0),
-            color=colour,
-            alpha=0.3,
-            linewidth=7.0,
-        )
+        ax.vlines(place, *compute_chance(level, scored), color=colour, alpha=0.3, linewidth=7.0)
         label = f"{100 * level:g}% interval"
         ax.plot(place, share, MARKERS[i % len(MARKERS)], color=colour, label=label)
     ax.set_xticks(place, chosen.names)
     ax.set_ylim(0.0, 1.03)
-    ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
+    write_percent(ax.yaxis)
     title = f"Coverage by slice of {chosen.feature}"
     return finish(ax, title, x=chosen.feature, y="share of targets inside the interval")
 

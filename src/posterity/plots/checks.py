@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+from posterity.plots._frame import (
+    COLOURS,
+    STYLES,
+    axes_of,
+    find_coefficient,
+    finish,
+    finish_along_rows,
+    look,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,10 +77,10 @@ def plot_coefficients_along_time(
     names = list(path.names)
     if coefficients is None:
         coefficients = [k for k, name in enumerate(names) if name != "intercept"]
-    which = [_number(names, one) for one in coefficients]
+    which = [find_coefficient(names, one, "there are") for one in coefficients]
     ax = axes_of(ax)
     for i, k in enumerate(which):
-        colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
+        colour, style = look(i)
         known = np.isfinite(path.low[:, k]) & np.isfinite(path.high[:, k])
         low, high = (np.where(known, end[:, k], np.nan) for end in (path.low, path.high))
         ax.fill_between(path.row_end, low, high, color=colour, alpha=0.18, linewidth=0.0)
@@ -86,10 +94,8 @@ def plot_coefficients_along_time(
             label = None if i else "truth"
             ax.plot(path.row_end, line, color="black", linewidth=0.9, linestyle=":", label=label)
     _fit_to_later_half(ax, path, which)
-    ax.set_xlim(0, path.row_end[-1])
-    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
     title = f"Coefficients along time, with {100 * path.level:g}% intervals"
-    return finish(ax, title, x="rows seen", y="coefficient", columns=2)
+    return finish_along_rows(ax, path.row_end[-1], title, "coefficient")
 
 
 def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: int = 0) -> Axes:
@@ -241,17 +247,6 @@ def _fit_to_later_half(ax: Any, path: Any, which: list[int]) -> None:
     if len(ends) and ends.max() > ends.min():
         room = 0.35 * (ends.max() - ends.min())
         ax.set_ylim(ends.min() - room, ends.max() + room)
-
-
-def _number(names: list[str], coefficient: int | str) -> int:
-    if isinstance(coefficient, str):
-        if coefficient not in names:
-            listed = ", ".join(names)
-            raise ValueError(f"there is no coefficient {coefficient!r}: there are {listed}")
-        return names.index(coefficient)
-    if not 0 <= coefficient < len(names):
-        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {len(names) - 1}")
-    return int(coefficient)
 
 
 __all__ = ["plot_changepoints", "plot_coefficients_along_time", "plot_residuals"]

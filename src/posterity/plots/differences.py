@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+from posterity.plots._frame import axes_of, finish_along_rows, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ def plot_differences(comparison: Any, ax: Axes | None = None, *, against: str = 
     low, high = 0.0, 0.0
     for i, name in enumerate(others):
         mean, error = comparison.difference_along(name, against)
-        colour, style = COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
+        colour, style = look(i)
         band = mean - 1.96 * error, mean + 1.96 * error
         ax.fill_between(comparison.row_end, *band, color=colour, alpha=0.15, linewidth=0.0)
         ax.plot(comparison.row_end, mean, color=colour, linestyle=style, linewidth=1.8, label=name)
@@ -67,12 +67,9 @@ def plot_differences(comparison: Any, ax: Axes | None = None, *, against: str = 
         high = max(high, float(band[1][half:].max()))
     if high > low:
         ax.set_ylim(low - 0.5 * (high - low), high + 0.5 * (high - low))
-    ax.set_xlim(0, comparison.row_end[-1])
-    ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
-    unit = UNITS.get(comparison.loss, "units of y")
-    return finish(
-        ax, f"Mean loss less that of {against}", x="rows seen", y=f"{comparison.loss} ({unit})"
-    )
+    title, unit = f"Mean loss less that of {against}", UNITS.get(comparison.loss, "units of y")
+    y = f"{comparison.loss} ({unit})"
+    return finish_along_rows(ax, comparison.row_end[-1], title, y, columns=1)
 
 
 __all__ = ["plot_differences"]

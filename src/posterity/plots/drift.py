@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots._frame import COLOURS, STYLES, figure_of, remove_frame
+from posterity.plots._frame import figure_of, look, remove_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,13 +48,12 @@ def plot_errors(
     top = 1.05 * max(float(np.max(each)) for each in errors.values())
     for i, (panel, (name, each)) in enumerate(zip(panels, errors.items(), strict=True)):
         rows = np.arange(len(each))
-        colour = COLOURS[i % len(COLOURS)]
+        colour, style = look(i)
         so_far = np.cumsum(each) / (rows + 1.0)
         panel.vlines(rows, 0.0, each, color=colour, linewidth=1.0, alpha=0.75)
         panel.plot(rows, so_far, color="black", linewidth=1.2)
         panel.set_ylim(0.0, top)
         panel.set_title(f"{name}: {so_far[-1]:.3f}", loc="left", fontsize=10)
-        style = STYLES[i % len(STYLES)]
         below.plot(rows, so_far, color=colour, linestyle=style, linewidth=1.8, label=name)
     below.set_title("Mean absolute error so far, all together", loc="left", fontsize=10)
     below.set_ylim(bottom=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.plots._along import Feature, unnamed
-from posterity.plots._frame import COLOURS, axes_of, finish
+from posterity.plots._frame import COLOURS, axes_of, find_coefficient, finish, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,11 +154,7 @@ def plot_groups(
     keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
     joints = [model.model_of(key).posterior_ for key in keys]
     names = joints[0].names
-    if isinstance(coefficient, str) and coefficient not in names:
-        raise ValueError(f"there is no coefficient {coefficient!r}: give one of {', '.join(names)}")
-    place = names.index(coefficient) if isinstance(coefficient, str) else coefficient
-    if not 0 <= place < len(names):
-        raise ValueError(f"there is no coefficient {place}: give 0 to {len(names) - 1}")
+    place = find_coefficient(names, coefficient)
     each = [joint.marginal([place]) for joint in joints]
     mean = np.array([one.mean()[0] for one in each])
     ends = np.array([np.ravel(one.interval(level)) for one in each])
@@ -177,5 +173,5 @@ def plot_groups(
     ax.set_ylim(len(order) - 0.5, -0.5)
     about = "" if named else f" ({len(order):,} groups)"
     ax = finish(ax, f"{names[place]} by group{about}", x=str(names[place]), y="", grid="x")
-    ax.legend(frameon=False, fontsize=9, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    legend_above(ax, 2)
     return ax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,7 @@ LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
 SMALLEST_LABELLED_WEIGHT = 0.005
 
 
-class ComparedModels(Protocol):
-    """The interface of what is drawn: the result of a comparison."""
-
-    names: tuple[str, ...]
-    score: str
-    log_scores: NDArray[np.float64]
-    weights: NDArray[np.float64]
-
-
-def plot_evidence(comparison: ComparedModels, ax: Axes | None = None) -> Axes:
+def plot_evidence(comparison: Any, ax: Axes | None = None) -> Axes:
     """Draw the log evidence, or prequential score, of each model, and mark the best.
 
     Numbers are probabilities of the models, of half a percent and more.
@@ -87,7 +78,7 @@ def plot_evidence(comparison: ComparedModels, ax: Axes | None = None) -> Axes:
     return finish(ax, f"{kind.capitalize()} by model", x="model", y=f"{kind} (nats)")
 
 
-def _write_weights(ax: Any, comparison: ComparedModels, finite: NDArray[np.bool_]) -> None:
+def _write_weights(ax: Any, comparison: Any, finite: NDArray[np.bool_]) -> None:
     for at in np.flatnonzero(finite & (comparison.weights >= SMALLEST_LABELLED_WEIGHT)):
         ax.annotate(
             f"{100 * comparison.weights[at]:.0f}%",

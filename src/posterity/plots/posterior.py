@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
-from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+from posterity.plots._frame import COLOURS, STYLES, axes_of, find_coefficient, finish, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,8 @@ def plot_posterior_density(
     """
     ax = axes_of(ax, width=5.2, height=4.8)
     joint = model.posterior_
-    first, second = (_number(joint, one) for one in coefficients)
+    names = joint.names or [f"coefficient {number}" for number in range(len(joint.mean))]
+    first, second = (find_coefficient(names, one) for one in coefficients)
     if first == second:
         raise ValueError(f"coefficients are {coefficients!r}: give two different ones")
     pair = _pair(joint, [first, second])
@@ -107,8 +108,7 @@ def plot_posterior_density(
         ax.plot(*truth, "+", color=COLOURS[1], markersize=13, markeredgewidth=2.2, label="truth")
     ax.set_xlim(left, right)
     ax.set_ylim(low, high)
-    names = [_name(joint, one) for one in (first, second)]
-    finish(ax, "Posterior density", x=names[0], y=names[1], grid="both")
+    finish(ax, "Posterior density", x=names[first], y=names[second], grid="both")
     ax.grid(False)
     return ax
 
@@ -210,8 +210,7 @@ def plot_coefficients(
     by = "unit" if per == "unit" else "standard deviation"
     title = f"{len(mean)} coefficients (most=40 names the largest)" if crowded else "Coefficients"
     ax = finish(ax, title, x=f"change of y per {by} of the feature", y="", grid="x")
-    # Above, where no interval can be.
-    ax.legend(frameon=False, fontsize=9, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    legend_above(ax, 3)
     return ax
 
 
@@ -271,25 +270,6 @@ def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) ->
         linewidths=1.0,
         linestyles=styles,
     )
-
-
-def _number(joint: Joint, coefficient: int | str) -> int:
-    """Number of a coefficient that is given by number or name."""
-    count = len(joint.mean)
-    names = joint.names or ()
-    if isinstance(coefficient, str):
-        if coefficient not in names:
-            raise ValueError(
-                f"there is no coefficient {coefficient!r}: give one of {', '.join(names)}"
-            )
-        return names.index(coefficient)
-    if not 0 <= coefficient < count:
-        raise ValueError(f"there is no coefficient {coefficient}: give 0 to {count - 1}")
-    return int(coefficient)
-
-
-def _name(joint: Joint, number: int) -> str:
-    return joint.names[number] if joint.names else f"coefficient {number}"
 
 
 def _pair(joint: Joint, which: list[int]) -> Joint:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.plots._along import Feature, scatter, unnamed
-from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+from posterity.plots._frame import COLOURS, axes_of, finish, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +81,7 @@ def plot_predictions(
     predictive = unnamed(final.predict_distribution, rows)
     _draw_bands(ax, x, predictive, levels)
     ax.plot(x, predictive.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
-    if truth is not None:
-        _draw_truth(ax, x, np.asarray(truth, dtype=np.float64))
-    if data is not None:
-        scatter(ax, along.points(data))
+    _draw_known(ax, x, along, truth, data)
     return finish(ax, "Predictions of new observations", x=along.name, y=f"y ({unit})")
 
 
@@ -160,17 +157,9 @@ def plot_sampled_lines(
     if draws.shape[1] > columns.shape[1]:
         columns = np.column_stack([np.ones(len(x)), columns])
     for number, curve in enumerate(draws @ columns.T):
-        ax.plot(
-            x,
-            curve,
-            color=COLOURS[number % len(COLOURS)],
-            linestyle=STYLES[number % len(STYLES)],
-            linewidth=1.2,
-        )
-    if truth is not None:
-        _draw_truth(ax, x, np.asarray(truth, dtype=np.float64))
-    if data is not None:
-        scatter(ax, along.points(data))
+        colour, style = look(number)
+        ax.plot(x, curve, color=colour, linestyle=style, linewidth=1.2)
+    _draw_known(ax, x, along, truth, data)
     return finish(ax, f"{size} draws from the posterior", x=along.name, y=f"y ({unit})")
 
 
@@ -206,5 +195,13 @@ def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> 
         )
 
 
-def _draw_truth(ax: Any, x: Array, truth: Array) -> None:
-    ax.plot(x, truth, color="black", linestyle=(0, (4, 3)), linewidth=1.2, label="truth", zorder=3)
+def _draw_known(
+    ax: Any, x: Array, along: Feature, truth: ArrayLike | None, data: tuple[Any, ArrayLike] | None
+) -> None:
+    """Draw the function that rows came from, and rows, where they are given."""
+    if truth is not None:
+        true = np.asarray(truth, dtype=np.float64)
+        style = (0, (4, 3))
+        ax.plot(x, true, color="black", linestyle=style, linewidth=1.2, label="truth", zorder=3)
+    if data is not None:
+        scatter(ax, along.points(data))
