@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting import Forecast, Forecaster
-from posterity.forecasting.reading import TARGET, columns_of
+from posterity.forecasting.frames import columns_of
+from posterity.forecasting.reading import TARGET
 from posterity.forecasting.steps import as_lists
 
 __all__ = ["NixtlaForecaster"]

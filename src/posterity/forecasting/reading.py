@@ -5,14 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
-from posterity.forecasting.levels import find_level, mark_level, name_levels
+from posterity.forecasting.frames import (
+    columns_of,
+    get_column,
+    name_exogenous,
+    read_column,
+    read_exogenous,
+)
+from posterity.forecasting.levels import find_level
 from posterity.forecasting.panel import (
     Panel,
     check_finite,
@@ -28,11 +34,6 @@ Array = NDArray[np.float64]
 
 # Names of columns in long frames, as in Nixtla's libraries.
 ID, TIME, TARGET = "unique_id", "ds", "y"
-# What to do with a column of text.
-CATEGORY_ADVICE = (
-    "leave the column out, or give a column of 0 and 1 for each of its values, as "
-    "pandas.get_dummies does"
-)
 # Most gaps that a warning names.
 NAMED = 3
 # Hour before which clocks are set back.
@@ -74,17 +75,6 @@ def read(
     if times is None:
         return panel
     return replace(panel, calendar=panel.calendar.as_written(Writing.of(times)))
-
-
-def columns_of(data: Any) -> list[Any] | None:
-    """Names of the columns of a data frame (pandas, Polars, Arrow), None of anything else.
-
-    They are as they are in the frame: text, whole numbers, or tuples where there are two levels.
-    """
-    names = getattr(data, "column_names", None)  # Arrow
-    if names is None and not isinstance(data, Mapping):
-        names = getattr(data, "columns", None)
-    return None if names is None else list(names)
 
 
 def has_times(data: Any, calendar: Calendar | None = None) -> bool:
@@ -148,7 +138,7 @@ def _read_panel(data: Any, X: Any, calendar: Calendar | None, known: Sequence[An
 def _get_times(data: Any) -> Any:
     """Times as users give them: the column of a frame, or a pandas index; None without any."""
     if TIME in (columns_of(data) or ()):
-        return _get_column(data, TIME)
+        return get_column(data, TIME)
     index = getattr(data, "index", None)
     return index if hasattr(index, "dtype") else None
 
@@ -166,7 +156,8 @@ def _read_series(
             "order, as X.loc[y.index] does"
         )
     rows, which = np.column_stack([y, table]), np.zeros(len(y), dtype=np.int64)
-    return _mark_single(_place_on_grid((TARGET,), which, times, rows, names, calendar))
+    panel = _place_on_grid((TARGET,), which, times, rows, names, calendar)
+    return replace(panel, single=True)
 
 
 def _read_values(data: Any) -> Panel:
@@ -189,12 +180,12 @@ def _read_values(data: Any) -> Panel:
 def _read_long(
     frame: Any, names: list[Any], calendar: Calendar | None, known: Sequence[Any]
 ) -> Panel:
-    y = convert_to_values(_read_column(frame, TARGET), f"column {TARGET!r}")
+    y = convert_to_values(read_column(frame, TARGET), f"column {TARGET!r}")
     own = [name for name in names if name not in {ID, TIME, TARGET}]
-    exogenous = _name_exogenous(frame, own, known)
-    rows = np.column_stack([y, *(_read_exogenous(frame, name, exogenous) for name in exogenous)])
+    exogenous = name_exogenous(frame, own, known)
+    rows = np.column_stack([y, *(read_exogenous(frame, name, exogenous) for name in exogenous)])
     times = _read_times(frame, names, calendar)
-    ids = _read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
+    ids = read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
         if ID in names:
             raise ValueError(
@@ -209,7 +200,7 @@ def _read_long(
             )
     distinct, which = _number_series(ids)
     panel = _place_on_grid(distinct, which, times, rows, exogenous, calendar)
-    return panel if ID in names else _mark_single(panel)
+    return panel if ID in names else replace(panel, single=True)
 
 
 def _number_series(ids: NDArray[Any]) -> tuple[tuple[Any, ...], Index]:
@@ -226,7 +217,7 @@ def _read_wide(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel
         twice = next(name for name in series if series.count(name) > 1)
         raise ValueError(f"two columns are called {twice!r}: name each series differently")
     times = _read_times(frame, names, calendar)
-    values = [convert_to_values(_read_column(frame, name), f"column {name!r}") for name in series]
+    values = [convert_to_values(read_column(frame, name), f"column {name!r}") for name in series]
     if times is None:
         return Panel.of_arrays(dict(zip(series, values, strict=True)))
     which = np.repeat(np.arange(len(series)), len(times))
@@ -326,8 +317,8 @@ def _read_columns(X: Any, n: int, known: Sequence[Any]) -> tuple[Array, tuple[An
         table = _read_table(X, "X")
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
-        names = list(_name_exogenous(X, names, known))
-        table = np.column_stack([_read_exogenous(X, name, names) for name in names])
+        names = list(name_exogenous(X, names, known))
+        table = np.column_stack([read_exogenous(X, name, names) for name in names])
     if len(table) != n:
         raise ValueError(f"X has {len(table)} rows and y has {n}: give one for each")
     for column, name in enumerate(names):
@@ -343,55 +334,21 @@ def _read_future_frame(frame: Any, names: list[Any], panel: Panel, h: int) -> Ar
             f"{list(panel.names)}, and needs each in the next {h} steps"
         )
     table = np.column_stack(
-        [_read_exogenous(frame, name, panel.names, " of X_future") for name in panel.names]
+        [read_exogenous(frame, name, panel.names, " of X_future") for name in panel.names]
     )
     if TIME not in names:
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")
         return table[None]
-    index = panel.calendar.index(as_times(_get_column(frame, TIME), panel.calendar))
+    index = panel.calendar.index(as_times(get_column(frame, TIME), panel.calendar))
     place = {name: number for number, name in enumerate(panel.ids)}
-    ids = _read_column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
+    ids = read_column(frame, ID) if ID in names else [panel.ids[0]] * len(table)
     found = np.full((len(panel), h, len(panel.names)), np.nan)
     for row, name, at in zip(table, ids, index, strict=True):
         series = place.get(name)
         if series is not None and 0 < at - panel.ends[series] <= h:
             found[series, at - panel.ends[series] - 1] = row
     return found
-
-
-def _mark_single(panel: Panel) -> Panel:
-    return replace(panel, single=True)
-
-
-def _get_column(frame: Any, name: Any) -> Any:
-    column = frame[name]
-    # Those of pandas with a zone, and periods, as an index has them.
-    own = column.dtype if hasattr(column, "dtype") else None
-    special = getattr(own, "tz", None) is not None or getattr(own, "freq", None) is not None
-    return import_module("pandas").Index(column) if special else column
-
-
-def _read_column(frame: Any, name: Any) -> NDArray[Any]:
-    return np.asarray(frame[name])
-
-
-def _name_exogenous(frame: Any, names: Sequence[Any], known: Sequence[Any]) -> tuple[Any, ...]:
-    """Names of the exogenous columns; of one of text, those of its levels."""
-    each = (name_levels(_read_column(frame, name), name, known) for name in names)
-    return tuple(one for some in each for one in some)
-
-
-def _read_exogenous(frame: Any, name: Any, known: Sequence[Any], where: str = "") -> Array:
-    coded = find_level(name, columns_of(frame) or ())
-    if coded is not None:
-        return mark_level(_read_column(frame, coded[0]), coded[1], coded[0], known)
-    column = f"exogenous column {name!r}{where}"
-    values = convert_to_values(_read_column(frame, name), column, CATEGORY_ADVICE)
-    missing = np.flatnonzero(np.isnan(values))
-    if len(missing):
-        raise ValueError(f"{column} is missing at row {missing[0]} (from 0): only y may be")
-    return values
 
 
 def _describe_series(ids: tuple[Any, ...], number: int) -> str:
@@ -407,7 +364,7 @@ def _read_table(rows: Any, name: str) -> Array:
 def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDArray[Any] | None:
     """Times of a frame's rows, where it has some."""
     if TIME in names:
-        return as_times(_get_column(frame, TIME), calendar)
+        return as_times(get_column(frame, TIME), calendar)
     times = _read_index_times(frame, calendar)
     # In a long frame, an unnamed index of whole numbers counts all rows.
     counts = times is not None and times.dtype.kind in "iu" and frame.index.name is None
