@@ -15,7 +15,7 @@ from posterity.forecasting.forecast import (
     choose_steps,
     draw_sums,
 )
-from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.forecasting.vector_forecast import VectorForecast
 
@@ -58,8 +58,8 @@ class CoherentForecast(StepsAhead):
         chosen = choose_steps(steps, np.shape(self.times)[1])
         mean = self.mean()[:, chosen].sum(axis=1)
         sd = draw_sums(self, chosen).std(axis=1)
-        normals = Component(mean[:, None, None], sd[:, None, None], log=False)
-        return StepDistribution(self.ids, Marginals([normals], np.ones((len(mean), 1))), False)
+        normals = Marginals.of_normals(mean[:, None, None], sd[:, None, None])
+        return StepDistribution(self.ids, normals, False)
 
 
 def reconcile(
@@ -128,8 +128,7 @@ def reconcile(
     mean = np.einsum("hij,jh->ih", maps, forecast.mean())
     covariance = maps @ forecast.covariance() @ np.swapaxes(maps, 1, 2)
     sd = np.sqrt(np.maximum(np.einsum("hii->ih", covariance), 0.0))
-    normals = Component(mean[:, None], sd[:, None], log=False)
-    marginals = Marginals([normals], np.ones((len(mean), 1)))
+    marginals = Marginals.of_normals(mean[:, None], sd[:, None])
     last = np.asarray(forecast.times)
     times = np.vstack([last, *([_get_times(sums[name], last) for name in added])])
     ids = (*known, *added)

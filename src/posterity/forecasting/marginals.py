@@ -145,6 +145,12 @@ class Marginals:
     bounds: Array | None = None
     closed: NDArray[np.bool_] | None = None
 
+    @classmethod
+    def of_normals(cls, mean: Array, sd: Array) -> Marginals:
+        """Mixtures of equally probable normals (S, K, h)."""
+        part = Component(np.ascontiguousarray(mean), np.ascontiguousarray(sd), log=False)
+        return cls([part], np.ones((len(mean), 1)))
+
     def within(self, bounds: Bounds | None) -> Marginals:
         """The same with bounds (2, S), and where these are often reached the same moments."""
         if bounds is None:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.forecast import choose_steps
-from posterity.forecasting.marginals import Component, Marginals
+from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.kernel.values import read_floats
 
@@ -48,7 +48,9 @@ class VectorForecast(StepsAhead):
     ) -> VectorForecast:
         """Return the forecast of sample paths of the means and of impulse responses."""
         sd = np.sqrt(np.cumsum(np.square(responses).sum(axis=3), axis=1))
-        marginals = _make_marginals(np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1)))
+        marginals = Marginals.of_normals(
+            np.transpose(paths, (2, 0, 1)), np.transpose(sd, (2, 0, 1))
+        )
         return cls(ids, marginals, False, times, calendar, paths, responses)
 
     def rvs(self, size: int = 1000, random_state: Any = None, *, rng: Any = None) -> Array:
@@ -74,7 +76,7 @@ class VectorForecast(StepsAhead):
             for t in range(h)
         )
         mean = np.einsum("khi,h->ki", self.paths, weights)
-        marginals = _make_marginals(mean.T[:, :, None], np.sqrt(variance).T[:, :, None])
+        marginals = Marginals.of_normals(mean.T[:, :, None], np.sqrt(variance).T[:, :, None])
         return StepDistribution(self.ids, marginals, False)
 
     def joint_logpdf(self, y: ArrayLike) -> float:
@@ -134,12 +136,3 @@ class ImpulseResponses:
         """Ends (h + 1, q, q) of the bands that hold each response with probability ``level``."""
         low, high = np.quantile(self.draws, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
         return low, high
-
-
-# ---- inner ---------------------------------------------------------------------------------------
-
-
-def _make_marginals(mean: Array, sd: Array) -> Marginals:
-    """Mixtures of equally probable normals (S, K, h)."""
-    part = Component(np.ascontiguousarray(mean), np.ascontiguousarray(sd), log=False)
-    return Marginals([part], np.ones((len(mean), 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +16,24 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-class Expectations(Protocol):
-    """The interface of what yields a log's rows, and rewards that were expected of them.
+class Expectations:
+    """What yields a log's rows, and rewards that were expected of them.
 
     Of each piece the first array (n, K) is of all earlier rows; then comes one for each part of
     the log, of a model that has not learned its rows. They are computed as they are read.
     """
 
-    parts: int  # 0 where no row changes what is expected, or that isn't known
+    parts: int = 0  # where no row changes what is expected, or that isn't known
 
-    def __iter__(self) -> Iterator[tuple[Rounds, Iterable[Array | None]]]: ...
+    def __iter__(self) -> Iterator[tuple[Rounds, Iterable[Array | None]]]:
+        raise NotImplementedError
 
     def predict(self, X: Array) -> Iterator[Array]:
-        """The same arrays for contexts X, by all rows that were read."""
-        ...
+        """The same arrays for contexts X, by all rows that were read; none where no model is."""
+        return iter(())
 
 
-class BeforeLearning:
+class BeforeLearning(Expectations):
     """Expected by a model that has learned the rows before.
 
     Of the first rows the mean of those before is expected: what is far from 0 costs nothing. Of the
@@ -70,10 +71,11 @@ class BeforeLearning:
         return chain([self._model.predict(X)], self._model.predict_without(X))
 
 
-class ByFolds:
-    """Expected by a model of the rows of all other folds; two passes."""
+class ByFolds(Expectations):
+    """Expected by a model of the rows of all other folds; two passes.
 
-    parts = 0
+    A row that has no fold has no model.
+    """
 
     def __init__(
         self,
@@ -104,15 +106,9 @@ class ByFolds:
                 expected[fold == number] = rewards.predict(piece.X[fold == number])
             yield piece, [expected]
 
-    def predict(self, X: Array) -> Iterator[Array]:
-        """None: a row that has no fold has no model."""
-        return iter(())
 
-
-class Nothing:
+class Nothing(Expectations):
     """Nothing is expected of any row."""
-
-    parts = 0
 
     def __init__(self, log: Iterable[Rounds]) -> None:
         self._log = log
@@ -120,10 +116,6 @@ class Nothing:
     def __iter__(self) -> Iterator[tuple[Rounds, Iterable[None]]]:
         for piece in iterate_pieces(self._log, seen=MOST_ROWS):
             yield piece, [None]
-
-    def predict(self, X: Array) -> Iterator[Array]:
-        """None."""
-        return iter(())
 
 
 def predict_before_learning(

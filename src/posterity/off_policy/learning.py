@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from posterity.bandits import Bandit, Greedy
+from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.off_policy.expectations import assign_folds, predict_before_learning
 from posterity.off_policy.log import Log
@@ -121,14 +122,14 @@ _Learned = tuple[Array, NDArray[Any], Array, Array | None]
 
 
 def _as_they_are(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
-    names = _names(log)
+    names = as_labels(log.arms)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
         yield some.X, names[some.arms], some.rewards, None
 
 
 def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
-    names, (scale, _) = _names(log), _compute_kish_sizes(log, guarded)
+    names, (scale, _) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
         weights = scale[some.arms] / some.propensity  # type: ignore[operator]
@@ -136,7 +137,7 @@ def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned
 
 
 def _doubly_robust(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
-    names, (_, effective) = _names(log), _compute_kish_sizes(log, guarded)
+    names, (_, effective) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     n_arms = len(names)
     for rounds, expected in predict_before_learning(log, model, n_arms):
         rows = _is_learned(rounds, guarded)
@@ -188,12 +189,6 @@ def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[f
         return np.nan, -np.inf
     radius = float(stats.t.ppf(guard, sums.rows - 1)) * estimate.std_error
     return estimate.value, estimate.value - radius
-
-
-def _names(log: Log) -> NDArray[Any]:
-    names = np.empty(len(log.arms), dtype=object)
-    names[:] = log.arms
-    return names
 
 
 __all__ = ["NotBetterError", "Weighting", "learn"]

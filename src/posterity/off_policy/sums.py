@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,34 +39,22 @@ class EstimatorSums:
         return float(np.sqrt(max(self.squares, 0.0)) / self.mass)
 
 
-class Sums(Protocol):
-    """The interface of an estimator's sums over rows."""
+class Sums:
+    """An estimator's sums over rows; of most the squares alone say all about their errors."""
 
     def add(self, rows: EvaluatedDecisions) -> None:
         """Add more rows."""
-        ...
+        raise NotImplementedError
 
     def add_without(self, rows: EvaluatedDecisions, part: int) -> None:
         """The same rows, as expected without those of one part of the log."""
-        ...
 
     def finish(self, predict: Callable[[Array], Iterator[Array]]) -> None:
         """All rows are here; ``predict`` gives what models expect now, of all rows and without."""
-        ...
 
     def estimate(self) -> EstimatorSums | None:
         """The estimate; none where nothing was there to estimate from."""
-        ...
-
-
-class OwnSums:
-    """Defaults of sums whose squares say all about their errors."""
-
-    def add_without(self, rows: EvaluatedDecisions, part: int) -> None:
-        """See :class:`Sums`."""
-
-    def finish(self, predict: Callable[[Array], Iterator[Array]]) -> None:
-        """See :class:`Sums`."""
+        raise NotImplementedError
 
 
 # Scores (n,) and what they are divided by: (n,), or None for a mean.
@@ -105,7 +93,7 @@ def _weights(rows: EvaluatedDecisions) -> Array:
 
 
 @dataclass
-class Ratio(OwnSums):
+class Ratio(Sums):
     """A sum of scores over a sum of what they are divided by.
 
     Squares are taken about a pivot, the estimate of the first rows, so that a large mean costs no
@@ -186,7 +174,7 @@ class RowSample:
 
 
 @dataclass
-class DirectMethod(OwnSums):
+class DirectMethod(Sums):
     """The mean of what the model expects when it has learned all rows.
 
     Of each row it is known what was expected before it was learned, and of a sample, which is all
@@ -242,7 +230,7 @@ class DirectMethod(OwnSums):
 
 
 @dataclass
-class ModeratedDoublyRobust(OwnSums):
+class ModeratedDoublyRobust(Sums):
     """Doubly robust with weights that are moderated, by the best of several thresholds.
 
     A weight w is kept whole up to a threshold t and dropped beyond (Wang and others 2017), or, if
