@@ -219,6 +219,18 @@ def test_weight_two_is_the_row_twice_at_one_time(
     assert_same_model(weighted, repeated, rel=1e-8)
 
 
+@pytest.mark.parametrize("strategy", [Directional(0.97), RandomWalk(0.01)], ids=str)
+def test_rows_before_which_the_noise_is_nothing_add_no_evidence(strategy: Forgetting) -> None:
+    """Rows that come again before there are four say that the noise is 0, whatever comes next."""
+    X, y = stream(60)
+    often = np.repeat(np.arange(60), np.where(np.arange(60) < 4, 3, 1))
+    model = BayesianLinearRegression(forgetting=strategy, prior_precision=0.0)
+    predicted = model.predict_then_learn(X[often], y[often], times=often.astype(float))
+    with np.errstate(all="ignore"):
+        densities = predicted.logpdf(y[often])[13:]
+    assert model.log_evidence_ == pytest.approx(densities.sum(), rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "strategy",
     [Exponential(1.0), Stabilized(1.0), Directional(1.0), RandomWalk(0.0), Window(size=90)],

@@ -22,6 +22,7 @@ from posterity.forgetting import (
 from posterity.generalized import _many
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior, _softmax_likelihood
+from posterity.posteriors._contrast_parts import pass_time
 from posterity.posteriors._softmax_likelihood import Rows, helmert
 from posterity.posteriors._softmax_mode import Objective
 from posterity.priors import GaussianPrior
@@ -130,7 +131,7 @@ def test_all_directions_of_a_row_fade_once() -> None:
     rows = np.kron(np.eye(2), rng.normal(size=(1, 3)))
     middle = np.linalg.inv(rows @ known @ rows.T)
     expected = known - 0.2 * known @ rows.T @ middle @ rows @ known
-    data.pass_time(rows, 1.0)
+    pass_time(data, rows, 1.0)
     assert np.allclose(data.factor.root.T @ data.factor.root, expected)
     # Of 20 rows 6 were needed to determine the coefficients: they do not fade.
     assert data.n_effective == pytest.approx(6.0 + 0.8 * 14.0)

@@ -11,6 +11,7 @@ from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear.strategies import begin_forgetting, choose_strategy
 from posterity.noise import LOG_2PI
+from posterity.posteriors._contrast_parts import transform_features
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import Approximation
@@ -100,9 +101,11 @@ def convert_from_two(posterior: Any, fresh: SoftmaxPosterior, *, flipped: bool) 
         return fresh
     data, statistics = posterior.without_prior(), posterior.statistics
     size = np.sqrt(2.0) * (-1.0 if flipped else 1.0)
-    recast = data.transform_features(size * np.eye(fresh.n_coefficients))
+    recast = transform_features(data, size * np.eye(fresh.n_coefficients))
     (part,) = fresh.contrasts.parts
-    part.copy_from(recast.with_counts(posterior.n_effective, posterior.n_observations))
+    part.copy_from(recast)
+    counts = posterior.n_effective, posterior.n_observations
+    part.factor.set_triangle(part.factor.triangle, *counts)
     fresh.contrasts.constant = statistics.log_sites - 0.5 * LOG_2PI * data.factor.count
     fresh.contrasts.log_predictive = statistics.log_predictive
     _take_moments(fresh.prior, data.factor.root, fresh.n_effective)

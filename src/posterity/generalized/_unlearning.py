@@ -22,6 +22,7 @@ from posterity.generalized._start import StoredRows
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.kernel import find_moments
 from posterity.posteriors import LinearPosterior
+from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_removal import (
     LEAST_LEFT,
     MOST_ROUNDS,
@@ -29,7 +30,6 @@ from posterity.posteriors._site_removal import (
     TOGETHER_TOLERANCE,
     TOLERANCE,
 )
-from posterity.posteriors.gaussian import explain_never_learned
 
 Array = NDArray[np.float64]
 # Weight and target less the prediction (n,) of rows with these errors and leverages (n,), and what

@@ -283,7 +283,7 @@ class LinearEstimator(LinearReader):
         """Have the posterior learn rows of columns; returns what was predicted, if asked."""
         if way == "fit":
             check_targets_seen(self, rows.y)
-        if way == "predict_then_learn" or not getattr(self._posterior, "reads_columns", False):
+        if way == "predict_then_learn" or not self._posterior.reads_columns:
             rows = replace(rows, X=np.asarray(rows.X))
         return learn(self._posterior, way, rows)
 

@@ -18,7 +18,7 @@ LARGEST_LEVERAGE = 1.0 - 1e-12
 
 def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
-    if y.shape[1] > 1 or posterior.forgets or posterior.of_rows.single_factor is None:
+    if y.shape[1] > 1 or not posterior.of_rows.is_plain:
         raise ValueError(
             "leave_one_out needs one target, constant Gaussian noise and no forgetting: use "
             "cross validation here"

@@ -8,9 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from posterity.factor import OneStepPredictions
 from posterity.noise import LOG_2PI, Noise
 
 Array = NDArray[np.float64]
+
+
+def sum_evidence_gains(
+    noise: Noise, before: OneStepPredictions, weights: Array | None, n_flat: int
+) -> float:
+    """The log evidence that rows of these weights (n,) add, each predicted before it came.
+
+    A point mass adds nothing: nothing is known of the noise yet, as before any rows.
+    """
+    weights = np.ones(len(before.error)) if weights is None else weights
+    told = before.leverage, before.count - n_flat, before.residual[:, 0]
+    gain = compute_evidence_gain(noise, weights, before.error[:, 0], *told)
+    return float(np.sum(gain[(weights > 0.0) & np.isfinite(gain)]))
 
 
 def compute_evidence_gain(

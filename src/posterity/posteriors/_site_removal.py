@@ -22,9 +22,10 @@ from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Sites
 from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._joint_fit import SiteModel
+from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
-from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
+from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 

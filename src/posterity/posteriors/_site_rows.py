@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
@@ -81,26 +82,38 @@ def learn_rows(
             return learn_each_row(one, likelihood, approximation, some)
         code = SiteCode(*likelihood.kernel_code, approximation == "moments")
         of_factor = replace(some, intercept=one.intercept)
-        before = learn_sites(one.factor, code, of_factor, *one.fading_of(some))
+        before = learn_sites(one.factor, code, of_factor, *_find_fading(one, some))
         sites = Sites(before.precision, before.target, before.log_normalizer)
         return LearnedSites(before.mean, before.variance, sites)
 
     return join_learned_sites(posterior.learn_sites(learn, rows))
 
 
+def _find_fading(one: LinearPosterior, rows: SiteRows) -> tuple[Array | None, Factor | None]:
+    """Return the discounts before each row, if any, and the prior that does not fade."""
+    if not one.memory.forgets:
+        return None, None
+    elapsed = rows.elapsed.copy()
+    if one.factor.seen == 0.0:  # before the first row there is nothing to forget
+        elapsed[: rows.first + 1] = 0.0
+    return one.memory.discounts(elapsed), one.prior if one.memory.keeps_prior else None
+
+
 def learn_each_row(
     posterior: LinearPosterior, likelihood: Likelihood, approximation: str, rows: SiteRows
 ) -> LearnedSites:
     """The plain way, for any posterior: believe, find the site, append it as a row."""
-    learned = []
+    learned, nothing = [], np.zeros(1)
     for i in range(len(rows)):
         row = rows[i : i + 1]
-        elapsed = posterior.forget_before(row)
+        if forgets := posterior.memory.forgets:
+            # Before the row is predicted; its learning takes no time any more.
+            posterior.absorb(row.X, nothing[:, None], nothing, row.elapsed)
         mean, variance = posterior.linear_moments(row.X)
         mean = mean + row.offsets
         sites = find_sites(likelihood, approximation, row.y, mean, variance, row.weights)
         target = (sites.target - row.offsets)[:, None]
-        posterior.absorb(row.X, target, sites.precision, elapsed)
+        posterior.absorb(row.X, target, sites.precision, nothing if forgets else row.elapsed)
         learned.append(LearnedSites(mean, variance, sites))
     return join_learned_sites(learned)
 

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
-from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
+from posterity.posteriors._removal import explain_never_learned
+from posterity.posteriors.gaussian import LinearPosterior
 
 # Rows that are kept: at least this many, and this many a coefficient; none in models with more
 # coefficients, as fitting these again would take long.

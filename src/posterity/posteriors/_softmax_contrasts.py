@@ -19,6 +19,12 @@ from scipy.linalg import solve_triangular
 
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, KnownNoise
+from posterity.posteriors._contrast_parts import (
+    add_pseudo_row,
+    pass_time,
+    transform_factor,
+    transform_features,
+)
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
 from posterity.posteriors._softmax_likelihood import (
@@ -37,7 +43,7 @@ from posterity.posteriors._softmax_sites import (
     place_around_row,
     place_points,
 )
-from posterity.posteriors.gaussian import LinearPosterior, transform_features
+from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import Memory
 from posterity.priors import GaussianPrior
 
@@ -90,10 +96,9 @@ class Contrasts:
         """The first part."""
         return self.parts[0]
 
-    forgets = read_along("one.forgets")
+    memory = read_along("one.memory")
     n_observations = read_along("one.n_observations")
     n_effective = read_along("one.n_effective")
-    discounts = read_along("one.discounts")
 
     @classmethod
     def before_data(cls, n_classes: int, n_columns: int, *, separate: bool = False) -> Self:
@@ -133,7 +138,7 @@ class Contrasts:
 
     def transform_features(self, matrix: Array) -> None:
         """Let each part's rows be ``x @ matrix``."""
-        self.parts = tuple(part.transform_features(matrix) for part in self.parts)
+        self.parts = tuple(transform_features(part, matrix) for part in self.parts)
         self.read = None
 
     def add_class(self, center: Array, prior: ContrastPrior) -> None:
@@ -153,13 +158,13 @@ class Contrasts:
         row, target, precision, constant = np.zeros((1, (k + 1) * p)), 0.0, 0.0, 0.0
         if prior.intercept and prior.root[..., 0, 0].min() == 0.0:
             row[0, k * p :] = center
-            self.parts = (self.one.with_pseudo_row(row, 0.0, VAGUE_PRECISION),)
+            self.parts = (add_pseudo_row(self.one, row, 0.0, VAGUE_PRECISION),)
         if weight > 0.0:
             mean, covariance = self.moments(center[None], self.join_prior(prior))
             site = compute_absence_site(weight, mean[0], float(covariance[0, -1, -1]))
             precision, target, constant = site
         row[0, k * p :] = center
-        self.parts = (self.one.with_pseudo_row(row, target, precision),)
+        self.parts = (add_pseudo_row(self.one, row, target, precision),)
         self.constant += constant
         self.read = None
 
@@ -178,11 +183,11 @@ class Contrasts:
 
     def pass_time(self, x: Array, elapsed: float) -> None:
         """Let time pass before a row ``x`` (1, p)."""
-        if elapsed > 0.0 and self.forgets:
+        if elapsed > 0.0 and self.memory.forgets:
             for part, places in zip(self.parts, self.places, strict=True):
-                part.pass_time(np.kron(np.eye(len(places)), x).astype(np.float64), elapsed)
-            discounts = self.discounts(np.array([elapsed]))
-            self.constant *= 1.0 if discounts is None else float(discounts[0])
+                pass_time(part, np.kron(np.eye(len(places)), x).astype(np.float64), elapsed)
+            if self.memory.only_discounts:
+                self.constant *= float(self.memory.discounts(np.array([elapsed]))[0])
             self.read = None
 
     # ---- learning ------------------------------------------------------------------------------
@@ -326,7 +331,7 @@ class Contrasts:
         p, r = self.n_columns, len(self.places[part])
         columns = np.arange(r * p).reshape(r, p)
         order = np.concatenate([columns[:, :n_flat].ravel(), columns[:, n_flat:].ravel()])
-        return transform_features(self.parts[part].factor, np.eye(r * p)[:, order])
+        return transform_factor(self.parts[part].factor, np.eye(r * p)[:, order])
 
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""

@@ -80,6 +80,7 @@ class SoftmaxReading:
     noise: ClassVar[Noise] = KnownNoise(1.0)
     single_factor: ClassVar[None] = None
     improper: ClassVar[None] = None
+    reads_columns: ClassVar[bool] = False
     fades_to_prior: ClassVar[bool] = False
 
     rows_leave_no_trace: ClassVar[bool] = False
@@ -87,7 +88,7 @@ class SoftmaxReading:
     intercept = read_along("prior.intercept")
     n_classes = read_along("contrasts.n_classes")
     n_coefficients = read_along("contrasts.n_columns")  # of one contrast, intercept included
-    forgets = read_along("contrasts.forgets")
+    memory = read_along("contrasts.memory")
     # The weights of the rows that it learned, and what is left of them after forgetting.
     n_observations = read_along("contrasts.n_observations")
     n_effective = read_along("contrasts.n_effective")
@@ -158,7 +159,9 @@ class SoftmaxReading:
     def has_fast_learn_one(self) -> bool:
         """True if compiled code learns single rows, until rows or the prior are learned again."""
         return (
-            not self.forgets and self._count_rows_until_update() > 0 and self.has_fast_predict_one
+            not self.memory.forgets
+            and self._count_rows_until_update() > 0
+            and self.has_fast_predict_one
         )
 
     def _count_rows_until_update(self) -> int:
@@ -181,7 +184,7 @@ class SoftmaxReading:
             balanced_points(r, POINTS) if self._averages else None,
             spread_points(r),
             self,
-            0 if self.forgets else self._count_rows_until_update(),
+            0 if self.memory.forgets else self._count_rows_until_update(),
             math.inf if self.strategy is None else self.next_prior_update,
         )
 
@@ -253,7 +256,9 @@ class SoftmaxReading:
     def log_evidence(self) -> float:
         """Laplace's evidence of the labels; or as they came, where they are forgotten."""
         contrasts = self.contrasts
-        return contrasts.log_predictive if self.forgets else contrasts.log_density(self.prior)
+        return (
+            contrasts.log_predictive if self.memory.forgets else contrasts.log_density(self.prior)
+        )
 
     def joint(self, names: tuple[str, ...], classes: tuple[str, ...] = ()) -> MultivariateNormal:
         """Joint posterior of the differences of coefficients to the first class: class by class.

@@ -65,8 +65,7 @@ class RecentRows:
 
     def faded(self, x: Array, elapsed: float) -> RecentRows:
         """The same, counting for less, as so much time passes before a row ``x`` (1, p)."""
-        base, discounts = self.base.copy(), self.base.discounts(np.array([elapsed]))
-        assert discounts is not None
+        base, discounts = self.base.copy(), self.base.memory.discounts(np.array([elapsed]))
         base.pass_time(x, elapsed)
         return replace(self, base=base, weights=discounts * self.weights)
 

@@ -211,11 +211,6 @@ class EvidencePosterior(EvidenceStream):
 
     learns_prior: ClassVar[bool] = True
 
-    @property
-    def has_fast_site_predictions(self) -> bool:
-        """True if compiled code predicts sites, by the stream's node."""
-        return self.memory.only_discounts
-
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
         nodes = self.nodes
@@ -228,10 +223,6 @@ class EvidencePosterior(EvidenceStream):
         scales = np.sqrt([variance for _, variance in moments])
         mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
         return mean, scale * scale
-
-    def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
-        """(n,) True where the rows learned so far do not determine x.w."""
-        return np.any([node.leaves_undetermined(X) for node in self.nodes.posteriors], axis=0)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""

@@ -7,23 +7,22 @@ only those that forget look at. What learns changes state in one step at its end
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
-from posterity.factor import Factor, NotInFactorError, OneStepPredictions, Rows
+from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
-from posterity.noise import Distribution, Joint, Noise, Predictive
-from posterity.posteriors._row_evidence import compute_evidence_gain
+from posterity.noise import Joint, Noise, Predictive
+from posterity.posteriors._removal import unlearn
+from posterity.posteriors._row_evidence import sum_evidence_gains
 from posterity.posteriors.memory import KEEP, KeptRows, Memory
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
@@ -31,8 +30,6 @@ from posterity.safety import check_model_memory
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
-# A removal with a smaller cosine has lost more than half of the digits in some direction.
-SMALL_COSINE = 1e-6
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 
@@ -198,21 +195,10 @@ class LinearPosterior:
         """Learn row after row; returns the distribution of each target before its row."""
         before = self.learn_each(X, y, weights, elapsed)
         if self.tally is not None and not self.memory.has_evidence:
-            self.tally[0] += self._compute_added_evidence(before, weights)
-        return self._predict_by(before, y)
-
-    def _compute_added_evidence(self, before: OneStepPredictions, weights: Array | None) -> float:
-        """Return the log evidence that rows of these weights add."""
-        weights = np.ones(len(before.error)) if weights is None else weights
-        gain = compute_evidence_gain(
-            self.noise,
-            weights,
-            before.error[:, 0],
-            before.leverage,
-            before.count - self.n_flat,
-            before.residual[:, 0],
-        )
-        return float(np.sum(gain[weights > 0.0]))
+            self.tally[0] += sum_evidence_gains(self.noise, before, weights, self.n_flat)
+        mean = np.subtract(y, before.error, out=before.error)[:, 0]
+        residual_df = np.subtract(before.count, self.n_flat, out=before.count)
+        return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])
 
     def learn_each(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -233,44 +219,6 @@ class LinearPosterior:
     def forgets(self) -> bool:
         """True if rows count for less as they age."""
         return self.memory.forgets
-
-    def pass_time(self, X: Array, elapsed: float) -> None:
-        """Let time pass before an observation, of rows ``X`` that are not learned."""
-        if not self.memory.forgets:
-            return
-        count, seen, rows = self.factor.count, self.factor.seen, X[:1]
-        if self.memory.by_direction:
-            # In identified directions all fade once; they fade together if at all.
-            known = self.factor.root @ X.T
-            rows = np.linalg.svd(known)[2] @ X
-        nothing = np.zeros(len(rows))
-        self.learn_each(rows, nothing[:, None], nothing, np.full(len(rows), elapsed))
-        if self.memory.by_direction and len(rows) > 1:
-            spent = self.factor.rank - self.prior.rank  # does not fade
-            left = (self.factor.count - spent) / (count - spent) if count > spent else 1.0
-            count = spent + left ** (1.0 / len(rows)) * (count - spent)
-            self.factor.set_triangle(self.factor.triangle, count, seen)
-
-    def discounts(self, elapsed: Array) -> Array | None:
-        """Return the share of all information left after each time (n,); None if it varies."""
-        return self.memory.discounts(elapsed) if self.memory.only_discounts else None
-
-    def with_pseudo_row(self, x: Array, target: float, precision: float) -> Self:
-        """The same that knows one row (1, p) more, which is no observation."""
-        twin = self.copy()
-        twin.factor.append(x, np.array([[target]]), np.array([precision]))
-        return twin.with_counts(self.factor.count, self.factor.seen)
-
-    def transform_features(self, matrix: Array) -> Self:
-        """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
-        prior, factor = Factor(matrix.shape[1]), transform_features(self.factor, matrix)
-        return self._copy_with(intercept=False, prior=prior, factor=factor)
-
-    def with_counts(self, effective: float, seen: float) -> Self:
-        """The same, whose observations count for so much, now and as they came."""
-        twin = self.copy()
-        twin.factor.set_triangle(twin.factor.triangle, effective, seen)
-        return twin
 
     @property
     def has_fast_learn_one(self) -> bool:
@@ -304,47 +252,11 @@ class LinearPosterior:
         left = float(self.memory.discounts(np.ones(1))[0])
         return self.factor.fading(self.prior, max(left, SMALLEST_DISCOUNT))
 
-    def _predict_by(self, before: OneStepPredictions, y: Array) -> Distribution:
-        mean = np.subtract(y, before.error, out=before.error)[:, 0]
-        residual_df = np.subtract(before.count, self.n_flat, out=before.count)
-        return self.noise.predictive(mean, before.leverage, residual_df, before.residual[:, 0])
-
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         if self.memory.no_removal:
             raise ValueError(self.memory.no_removal)
-        removed = float(len(X)) if weights is None else float(np.sum(weights))
-        left = self.factor.count - removed
-        rounding = 1e-12 * max(self.factor.count, removed)
-        if left < -rounding:
-            raise ValueError(
-                f"can't unlearn rows of total weight {removed:g}: only {self.factor.count:g} "
-                "was learned; give learned rows (nothing was changed)"
-            )
-        remaining = self.factor.copy()
-        ones = self.factor.lacks_intercept_column(X, self.intercept)
-        try:
-            least_cosine = remaining.remove(X, y, weights, intercept=ones, stay=self.prior)
-        except NotInFactorError as error:
-            which = "one of the rows" if error.row is None else f"row {error.row}"
-            raise ValueError(explain_never_learned(which)) from error
-        if abs(left) <= rounding:
-            self.factor.copy_from(self.prior)
-            return
-        self._check_data_left(remaining, least_cosine)
-        if least_cosine < SMALL_COSINE:
-            carried = (
-                "nearly all information on a combination of features, so digits were lost"
-                if least_cosine > 0.0
-                else "all information on a combination of features, and only the prior is left: "
-                "if other rows had information on it, its digits were lost"
-            )
-            warnings.warn(
-                f"the rows that were unlearned carried {carried}; fit the remaining rows again if "
-                "you have them",
-                stacklevel=4,
-            )
-        self.factor.copy_from(remaining)
+        unlearn(self.factor, self.prior, X, y, weights, intercept=self.intercept)
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior, which then counts once.
@@ -449,22 +361,6 @@ class LinearPosterior:
     # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
 
-    def fading_of(self, rows: SiteRows) -> tuple[Array | None, Factor | None]:
-        """Return the discounts before each row, if any, and the prior that does not fade."""
-        if not self.memory.forgets:
-            return None, None
-        elapsed = rows.elapsed.copy()
-        if self.factor.seen == 0.0:  # before the first row there is nothing to forget
-            elapsed[: rows.first + 1] = 0.0
-        return self.memory.discounts(elapsed), self.prior if self.memory.keeps_prior else None
-
-    def forget_before(self, row: SiteRows) -> Array:
-        """Forget before one row is predicted; returns the time that its learning still takes."""
-        if not self.memory.forgets:
-            return row.elapsed
-        self.absorb(row.X, np.zeros((1, 1)), np.zeros(1), row.elapsed)
-        return np.zeros(1)
-
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], T], rows: SiteRows
     ) -> list[T]:
@@ -479,19 +375,10 @@ class LinearPosterior:
         """Let all that is known fade before each row that ``path`` learns."""
         self.memory.fade(self, path)
 
-    @property
-    def has_fast_site_predictions(self) -> bool:
-        """True if compiled code predicts sites, by the shared factor."""
-        return self.has_fast_predict_one
-
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return mean[:, 0], leverage
-
-    def leaves_undetermined(self, X: Array) -> NDArray[np.bool_]:
-        """(n,) True where the rows learned so far do not determine x.w."""
-        return np.isinf(self.linear_moments(X)[1])
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -600,36 +487,3 @@ class LinearPosterior:
             return float(self.tally[0])
         log_determinants = self.prior.log_determinant() - self.factor.log_determinant()
         return self.noise.log_evidence(self.residual_df, self.residual, log_determinants)
-
-    # ---- inner ---------------------------------------------------------------------------------
-
-    def _check_data_left(self, remaining: Factor, least_cosine: float) -> None:
-        """Refuse when what remains is less than the prior: data that never came were removed.
-
-        remaining - prior must not be negative: no eigenvalue of R^-T (R0'R0) R^-1 beyond 1, by
-        more than rounding against what was removed.
-        """
-        rounding = max(1e-7, min(1e-14 / max(least_cosine, 1e-7) ** 2, 0.1))
-        kept = remaining.determined
-        known = self.prior.root[:, kept] @ np.eye(int(kept.sum()))
-        if (self.prior.determined & ~kept).any():
-            raise ValueError(explain_never_learned("one of the rows"))
-        whitened = solve_triangular(
-            remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
-        )
-        if np.linalg.norm(whitened, 2) > 1.0 + rounding:
-            raise ValueError(explain_never_learned("one of the rows"))
-
-
-def transform_features(factor: Factor, matrix: Array) -> Factor:
-    """A factor that has learned ``x @ matrix`` for each row x of another one."""
-    turned = Factor(matrix.shape[1])
-    rows = np.vstack([factor.root @ matrix, np.zeros((1, matrix.shape[1]))])
-    turned.append(rows, np.vstack([factor.moments, factor.residual_root]))
-    turned.set_triangle(turned.triangle, factor.count, factor.seen)
-    return turned
-
-
-def explain_never_learned(what: str) -> str:
-    """The message for unlearning rows that can't have been learned."""
-    return f"{what} was never learned, or is unlearned already: nothing was changed"

@@ -180,10 +180,6 @@ class GeneralizedPosterior(KeepsFirstRows):
         """The same, to average over the posterior of rows that come together; in shared memory."""
         return self if self.forgets else replace(self, approximation="averages")
 
-    def with_moment_matching(self) -> Self:
-        """The same, to match the moments of rows that come together, where that can be done."""
-        return self if self.forgets else replace(self, approximation="either")
-
     def with_memory(self, memory: Memory) -> Self:
         """The same, whose site rows are forgotten."""
         return self._with(self.inner.with_memory(memory), self._nothing())
@@ -334,13 +330,18 @@ class GeneralizedPosterior(KeepsFirstRows):
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
         fitted = self.learns_prior and self.statistics.together == self.statistics.seen
-        code = self.likelihood.kernel_code is not None and self.inner.has_fast_site_predictions
-        return code and not fitted and self.statistics.phi is None
+        return self._has_site_path and not fitted and self.statistics.phi is None
+
+    @property
+    def _has_site_path(self) -> bool:
+        """True if compiled code knows the likelihood, and one factor learns the site rows."""
+        one = self.inner.memory.only_discounts or not self.learns_prior
+        return one and self.likelihood.kernel_code is not None
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
         code, inner = self.known.kernel_code, self.inner
-        if code is None or not inner.has_fast_site_predictions:
+        if code is None or not self._has_site_path:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site = SiteCode(*code, self.approximation == "moments")
         how = site, self.statistics, self.likelihood.check_targets
@@ -421,7 +422,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
-        way = self.with_moment_matching() if self.approximation == "moments" else self
+        way = replace(self, approximation="either") if self.approximation == "moments" else self
         if start.closed:
             way._close(rows)
         way._together(rows, before.phi)
@@ -453,8 +454,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics, inner = self.statistics, self.inner
         statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         statistics.seen += float(np.sum(rows.weights))
-        left = inner.discounts(rows.elapsed)
-        if self.forgets and left is not None:
+        if self.forgets and inner.memory.only_discounts:
+            left = inner.memory.discounts(rows.elapsed)
             faded = fading_counts(statistics.effective, len(rows), rows.weights, left)
             statistics.effective = float(faded[-1])
         elif self.forgets and inner.n_observations > 0.0:
@@ -497,13 +498,13 @@ class GeneralizedPosterior(KeepsFirstRows):
     def _close(self, rows: SiteRows) -> None:
         """Give the first row's eta the prior Normal(0, 10^2) in undetermined directions."""
         vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(self.inner.leaves_undetermined(rows.X) & (rows.weights > 0.0))
+        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)) & (rows.weights > 0.0))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[self.inner.leaves_undetermined(rows.X[open_])]
+            open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
 
     def _together(self, rows: SiteRows, near: LearnedParameter | None = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.posteriors._contrast_parts import transform_features
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -143,7 +144,7 @@ def _widen_contrasts(new: Contrasts, old: Contrasts, places: Places) -> None:
     columns = np.eye(new.n_columns)[places]
     for mine, theirs, its in zip(new.parts, old.parts, old.places, strict=True):
         matrix: Array = np.kron(np.eye(len(its)), columns).astype(np.float64)
-        mine.copy_from(theirs.transform_features(matrix))
+        mine.copy_from(transform_features(theirs, matrix))
     new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
 

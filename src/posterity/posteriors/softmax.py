@@ -24,6 +24,7 @@ import numpy as np
 from posterity.distributions import Categorical
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
+from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_start import weigh_rest
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
@@ -36,7 +37,6 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import begin, choose_prior
-from posterity.posteriors.gaussian import explain_never_learned
 from posterity.posteriors.memory import Memory
 
 
@@ -118,7 +118,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
         Exact for rows of a fit, but for what the others would say without them.
         """
-        if self.forgets:
+        if self.memory.forgets:
             self.contrasts.one.remove(X, y, weights)  # refuses, and says why
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
@@ -166,7 +166,7 @@ class SoftmaxPosterior(SoftmaxReading):
         Or by averages ("moments"), until what they say on average over what is open is what they
         are taken for. A posterior that forgets learns them as a batch.
         """
-        if self.forgets:
+        if self.memory.forgets:
             self.append(X, y, weights, elapsed)
             return
         rows, after = self._rows(X, y, weights), self.copy()
@@ -185,11 +185,11 @@ class SoftmaxPosterior(SoftmaxReading):
         Where what is left of a row is no number, as in a window, row after row.
         """
         rows, after = self._rows(X, y, weights), self.copy()
-        discounts = after.contrasts.discounts(elapsed)
-        if discounts is None:
+        if not self.memory.only_discounts:
             self.predict_then_learn(X, y, weights, elapsed)
             return
         if len(rows.X):
+            discounts = self.memory.discounts(elapsed)
             later = np.append(np.cumprod(discounts[:0:-1])[::-1], 1.0)
             begins = int(np.argmax(rows.weights > 0.0)) + 1 if after.n_observations == 0.0 else 0
             after._pass_time(rows.X[:1], elapsed[begins:])
@@ -266,11 +266,11 @@ class SoftmaxPosterior(SoftmaxReading):
         if first:
             self.prior = self.prior.with_flat_features_closed()
         log_predictive, before = self.contrasts.log_predictive, 0.0
-        if self.forgets and len(rows.X) == 1:
+        if self.memory.forgets and len(rows.X) == 1:
             log_predictive += float(
                 rows.weights[0] * self.log_probabilities_of(rows.X)[0, rows.labels[0]]
             )
-        elif self.forgets:
+        elif self.memory.forgets:
             before = self.contrasts.log_density(self.prior.whole)
         again = self._keep(rows, averaged=averaged, first=first)
         if first and len(rows.X) > 1 and not again:
@@ -279,7 +279,7 @@ class SoftmaxPosterior(SoftmaxReading):
             self.contrasts.learn(rows, self.prior, averaged=averaged)
         if self.recent is not None and self.recent.full:
             self.recent = RecentRows.after(self.contrasts.copy(), rows.X.shape[1], first=False)
-        if self.forgets and len(rows.X) > 1:
+        if self.memory.forgets and len(rows.X) > 1:
             # Each label in full, whatever has faded since the first of them.
             faded = float(np.sum(rows.weights)) / weight
             log_predictive += (self.contrasts.log_density(self.prior.whole) - before) / faded
@@ -292,7 +292,7 @@ class SoftmaxPosterior(SoftmaxReading):
         """Keep rows where all fade alike; whether they were learned, together with the last."""
         if not self.prior.proper:
             return False
-        if self.contrasts.discounts(np.zeros(1)) is None:
+        if not self.memory.only_discounts:
             self.prior = self.prior.with_flat_features_closed()
             return False
         recent = self.recent
@@ -353,7 +353,7 @@ class SoftmaxPosterior(SoftmaxReading):
     def _pass_time(self, x: Array, elapsed: Array) -> None:
         """Let time pass before a row ``x`` (1, p); before the first there is nothing to forget."""
         passed, part = float(np.sum(elapsed)), self.contrasts.one
-        if self.forgets and passed > 0.0:
+        if self.memory.forgets and passed > 0.0:
             self.contrasts.pass_time(x, passed)
             if not part.memory.keeps_prior:
                 left = part.memory.discounts_of_sums(np.array([passed]))

@@ -34,10 +34,11 @@ from posterity.factor.usable import LARGEST, check_usable
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution
 from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._target_chain import ChainReading, Pattern
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors._target_reading import JointReading, stack_targets
-from posterity.posteriors.gaussian import LinearPosterior, explain_never_learned
+from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -104,8 +105,7 @@ class TargetsPosterior:
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let all triangles fade before each row, and the row's own pattern learn it."""
-        fades = self.wide.discounts(elapsed)
-        assert fades is not None  # what else forgets was refused
+        fades = self.wide.memory.discounts(elapsed)  # what else forgets was refused
         left = np.append(np.cumprod(fades[::-1])[::-1], 1.0)
         given = np.ones(len(X)) if weights is None else weights
         whole = np.asarray(~np.isnan(y).any(axis=1))
@@ -127,7 +127,7 @@ class TargetsPosterior:
     def _lacks_targets(self, y: Array) -> bool:
         """Return True if some of several targets are NaN; raises where that can't be learned."""
         lacks = self.n_targets > 1 and bool(np.isnan(y).any())
-        if lacks and self.wide.forgets and self.wide.discounts(np.ones(1)) is None:
+        if lacks and self.wide.forgets and not self.wide.memory.only_discounts:
             raise ValueError(
                 "y lacks some targets of a row, which this way to forget does not support: use "
                 "Exponential or Stabilized, drop such rows, or fit a model for each target"
