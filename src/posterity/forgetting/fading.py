@@ -136,7 +136,7 @@ class Stabilized(_Discounted):
     """
 
     keeps_prior: ClassVar[bool] = True
-    why_not_merge: ClassVar[str] = ""
+    why_not_merge = ""
 
     def memories(self, n_coefficients: int) -> tuple[DiscountAndLength, ...]:
         """Return the memories of a forecaster's forms: a discount, and no window."""

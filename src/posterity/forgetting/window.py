@@ -47,10 +47,8 @@ class Window(Strategy):
     """
 
     keeps_prior: ClassVar[bool] = True
-    why_not_unlearn: ClassVar[str] = "old rows leave it automatically; fit the rows you want"
-    why_not_merge: ClassVar[str] = (
-        "it is unknown which rows are the latest; fit all rows in one model"
-    )
+    why_not_unlearn = "old rows leave it automatically; fit the rows you want"
+    why_not_merge = "it is unknown which rows are the latest; fit all rows in one model"
 
     size: int | None = None
     duration: float | None = None

@@ -64,6 +64,7 @@ class HeavyTailedPosterior(LinearPosterior):
     intercept: ClassVar[Any] = read_along("fresh.intercept")  # type: ignore[misc]
     prior: ClassVar[Any] = read_along("fresh.prior")  # type: ignore[misc]
     factor: ClassVar[Any] = read_along("_node.factor")  # type: ignore[misc]
+    memory: ClassVar[Any] = read_along("fresh.memory")  # type: ignore[misc]
 
     fresh: LinearPosterior
     likelihood: WorkingNoise
@@ -184,8 +185,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: those of the start exactly, others by their present sites."""
-        if self.state.inner.forgets:
-            self.state.inner.remove(X, y, weights)  # refuses, and says why
+        self.memory.check_removal()
         g = np.ones(len(X)) if weights is None else weights
         some = g > 0.0
         rows = StoredRows(X[some], y[some, 0], g[some], np.ones(int(some.sum())))
@@ -223,7 +223,7 @@ class HeavyTailedPosterior(LinearPosterior):
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned, with the weights that its rows have there."""
-        self.fresh.check_mergeable()
+        self.memory.check_merging()
         ahead = self.copy()
         both, its = ahead.state, other.state
         both.clock += its.clock
@@ -255,7 +255,7 @@ class HeavyTailedPosterior(LinearPosterior):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if nothing is forgotten."""
-        return not self.state.inner.forgets
+        return not self.memory.forgets
 
     @property
     def companions(self) -> Sequence[LinearPosterior]:
@@ -384,7 +384,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return first + max(1, int(np.count_nonzero(faded > MOST_FADING)))
 
     def _discounts_of_sums(self, elapsed: Array) -> Array:
-        return np.maximum(self.fresh.memory.discounts_of_sums(elapsed), LEAST_DISCOUNT)
+        return np.maximum(self.memory.discounts_of_sums(elapsed), LEAST_DISCOUNT)
 
     def _learn_stretch(self, X: Array, y: Array, g: Array, elapsed: Array) -> RowPredictions:
         """Learn rows whose weights depend on those before them, until nothing moves."""

@@ -69,11 +69,6 @@ class QuantilePosterior(HeavyTailedPosterior):
         return min(math.ceil(super()._n_start / (4.0 * q * (1.0 - q))), MOST_START_ROWS)
 
     @property
-    def has_fast_learn_one(self) -> bool:
-        """True if nothing is forgotten."""
-        return super().has_fast_learn_one and not self.design.forgets
-
-    @property
     def companions(self) -> Sequence[LinearPosterior]:
         """The plain rows' posterior."""
         return (self.design,)

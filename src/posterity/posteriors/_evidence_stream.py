@@ -142,7 +142,7 @@ class EvidenceStream(LinearPosterior):
         if turn is not None:
             return turn
         scales = self.state.scales
-        if scales is None or not (self.forgets and self.memory.only_discounts):
+        if scales is None or not (self.memory.forgets and self.memory.only_discounts):
             return self.factor
         return restore_weight(self.factor, scales.count)
 
@@ -180,7 +180,7 @@ class EvidenceStream(LinearPosterior):
     def nodes_ahead(self) -> Nodes:
         """The same for those who only read: where there are none, some are made and not kept."""
         stream = self.state.stream
-        if stream is None or not (self.forgets or self.is_known_to(stream)):
+        if stream is None or not (self.memory.forgets or self.is_known_to(stream)):
             return self.make_nodes(self._choice_ahead())
         return stream
 
@@ -197,13 +197,13 @@ class EvidenceStream(LinearPosterior):
     def begin_turn(self) -> None:
         """The schedule turns: from now on the nodes rest on the data as they are."""
         state = self.state
-        state.turn = self.factor.copy() if not self.forgets else None
+        state.turn = self.factor.copy() if not self.memory.forgets else None
         state.stream = state.fresh = None
         state.clock[1] = NEVER if self.prior_is_frozen else self._find_turn(int(state.clock[0]))
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""
-        return find_turns_around(rows, self.n_coefficients, forgets=self.forgets)[1]
+        return find_turns_around(rows, self.n_coefficients, forgets=self.memory.forgets)[1]
 
     def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
@@ -217,7 +217,7 @@ class EvidenceStream(LinearPosterior):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code learns single rows, in the data's factor and in the nodes."""
-        if not self.forgets:
+        if not self.memory.forgets:
             return True
         one = self.factor.n_targets == 1  # each of several has nodes that have to learn the rows
         return one and not self.prior_is_frozen and super().has_fast_learn_one
@@ -232,7 +232,7 @@ class EvidenceStream(LinearPosterior):
         """The compiled path of the data's factor and of the stream's nodes."""
         if self.prior_is_frozen:
             path = self.shared_factor().row_path(self.intercept, names)
-            if not self.forgets:
+            if not self.memory.forgets:
                 self.learn_alongside(path, names)
             return path
         path = super().row_path(names)
@@ -247,13 +247,13 @@ class EvidenceStream(LinearPosterior):
             paths = [node.row_path(names) for node in nodes.posteriors]
             return nodes, paths, nodes.weights
 
-        ways = self.forgets, open_nodes, self._open_turn, not self.memory.has_evidence
+        ways = self.memory.forgets, open_nodes, self._open_turn, not self.memory.has_evidence
         return cast(RowPath, NodesPath(path, self.state, *ways))
 
     def _open_turn(self, rows: int) -> tuple[Factor | None, RowPath | None, int]:
         """Return the next choice's factor and compiled path, and the row at which it is due."""
         due = self._find_turn(rows)
-        if self.forgets:
+        if self.memory.forgets:
             return None, None, due
         turn = Factor(self.n_coefficients)
         return turn, turn.row_path(self.intercept), due

@@ -118,7 +118,7 @@ class KeepsFirstRows(LinearPosterior):
         """True if rows that come one after another are kept, to be fitted together again."""
         begins = self.n_observations == 0.0 or self.statistics.start is not None
         small = self.n_coefficients <= MOST_COEFFICIENTS
-        return self.keeps_start and begins and small and not self.forgets
+        return self.keeps_start and begins and small and not self.memory.forgets
 
     def _start_with(self, rows: SiteRows) -> None:
         """Keep rows that were fitted, where they are few."""

@@ -175,7 +175,7 @@ class Contrasts:
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` has learned."""
         for part, its in zip(self.parts, other.parts, strict=True):
-            part.check_mergeable()
+            part.memory.check_merging()
             part.factor.merge(its.factor)  # of no prior, which could have faded
         self.constant += other.constant
         self.log_predictive += other.log_predictive

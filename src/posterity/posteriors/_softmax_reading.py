@@ -81,7 +81,6 @@ class SoftmaxReading:
     single_factor: ClassVar[None] = None
     improper: ClassVar[None] = None
     reads_columns: ClassVar[bool] = False
-    fades_to_prior: ClassVar[bool] = False
 
     rows_leave_no_trace: ClassVar[bool] = False
 

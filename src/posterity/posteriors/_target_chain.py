@@ -209,7 +209,7 @@ def read_rows_of(
         if not set(own) <= set(pattern):
             continue
         X, y = fill_gaps(factor, pattern, targets, moments)
-        if wide.forgets:  # these rows have faded
+        if wide.memory.forgets:  # these rows have faded
             wide.factor.append(X, y, None, intercept=False)
         else:
             wide.absorb(X, y, None, np.zeros(len(X)))

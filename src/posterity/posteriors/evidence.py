@@ -105,11 +105,6 @@ class EvidencePosterior(EvidenceStream):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    @property
-    def fades_to_prior(self) -> bool:
-        """True if its nodes fade to their priors."""
-        return super().fades_to_prior and not self.single_node
-
     def central(self) -> LinearPosterior:
         """The one posterior that stands for all nodes of what is known now."""
         if self.prior_is_frozen:
@@ -141,11 +136,11 @@ class EvidencePosterior(EvidenceStream):
     @property
     def reads_columns(self) -> bool:
         """True if rows may be columns that lie apart, and are learned at once."""
-        return not self.prior_is_frozen and not self.forgets
+        return not self.prior_is_frozen and not self.memory.forgets
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once."""
-        if self.forgets:
+        if self.memory.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
         elif self.prior_is_frozen:  # who freezes the prior chooses it by all rows
             self.absorb(X, y, weights, elapsed)

@@ -216,11 +216,6 @@ class LinearPosterior:
         return rows
 
     @property
-    def forgets(self) -> bool:
-        """True if rows count for less as they age."""
-        return self.memory.forgets
-
-    @property
     def has_fast_learn_one(self) -> bool:
         """True if its compiled path learns single rows, one unit of time apart."""
         one = self.factor.n_targets == 1
@@ -241,12 +236,6 @@ class LinearPosterior:
             tallying.keep_tally(tally, self.noise.parameters, self.n_flat)
         return path
 
-    @property
-    def fades_to_prior(self) -> bool:
-        """True if it only fades towards its prior, so that an average can learn it row by row."""
-        memory = self.memory
-        return memory.forgets and memory.only_discounts and memory.keeps_prior
-
     def as_member(self) -> FadingMember:
         """The member of a compiled average; only where it fades to its prior."""
         left = float(self.memory.discounts(np.ones(1))[0])
@@ -254,8 +243,7 @@ class LinearPosterior:
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
-        if self.memory.no_removal:
-            raise ValueError(self.memory.no_removal)
+        self.memory.check_removal()
         unlearn(self.factor, self.prior, X, y, weights, intercept=self.intercept)
 
     def merge(self, other: Self) -> None:
@@ -264,16 +252,11 @@ class LinearPosterior:
         The prior is taken out of the sum of both factors, where it is at most half of anything:
         no digits go, not even when ``other`` knows little.
         """
-        self.check_mergeable()
+        self.memory.check_merging()
         both = self.factor.copy()
         both.merge(other.factor)
         both.take_out(self.prior)
         self.factor.copy_from(both)
-
-    def check_mergeable(self) -> None:
-        """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
-        if self.memory.no_merging:
-            raise ValueError(self.memory.no_merging)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior, so that they can be merged."""

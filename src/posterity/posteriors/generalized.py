@@ -120,13 +120,13 @@ class GeneralizedPosterior(KeepsFirstRows):
     n_observations = read_along("statistics.seen")
     n_effective = read_along("statistics.effective")
     # What is known of the coefficients, and of the prior.
+    memory: ClassVar[Any] = read_along("inner.memory")  # type: ignore[misc]
     coefficients = read_along("inner.coefficients")
     joint = read_along("inner.joint")
     parts = read_along("inner.parts")
     prior_precision = read_along("inner.prior_precision")
     learns_prior = read_along("inner.learns_prior")
     n_flat = read_along("inner.n_flat")
-    forgets = read_along("inner.forgets")
     # What the site rows alone say, and of which features they say nothing.
     without_prior = read_along("inner.without_prior")
     keep = read_along("inner.keep")
@@ -178,7 +178,7 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def with_averages(self) -> Self:
         """The same, to average over the posterior of rows that come together; in shared memory."""
-        return self if self.forgets else replace(self, approximation="averages")
+        return self if self.memory.forgets else replace(self, approximation="averages")
 
     def with_memory(self, memory: Memory) -> Self:
         """The same, whose site rows are forgotten."""
@@ -202,7 +202,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         Raises ``ValueError`` for targets that the likelihood does not know. Warns when a flat
         prior leaves the likelihood without a maximum.
         """
-        if self.forgets:
+        if self.memory.forgets:
             self.predict_then_learn(X, y, weights, elapsed, offsets)
             return
         rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.keeps_first_rows
@@ -224,7 +224,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     ) -> None:
         """Learn rows together, what was known before being their prior."""
         rows = self._check_rows(X, y, weights, elapsed, offsets)
-        if self.forgets or len(rows) == 1:
+        if self.memory.forgets or len(rows) == 1:
             self._in_order(rows)
             return
         trial, starts = self.copy(), self.keeps_first_rows
@@ -260,8 +260,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         Exact for the row that was learned last, and but for what the others' sites would become
         for rows of a fit. Raises ``ValueError`` when they can't have been learned.
         """
-        if self.forgets:
-            self.inner.remove(X, y, weights)  # refuses, and says why
+        self.memory.check_removal()
         rows = self._check_rows(X, y, weights, None, offsets)
         rows = rows[rows.weights > 0.0]
         statistics, rest = self.statistics, weigh_rest(self.n_observations, rows.total)
@@ -324,7 +323,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         fades, learned = self.inner.memory.only_discounts, self.statistics.phi is not None
         if learned or (self.keeps_first_rows and self.statistics.start is None):
             return False
-        return self.likelihood.kernel_code is not None and (fades or not self.forgets)
+        return self.likelihood.kernel_code is not None and (fades or not self.memory.forgets)
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
@@ -376,7 +375,7 @@ class GeneralizedPosterior(KeepsFirstRows):
 
         Of rows that came one after another both are the same. Flat directions have density 1.
         """
-        if self.forgets:
+        if self.memory.forgets:
             return self.statistics.log_predictive
         return self.statistics.log_sites + self.inner.log_evidence
 
@@ -454,11 +453,11 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics, inner = self.statistics, self.inner
         statistics.log_sites += log_scale + 0.5 * LOG_2PI * float(np.sum(precision))
         statistics.seen += float(np.sum(rows.weights))
-        if self.forgets and inner.memory.only_discounts:
+        if self.memory.forgets and inner.memory.only_discounts:
             left = inner.memory.discounts(rows.elapsed)
             faded = fading_counts(statistics.effective, len(rows), rows.weights, left)
             statistics.effective = float(faded[-1])
-        elif self.forgets and inner.n_observations > 0.0:
+        elif self.memory.forgets and inner.n_observations > 0.0:
             # As much of the rows as of what their sites say.
             statistics.effective = statistics.seen * inner.n_effective / inner.n_observations
         else:

@@ -85,7 +85,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
     prior_precision = read_along("mean.prior_precision")
     never_varied = read_along("mean.never_varied")
     unseen_effects = read_along("mean.unseen_effects")
-    forgets = read_along("mean.forgets")
+    memory: ClassVar[Any] = read_along("mean.memory")  # type: ignore[misc]
 
     @classmethod
     def wrap(cls, mean: LinearPosterior, spread: GeneralizedPosterior) -> Self:
@@ -130,7 +130,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
-        if self.forgets:
+        if self.memory.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
         trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
@@ -141,7 +141,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows together; a posterior that forgets learns them in order."""
-        if len(X) == 1 or self.forgets:
+        if len(X) == 1 or self.memory.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
             return
         trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
@@ -174,8 +174,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
         Exact for rows of a fit, but for what the others would weigh without them.
         """
-        if self.forgets:
-            self.mean.remove(X, y, weights)  # refuses, and says why
+        self.memory.check_removal()
         trial, rows, start = self.copy(), make_site_rows(X, y, weights), self.statistics.start
         if not rows.weights.any():
             return
@@ -389,7 +388,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         statistics.rule, statistics.at = self.spread.copy(), statistics.centre
         statistics.at_level = statistics.level
         rows = int(statistics.clock[0])
-        some = min(rows // GROWTH_DIVISOR, LONGEST_STRETCH if self.forgets else rows)
+        some = min(rows // GROWTH_DIVISOR, LONGEST_STRETCH if self.memory.forgets else rows)
         statistics.clock[1] = rows + max(some, 1)
 
 

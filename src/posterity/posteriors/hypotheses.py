@@ -46,9 +46,8 @@ class Hypotheses:
     strategy: Any = None
     # How predictions are mixed: by default as those that hardly differ.
     mix = staticmethod(mix_predictions)
-    # Why rows can't be unlearned, and models not be merged.
-    no_removal: ClassVar[str]
-    no_merging: ClassVar[str]
+    # What they forget together.
+    memory: ClassVar[Any]
 
     @property
     def common(self) -> Any:

@@ -72,11 +72,11 @@ class Memory:
     by_direction: ClassVar[bool] = False
     # True if compiled code learns single rows of one target.
     has_fast_learn_one: ClassVar[bool] = True
+    # What users call it, if not by its class.
+    name = ""
     # Why rows can't be unlearned, and models not be merged; "": they can be.
-    why_not_unlearn: ClassVar[str] = (
-        "the weight of a row depends on its age; fit the remaining rows again"
-    )
-    why_not_merge: ClassVar[str] = (
+    why_not_unlearn = "the weight of a row depends on its age; fit the remaining rows again"
+    why_not_merge = (
         "their priors were discounted with their rows; use Stabilized, which keeps the prior"
     )
 
@@ -113,18 +113,17 @@ class Memory:
         """The same for coefficients whose squares are in units of ``unit``."""
         return self
 
-    @property
-    def no_removal(self) -> str:
-        """The message where rows can't be unlearned; "" where they can."""
-        return self._explain("unlearn rows", self.why_not_unlearn)
+    def check_removal(self) -> None:
+        """Raise ``ValueError`` where rows can't be unlearned, and say why."""
+        self._refuse("unlearn rows", self.why_not_unlearn)
 
-    @property
-    def no_merging(self) -> str:
-        """The message where models can't be merged; "" where they can."""
-        return self._explain("merge models", self.why_not_merge)
+    def check_merging(self) -> None:
+        """Raise ``ValueError`` where what was learned apart can't be joined, and say why."""
+        self._refuse("merge models", self.why_not_merge)
 
-    def _explain(self, what: str, why: str) -> str:
-        return why and f"can't {what} under {type(self).__name__}: {why}"
+    def _refuse(self, what: str, why: str) -> None:
+        if why:
+            raise ValueError(f"can't {what} under {self.name or type(self).__name__}: {why}")
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,8 @@ class Keep(Memory):
     forgets: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = True
-    why_not_unlearn: ClassVar[str] = ""
-    why_not_merge: ClassVar[str] = ""
+    why_not_unlearn = ""
+    why_not_merge = ""
 
     def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``."""
@@ -146,6 +145,15 @@ class Keep(Memory):
         """Learn them at once."""
         given = rows.X, rows.y, rows.weights
         data.factor.append(*given, intercept=rows.intercept, largest=LARGEST)
+
+
+@dataclass(frozen=True)
+class Several(Memory):
+    """What hypotheses that are weighed by their predictions forget, each in its own way."""
+
+    name: str = ""
+    why_not_unlearn: str = Memory.why_not_unlearn
+    why_not_merge: str = Memory.why_not_merge
 
 
 KEEP = Keep()

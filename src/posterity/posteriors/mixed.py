@@ -29,7 +29,6 @@ class MixedPosterior(LinearPosterior):
 
     hypotheses: Hypotheses
 
-    forgets: ClassVar[bool] = True
     is_one_factor: ClassVar[bool] = False
 
     # What the members have in common.
@@ -38,6 +37,7 @@ class MixedPosterior(LinearPosterior):
     intercept: ClassVar[Any] = read_along("common.intercept")  # type: ignore[misc]
     prior: ClassVar[Any] = read_along("common.prior")  # type: ignore[misc]
     factor: ClassVar[Any] = read_along("common.factor")  # type: ignore[misc]
+    memory: ClassVar[Any] = read_along("hypotheses.memory")  # type: ignore[misc]
     n_coefficients = read_along("common.n_coefficients")
     n_features = read_along("common.n_features")
     n_flat = read_along("common.n_flat")
@@ -112,13 +112,9 @@ class MixedPosterior(LinearPosterior):
     # Rows that come together are learned in order: weights depend on predictions.
     fit = absorb = append
 
-    def remove(self, X: Array, y: Array, weights: Array | None, *offsets: Array) -> NoReturn:
+    def remove(self, X: Array, y: Array, weights: Array | None, *offsets: Array) -> None:
         """Refuse: what members would have predicted without a row is not known."""
-        raise ValueError(self.hypotheses.no_removal)
-
-    def merge(self, other: Self) -> NoReturn:
-        """Refuse: how members did side by side is not known."""
-        raise ValueError(self.hypotheses.no_merging)
+        self.memory.check_removal()
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and forget alike."""

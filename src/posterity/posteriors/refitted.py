@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.noise import Joint
+from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.growth import spread_columns
 from posterity.posteriors.hypotheses import Hypotheses
@@ -66,15 +67,7 @@ class RefittedWindow(Hypotheses):
     n_observations: float = 0.0
     log_evidence: float = 0.0
 
-    @property
-    def no_removal(self) -> str:  # type: ignore[override]
-        """That rows leave by themselves."""
-        return str(self.strategy.no_removal)
-
-    @property
-    def no_merging(self) -> str:  # type: ignore[override]
-        """That two windows over different rows are no window."""
-        return str(self.strategy.no_merging)
+    memory = read_along("strategy")
 
     @classmethod
     def before_data(cls, fresh: Any, strategy: Any) -> Self:

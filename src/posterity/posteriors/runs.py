@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.mixing import mix_exactly
 from posterity.posteriors.hypotheses import Hypotheses
+from posterity.posteriors.memory import Several
 
 Array = NDArray[np.float64]
 
@@ -139,13 +140,10 @@ class Runs(Hypotheses):
     log_evidence: float = 0.0
     found: Array = field(default_factory=lambda: np.zeros(0))
 
-    no_removal = (
-        "can't unlearn rows under Changepoint: where changes were found depends on every row; fit "
-        "the remaining rows again"
-    )
-    no_merging = (
-        "can't merge models under Changepoint: changes lie between the rows of one stream; fit all "
-        "rows in the order they came"
+    memory = Several(
+        "Changepoint",
+        "where changes were found depends on every row; fit the remaining rows again",
+        "changes lie between the rows of one stream; fit all rows in the order they came",
     )
     mix = staticmethod(mix_exactly)
     # What changes in place.

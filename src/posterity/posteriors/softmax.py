@@ -118,8 +118,7 @@ class SoftmaxPosterior(SoftmaxReading):
 
         Exact for rows of a fit, but for what the others would say without them.
         """
-        if self.memory.forgets:
-            self.contrasts.one.remove(X, y, weights)  # refuses, and says why
+        self.memory.check_removal()
         rows, after = self._rows(X, y, weights), self.copy()
         rows = rows.of(np.flatnonzero(rows.weights))
         learned = self.n_observations

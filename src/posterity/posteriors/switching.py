@@ -28,6 +28,7 @@ from posterity.posteriors.ensemble import (
     rank_predictions,
 )
 from posterity.posteriors.hypotheses import Hypotheses
+from posterity.posteriors.memory import Several
 
 Array = NDArray[np.float64]
 
@@ -84,13 +85,10 @@ class Switching(Hypotheses):
     scores: TwoLevelWeights
     noises: Array | None
 
-    no_removal = (
-        "can't unlearn rows under Adaptive: the weight of a row depends on its age; fit the "
-        "remaining rows again"
-    )
-    no_merging = (
-        "can't merge models under Adaptive: the weights of its memories depend on the order of all "
-        "rows; fit all rows in one model"
+    memory = Several(
+        "Adaptive",
+        why_not_merge="the weights of its memories depend on the order of all rows; fit all rows "
+        "in one model",
     )
 
     @classmethod
@@ -211,8 +209,8 @@ class Switching(Hypotheses):
 
     @property
     def has_row_path(self) -> bool:
-        """True if all members do no more than fade towards their priors."""
-        return all(one.fades_to_prior for one in self.members)
+        """True if all members are Gaussian: they do no more than fade towards their priors."""
+        return all(one.rows_leave_no_trace for one in self.members)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return the compiled path that learns and predicts single rows, or only reads them."""

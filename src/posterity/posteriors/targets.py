@@ -83,10 +83,10 @@ class TargetsPosterior:
         self.newest_reading = None
         if self._lacks_targets(y):
             X = np.asarray(X)  # rows are sorted by the targets that they lack
-        elif not (self.patterns and self.wide.forgets):
+        elif not (self.patterns and self.wide.memory.forgets):
             self._append_whole(X, y, weights, elapsed)
             return
-        if self.wide.forgets:
+        if self.wide.memory.forgets:
             self._append_fading(X, y, weights, elapsed)
             return
         for pattern, rows in self._sort_by_pattern(X, y, weights):
@@ -99,7 +99,7 @@ class TargetsPosterior:
     fit = append
 
     def _append_whole(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        together = self.wide.learns_prior and not self.wide.forgets
+        together = self.wide.learns_prior and not self.wide.memory.forgets
         learn = self.wide.append if together else self.wide.absorb
         learn(X, y, weights, elapsed)
 
@@ -127,7 +127,7 @@ class TargetsPosterior:
     def _lacks_targets(self, y: Array) -> bool:
         """Return True if some of several targets are NaN; raises where that can't be learned."""
         lacks = self.n_targets > 1 and bool(np.isnan(y).any())
-        if lacks and self.wide.forgets and not self.wide.memory.only_discounts:
+        if lacks and self.wide.memory.forgets and not self.wide.memory.only_discounts:
             raise ValueError(
                 "y lacks some targets of a row, which this way to forget does not support: use "
                 "Exponential or Stabilized, drop such rows, or fit a model for each target"
@@ -218,7 +218,7 @@ class TargetsPosterior:
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         self.newest_reading = None
-        if not self._lacks_targets(y) or self.wide.forgets:  # which refuses
+        if not self._lacks_targets(y) or self.wide.memory.forgets:  # which refuses
             self.wide.remove(X, np.nan_to_num(y), weights)
             return
         for pattern, rows in self._sort_by_pattern(X, y, weights):
