@@ -192,8 +192,8 @@ class EvidencePosterior(EvidenceStream):
             part = slice(first, self._find_stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
-            plain = choice.is_plain and isinstance(self.strategy, Integrated) and not self.forgets
-            if plain:
+            plain = choice.is_plain and isinstance(self.strategy, Integrated)
+            if plain and not self.memory.forgets:
                 predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
             else:
                 nodes = self.current()
