@@ -8,7 +8,7 @@ import click
 
 from posterity.cli import group
 from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
-from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.options import COLUMNS, READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 
 FIT = """\b
@@ -97,13 +97,6 @@ learned_exposure = click.option(
     metavar="COLUMN",
     help="Column with what each count comes from; '' for an exposure of 1.  [default: as in fit]",
 )
-level_option = click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    type=group.SHARE,
-    help="Level of the intervals.",
-)
 several_quantiles = click.option(
     "--quantile",
     "quantiles",
@@ -119,7 +112,7 @@ several_quantiles = click.option(
 @click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
-@options("time", "offset", "exposure", "missing", *TABLE_OPTIONS)
+@options("time", "offset", "exposure", "missing", "lags", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
@@ -208,13 +201,11 @@ def merge(**settings: Any) -> None:
     type=OutputPath(),
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@level_option
+@options("level")
 @several_quantiles
 @click.option(
     "--keep",
-    metavar="a,b,...",
-    multiple=True,
-    callback=group.names,
+    **COLUMNS,
     help="Columns of FILE to copy to the predictions.",
 )
 @learned_offset
@@ -235,7 +226,7 @@ def predict(**settings: Any) -> None:
 
 @click.command(cls=Verb, epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
-@level_option
+@options("level")
 @click.option(
     "--base",
     metavar="mean|first|COLUMN=LEVEL",
@@ -276,9 +267,7 @@ def show(**settings: Any) -> None:
 )
 @click.option(
     "--features",
-    metavar="a,b,...",
-    multiple=True,
-    callback=group.names,
+    **COLUMNS,
     help="Other columns to forecast from. Their future values must be given by --future.",
 )
 @click.option(
@@ -312,7 +301,7 @@ def show(**settings: Any) -> None:
     type=OutputPath(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@level_option
+@options("level")
 @several_quantiles
 @options(*READING_OPTIONS, "report", "quiet")
 def forecast(**settings: Any) -> None:
