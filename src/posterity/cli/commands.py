@@ -10,7 +10,7 @@ import click
 
 from posterity import __version__
 from posterity.cli import decisions, verbs
-from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
+from posterity.cli.group import OneLineErrors, models, run_guarded
 from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 from posterity.cli.outputs import InputPath, OutputPath
 
@@ -114,7 +114,7 @@ def evaluate(**options: Any) -> None:
     """
     from posterity.cli.evaluate import Settings, run
 
-    run_guarded(run, Settings(**options, command=describe_command()))
+    run_guarded(run, Settings(**options))
 
 
 @posterity.command(
@@ -147,7 +147,7 @@ def compare(**options: Any) -> None:
     """
     from posterity.cli.compare import Settings, run
 
-    run_guarded(run, Settings(**options, command=describe_command()))
+    run_guarded(run, Settings(**options))
 
 
 @posterity.command(short_help="Run an example, and draw a figure.")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
+from posterity.cli.group import ReadingOption, Verb, run_guarded
 from posterity.cli.options import COLUMNS, READING_OPTIONS, options
 from posterity.cli.outputs import InputPath
 
@@ -99,7 +99,7 @@ def experiment(**settings: Any) -> None:
     """
     from posterity.cli.experiment import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 @click.command(
@@ -152,7 +152,7 @@ def off_policy(**settings: Any) -> None:
     """
     from posterity.cli.off_policy import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 VERBS = (experiment, off_policy)

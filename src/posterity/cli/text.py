@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -42,9 +45,19 @@ def table(first: str, *numbers: str) -> Any:
     return made
 
 
-def print_note(text: str) -> None:
-    """Say something on standard error."""
-    click.echo(f"note: {escaped(text)}", err=True)
+def print_json(document: Any) -> None:
+    """Print a document, which has no number that JSON lacks, for other programs."""
+    click.echo(json.dumps(document, allow_nan=False))
 
 
-__all__ = ["console", "escape", "print_note", "table"]
+def print_notes(notes: Iterable[str], *, quiet: bool, page: Path | None = None) -> None:
+    """Say on standard error what is to be known, and where the report is, if there is one."""
+    if quiet:
+        return
+    for note in notes:
+        click.echo(f"note: {escaped(note)}", err=True)
+    if page is not None:
+        click.echo(f"The report is in {page}", err=True)
+
+
+__all__ = ["console", "escape", "print_json", "print_notes", "table"]

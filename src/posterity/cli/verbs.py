@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
+from posterity.cli.group import ReadingOption, Verb, run_guarded
 from posterity.cli.options import COLUMNS, READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 
@@ -146,8 +146,9 @@ def update(**settings: Any) -> None:
     rows have been learned. If a row can't be used, the old file stays as it was.
     """
     from posterity.cli.learn import update as work
+    from posterity.cli.model_files import FileSettings
 
-    run_guarded(work, **settings)
+    run_guarded(work, FileSettings(**settings))
 
 
 @click.command(cls=Verb, epilog=UNLEARN, short_help="Remove rows that the model has learned.")
@@ -173,8 +174,9 @@ def unlearn(**settings: Any) -> None:
     update.
     """
     from posterity.cli.learn import unlearn as work
+    from posterity.cli.model_files import FileSettings
 
-    run_guarded(work, **settings)
+    run_guarded(work, FileSettings(**settings))
 
 
 @click.command(cls=Verb, epilog=MERGE, short_help="Merge models that learned different rows.")
@@ -219,9 +221,9 @@ def predict(**settings: Any) -> None:
     ends of its prediction interval. A classifier gives the most probable label, and the probability
     of each label. Columns that the model does not know are ignored, and so is the target.
     """
-    from posterity.cli.predict import run
+    from posterity.cli.predict import Settings, run
 
-    run_guarded(run, **settings)
+    run_guarded(run, Settings(**settings))
 
 
 @click.command(cls=Verb, epilog=SHOW, short_help="Print what a model has learned.")
@@ -314,7 +316,7 @@ def forecast(**settings: Any) -> None:
     """
     from posterity.cli.forecast import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 VERBS = (fit, update, predict, show, merge, unlearn, forecast)
