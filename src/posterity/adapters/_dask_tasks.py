@@ -119,14 +119,8 @@ def _merge_results(
 
 
 def _try_task(work: Callable[[], Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return work()
-    except pa.ArrowException:
-        raise
-    except (ValueError, TypeError) as error:
-        return Refused(str(error))
+    result, error = core.try_task(work)
+    return result if error is None else Refused(error)
 
 
 __all__ = [
