@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 import time
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,44 +71,27 @@ class Group:
 class LogEntries:
     """The entries of the log that a group of requests names, and those that the group adds."""
 
-    decisions: dict[Key, Record] = field(default_factory=dict)
-    events: dict[Key, list[Record]] = field(default_factory=dict)
-    rows: dict[Key, Record] = field(default_factory=dict)
+    decisions: ChainMap[Key, Record] = field(default_factory=ChainMap)
+    events: ChainMap[Key, list[Record]] = field(default_factory=ChainMap)
+    rows: ChainMap[Key, Record] = field(default_factory=ChainMap)
     # The log itself, for a request before which all that its model has learned is committed.
     log: Store | None = None
 
     def copy(self) -> LogEntries:
         """The same entries: what is added to the copy stays out of these."""
-        return LogEntries(dict(self.decisions), dict(self.events), dict(self.rows))
+        return LogEntries(self.decisions.copy(), self.events.copy(), self.rows.copy())
 
     def layer(self) -> LogEntries:
         """As a copy, for little: it looks up here what it does not have."""
-        return LogEntries(_Layer(self.decisions), _Layer(self.events), _Layer(self.rows))
+        return LogEntries(
+            self.decisions.new_child(), self.events.new_child(), self.rows.new_child()
+        )
 
     def join(self, layer: LogEntries) -> None:
         """Take over what was added to a layer."""
-        self.decisions.update(layer.decisions)
-        self.events.update(layer.events)
-        self.rows.update(layer.rows)
-
-
-class _Layer(dict[Key, Any]):
-    """What is added to a dictionary, which is looked up where this has nothing."""
-
-    __slots__ = ("_below",)
-
-    def __init__(self, below: dict[Key, Any]) -> None:
-        self._below = below
-
-    def __missing__(self, key: Key) -> Any:
-        return self._below[key]
-
-    def __contains__(self, key: object) -> bool:
-        return dict.__contains__(self, key) or key in self._below
-
-    def get(self, key: Key, default: Any = None) -> Any:
-        """As of any dictionary."""
-        return dict.get(self, key, self._below.get(key, default))
+        self.decisions.update(layer.decisions.maps[0])
+        self.events.update(layer.events.maps[0])
+        self.rows.update(layer.rows.maps[0])
 
 
 class Store:
@@ -259,12 +243,7 @@ class Store:
 
     def read_last_number(self) -> int:
         """The largest number of any row."""
-        with self.engine.connect() as connection:
-            numbers = [
-                connection.scalar(sql.select(sql.func.max(table.c.seq)))
-                for table in schema.NUMBERED
-            ]
-        return max(number or 0 for number in numbers)
+        return max(self._read_largest(*schema.NUMBERED))
 
     def find(
         self, decisions: Iterable[Key], rows: Iterable[Key], found: LogEntries | None = None
@@ -381,27 +360,21 @@ class Store:
         asked = sql.select(decision.c.id).where(
             (decision.c.model == name) & (decision.c.expires > after) & (decision.c.expires <= now)
         )
-        return [one["id"] for one in self._all(asked.where(~heard).limit(AT_ONCE))]
+        return self._list_ids(asked.where(~heard))
 
     def find_erasable(self, name: str, now: float) -> list[str]:
         """Ids of decisions with a feature whose time has passed."""
         due = (decision.c.model == name) & (decision.c.forget <= now)
-        return [one["id"] for one in self._all(sql.select(decision.c.id).where(due).limit(AT_ONCE))]
+        return self._list_ids(sql.select(decision.c.id).where(due))
 
     def find_forgettable(self, name: str, now: float) -> list[str]:
         """Ids of learned rows whose time has passed."""
         due = (row.c.model == name) & (row.c.forget <= now)
-        return [
-            one["row_id"] for one in self._all(sql.select(row.c.row_id).where(due).limit(AT_ONCE))
-        ]
+        return self._list_ids(sql.select(row.c.row_id).where(due))
 
     def read_newest(self) -> tuple[int, ...]:
         """Return the newest numbers of settings, event and row, which show others the changes."""
-        asked = [
-            sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
-        ]
-        with self.engine.connect() as connection:
-            return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
+        return self._read_largest(model, event, row)
 
     def read_tokens(self) -> list[Record]:
         """Return all tokens, by the hash of each."""
@@ -420,9 +393,19 @@ class Store:
                 connection.execute(meta.insert(), {"name": "secret", "value": made})
             return str(known or made)
 
+    def _read_largest(self, *tables: sql.Table) -> tuple[int, ...]:
+        """The largest number of each table's rows, 0 where there is none."""
+        asked = [sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in tables]
+        with self.engine.connect() as connection:
+            return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
+
     def _all(self, asked: Any) -> list[Record]:
         with self.engine.connect() as connection:
             return [dict(one) for one in connection.execute(asked).mappings()]
+
+    def _list_ids(self, asked: Any) -> list[str]:
+        with self.engine.connect() as connection:
+            return [*connection.scalars(asked.limit(AT_ONCE))]
 
     def _pages(
         self,
