@@ -52,7 +52,7 @@ def run(settings: Settings) -> None:
         title=f"{settings.reward} a decision",
         remarks=remarks,
         header=HEADER,
-        lines=_make_rows(evaluation),
+        lines=[_line(one, evaluation) for one in evaluation.estimates],
         document=_make_document(settings, evaluation),
         shown=_format_value(settings),
         notes=() if source is None else source.notes,
@@ -89,10 +89,6 @@ def _describe(evaluation: Evaluation, log: Log) -> list[str]:
             "--propensity."
         )
     return lines
-
-
-def _make_rows(evaluation: Evaluation) -> list[EstimateRow]:
-    return [_line(one, evaluation) for one in evaluation.estimates]
 
 
 def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:

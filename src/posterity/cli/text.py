@@ -33,15 +33,18 @@ def console() -> Any:
     return shown
 
 
-def table(first: str, *numbers: str) -> Any:
-    """A table of names, which fold where there is no room, and numbers, which are never cut."""
+def table(first: str, *numbers: str, no_wrap: bool = True) -> Any:
+    """A table of names, which fold where there is no room, and numbers, which are never cut.
+
+    Without ``no_wrap`` the other columns are of words as well, which may need several lines.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column(first, overflow="fold")
     for heading in numbers:
-        made.add_column(heading, justify="right", no_wrap=True)
+        made.add_column(heading, justify="right", no_wrap=no_wrap)
     return made
 
 
