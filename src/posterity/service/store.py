@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 import time
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -71,27 +70,44 @@ class Group:
 class LogEntries:
     """The entries of the log that a group of requests names, and those that the group adds."""
 
-    decisions: ChainMap[Key, Record] = field(default_factory=ChainMap)
-    events: ChainMap[Key, list[Record]] = field(default_factory=ChainMap)
-    rows: ChainMap[Key, Record] = field(default_factory=ChainMap)
+    decisions: dict[Key, Record] = field(default_factory=dict)
+    events: dict[Key, list[Record]] = field(default_factory=dict)
+    rows: dict[Key, Record] = field(default_factory=dict)
     # The log itself, for a request before which all that its model has learned is committed.
     log: Store | None = None
 
     def copy(self) -> LogEntries:
         """The same entries: what is added to the copy stays out of these."""
-        return LogEntries(self.decisions.copy(), self.events.copy(), self.rows.copy())
+        return LogEntries(dict(self.decisions), dict(self.events), dict(self.rows))
 
     def layer(self) -> LogEntries:
         """As a copy, for little: it looks up here what it does not have."""
-        return LogEntries(
-            self.decisions.new_child(), self.events.new_child(), self.rows.new_child()
-        )
+        return LogEntries(_Layer(self.decisions), _Layer(self.events), _Layer(self.rows))
 
     def join(self, layer: LogEntries) -> None:
         """Take over what was added to a layer."""
-        self.decisions.update(layer.decisions.maps[0])
-        self.events.update(layer.events.maps[0])
-        self.rows.update(layer.rows.maps[0])
+        self.decisions.update(layer.decisions)
+        self.events.update(layer.events)
+        self.rows.update(layer.rows)
+
+
+class _Layer(dict[Key, Any]):
+    """What is added to a dictionary, which is looked up where this has nothing."""
+
+    __slots__ = ("_below",)
+
+    def __init__(self, below: dict[Key, Any]) -> None:
+        self._below = below
+
+    def __missing__(self, key: Key) -> Any:
+        return self._below[key]
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self._below
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        """As of any dictionary."""
+        return dict.get(self, key, self._below.get(key, default))
 
 
 class Store:
