@@ -81,7 +81,7 @@ class Arrays:
         """Arrow schema; columns of X are "x0", "x1" and so on."""
         parts = [self.X, *self.others.values()]
         empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
-        return _make_batch(tuple(self.others), *empty).schema
+        return batch_of_arrays(tuple(self.others), *empty).schema
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """As :class:`Collection` says."""
@@ -176,11 +176,6 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, names=list(expected))
 
 
-def batch_of_array(X: Any) -> Any:
-    """Record batch of rows (n, p)."""
-    return _make_batch((), X)
-
-
 def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
     return work(batch_of_frame(part, expected))
 
@@ -188,10 +183,11 @@ def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
 def _map_blocks(
     work: Work, columns: Sequence[str], roles: Sequence[str], X: Any, *others: Any
 ) -> Any:
-    return work(_make_batch(roles, X, *others).select(list(columns)))
+    return work(batch_of_arrays(roles, X, *others).select(list(columns)))
 
 
-def _make_batch(roles: Sequence[str], X: Any, *others: Any) -> Any:
+def batch_of_arrays(roles: Sequence[str], X: Any, *others: Any) -> Any:
+    """Record batch of rows (n, p), and of others (n,) by their roles."""
     import pyarrow as pa
 
     for role, part in zip(roles, others, strict=True):
@@ -219,7 +215,7 @@ __all__ = [
     "Arrays",
     "Collection",
     "Frame",
-    "batch_of_array",
+    "batch_of_arrays",
     "batch_of_frame",
     "collection",
     "name_columns",

@@ -10,7 +10,7 @@ import numpy as np
 
 from posterity import files
 from posterity.adapters import _partitions as core
-from posterity.adapters._dask_rows import batch_of_array, batch_of_frame
+from posterity.adapters._dask_rows import batch_of_arrays, batch_of_frame
 from posterity.adapters._partitions import Questions, Task
 from posterity.evaluation import ValidationResult
 from posterity.evaluation import merge_validations as merged_results
@@ -93,7 +93,7 @@ def with_predictions(
 
 def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
     """Predictions (n, k) of rows (n, p), labels left out."""
-    predictions = core.predict_batch(files.loads(content), batch_of_array(X), **settings)
+    predictions = core.predict_batch(files.loads(content), batch_of_arrays((), X), **settings)
     numbers = [predictions.column(name) for name in predictions.schema.names if name != "label"]
     return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
 
@@ -119,14 +119,8 @@ def _merge_results(
 
 
 def _try_task(work: Callable[[], Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return work()
-    except pa.ArrowException:
-        raise
-    except (ValueError, TypeError) as error:
-        return Refused(str(error))
+    result, error = core.try_task(work)
+    return result if error is None else Refused(error)
 
 
 __all__ = [

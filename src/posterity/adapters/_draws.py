@@ -96,29 +96,6 @@ def find_family(model: Any) -> Family:
 
 
 @dataclass(frozen=True)
-class Gaussian:
-    """Linear regression: the noise first, then the coefficients given it."""
-
-    model: BayesianLinearRegression
-
-    def draw(self, size: int, rng: np.random.Generator) -> Draws:
-        return _draw_posterior(components(self.model._posterior, "to_arviz"), size, rng)
-
-    def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
-        return _draw_prior(self.model, size, rng)
-
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
-        mean = draws.coefficients @ rows.columns.T
-        return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
-
-    def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            errors = rows.targets - draws.coefficients @ rows.columns.T
-            errors /= draws.noise[:, None]
-            return -0.5 * np.square(errors) - np.log(draws.noise)[:, None] - 0.5 * LOG_2PI
-
-
-@dataclass(frozen=True)
 class Approximated:
     """Coefficients from the Gaussian, or mixture of such, that stands for the posterior."""
 
@@ -130,6 +107,23 @@ class Approximated:
 
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _draw_prior(self.model, size, rng)
+
+
+class Gaussian(Approximated):
+    """Linear regression: the noise first, then the coefficients given it."""
+
+    def draw(self, size: int, rng: np.random.Generator) -> Draws:
+        return _draw_posterior(components(self.model._posterior, "to_arviz"), size, rng)
+
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+        mean = draws.coefficients @ rows.columns.T
+        return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
+
+    def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = rows.targets - draws.coefficients @ rows.columns.T
+            errors /= draws.noise[:, None]
+            return -0.5 * np.square(errors) - np.log(draws.noise)[:, None] - 0.5 * LOG_2PI
 
 
 class Labels(Approximated):

@@ -23,12 +23,13 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from posterity import files
 from posterity.adapters._keyed import (
@@ -109,6 +110,18 @@ def score(
     return stream.n_rows_read, result
 
 
+def try_task(work: Callable[[], Any]) -> tuple[Any, str | None]:
+    """The result of the work, or what is wrong with the rows: trying those again is of no use."""
+    import pyarrow as pa
+
+    try:
+        return work(), None
+    except pa.ArrowException:  # some are ValueErrors, and the engine's own stream may have broken
+        raise
+    except (ValueError, TypeError) as error:
+        return None, str(error)
+
+
 def predict_batch(
     model: Any,
     batch: Any,
@@ -151,6 +164,24 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
         return pa.schema([(name, pa.float64()) for name in columns])
     row = pa.record_batch({name: [0.0] for name in names})
     return predict_batch(model, row, **asked).schema
+
+
+def check_scores(model: Any) -> None:
+    """Refuse a model whose predictions are not scored in partitions."""
+    if is_classifier(model):
+        raise TypeError(
+            f"{type(model).__name__} is a classifier: score it on one machine with "
+            "posterity.evaluation.progressive_classification"
+        )
+
+
+def check_names(names: Iterable[str], columns: Iterable[str]) -> None:
+    """Refuse a frame that has a column of a prediction's name: ``TableError``."""
+    taken = sorted(set(names) & set(columns))
+    if taken:
+        raise TableError(
+            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
+        )
 
 
 def check_features(model: Any, schema: Any, reading: ReadSettings | None = None) -> None:
@@ -281,6 +312,8 @@ __all__ = [
     "Task",
     "check_features",
     "check_model",
+    "check_names",
+    "check_scores",
     "continue_from",
     "fills_with_means",
     "find_start_models",
@@ -292,4 +325,5 @@ __all__ = [
     "questions",
     "score",
     "survey",
+    "try_task",
 ]

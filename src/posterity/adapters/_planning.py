@@ -192,13 +192,9 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     """
     asked, found = questions(model, schema, columns), merge_answers(surveys)
     classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
-    fresh, known, by = (
-        clone(model),
-        getattr(model, "feature_names_in_", None),
-        get_key_columns(model),
-    )
-    if known is not None:
-        names = tuple(map(str, known))
+    fresh, by = clone(model), get_key_columns(model)
+    if hasattr(model, "feature_names_in_"):
+        names = tuple(map(str, model.feature_names_in_))
         return Task(files.dumps(fresh), names, columns.target, _reading(columns), classes, by)
     chosen = _choose_columns(schema, columns, by)
     empty = [name for name in asked.levels if not found.levels.get(name)]

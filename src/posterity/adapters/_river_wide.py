@@ -115,14 +115,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
         self.interactions = interactions
         self.hash_size = hash_size
         self.forgetting = forgetting
-        self._model = sparse.DiagonalLinearRegression(
-            prior_precision=prior_precision,
-            noise_precision=noise_precision,
-            fit_intercept=fit_intercept,
-            interactions=interactions,
-            hash_size=hash_size,
-            forgetting=forgetting,
-        )
+        self._model = sparse.DiagonalLinearRegression(**vars(self))
 
     def predict_one(self, x: Row, with_dist: bool = False) -> Any:
         """Mean at ``x``, or with ``with_dist`` the distribution of a new target there."""
@@ -174,13 +167,7 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
         self.interactions = interactions
         self.hash_size = hash_size
         self.forgetting = forgetting
-        self._model = sparse.DiagonalLogisticRegression(
-            prior_precision=prior_precision,
-            fit_intercept=fit_intercept,
-            interactions=interactions,
-            hash_size=hash_size,
-            forgetting=forgetting,
-        )
+        self._model = sparse.DiagonalLogisticRegression(**vars(self))
 
     @property
     def _multiclass(self) -> bool:

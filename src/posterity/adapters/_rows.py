@@ -151,10 +151,8 @@ class NamedRows(Generic[Model]):
 def _moments(
     posterior: LinearPosterior, names: tuple[Hashable, ...]
 ) -> Callable[[Any], RowMoments]:
-    predict, factor = (
-        posterior.factor.row_path(posterior.intercept, cast(Any, names)).predict,
-        posterior.factor,
-    )
+    factor = posterior.factor
+    predict = factor.row_path(posterior.intercept, cast(Any, names)).predict
     noise, n_flat, last = cast(Any, posterior.noise), posterior.n_flat, posterior.n_coefficients
 
     def moments(x: Any) -> RowMoments:

@@ -64,7 +64,7 @@ def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable
         import pyarrow as pa
 
         table = table.rename_columns(list(names))
-        content, error = _try_task(lambda: core.learn(task, table.to_batches()))
+        content, error = core.try_task(lambda: core.learn(task, table.to_batches()))
         if content is None and error is None:
             error = "every row was left out"
         one = table.select(keys).slice(0, 1)
@@ -87,21 +87,9 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
 
 
 def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
-    result, error = _try_task(work)
+    result, error = core.try_task(work)
     if result is not None or error is not None:
         yield _row(_get_partition_id(), result, error)
-
-
-def _try_task(work: Callable[[], bytes | None]) -> tuple[bytes | None, str | None]:
-    """The result of the work, or what is wrong with the rows: trying those again is of no use."""
-    import pyarrow as pa
-
-    try:
-        return work(), None
-    except pa.ArrowException:  # some are ValueErrors, and Spark's own stream may be what broke
-        raise
-    except (ValueError, TypeError) as error:
-        return None, str(error)
 
 
 def _row(place: int, result: bytes | None, error: str | None) -> Any:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 
 from posterity import files
 from posterity.adapters import _dask_tasks as tasks
@@ -200,11 +200,7 @@ def evaluate(
     >>> 0.9 < evaluate(BayesianLinearRegression(), X, y).rmse < 1.1
     True
     """
-    if is_classifier(model):
-        raise TypeError(
-            f"{type(model).__name__} is a classifier: score it on one machine with "
-            "posterity.evaluation.progressive_classification"
-        )
+    core.check_scores(model)
     dask = require_module("dask", "dask")
     work = _plan_tasks(model, table, Columns(target=target, **columns))
     # Factors stay with the workers, and so do the models that are made of them.
@@ -286,11 +282,7 @@ def predict(
     content = require_module("dask", "dask").delayed(files.dumps(model))
     if isinstance(rows, Arrays):
         return _predict_array(rows, content, settings, schema)
-    taken = sorted(set(schema.names) & set(table.columns))
-    if taken:
-        raise TableError(
-            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
-        )
+    core.check_names(schema.names, table.columns)
     read = Task(
         b"", tuple(map(str, model.feature_names_in_)), "", reading, by=get_key_columns(model)
     )

@@ -101,16 +101,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         self.noise_prior = noise_prior
         self.fit_intercept = fit_intercept
         self.forgetting = forgetting
-        self._rows = NamedRows(
-            LinearEstimator(
-                prior_mean=prior_mean,
-                prior_precision=prior_precision,
-                noise_precision=noise_precision,
-                noise_prior=noise_prior,
-                fit_intercept=fit_intercept,
-                forgetting=forgetting,
-            )
-        )
+        self._rows = NamedRows(LinearEstimator(**vars(self)))
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -231,11 +222,8 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
             model, values = rows.include_features(x)
             count = model.n_observations_
         else:
-            model, count, values = (
-                rows.model._copy_unfitted(),
-                0.0,
-                np.array([*check_row(x).values()])[None],
-            )
+            model, count = rows.model._copy_unfitted(), 0.0
+            values = np.array([*check_row(x).values()])[None]
             model._set_features(values.shape[1], None)
             model._start()
         return make_river_distribution(model._posterior.predictive(values), count)
@@ -282,15 +270,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         self.fit_intercept = fit_intercept
         self.approximation = approximation
         self.forgetting = forgetting
-        self._rows = NamedRows(
-            LogisticEstimator(
-                prior_mean=prior_mean,
-                prior_precision=prior_precision,
-                fit_intercept=fit_intercept,
-                approximation=approximation,
-                forgetting=forgetting,
-            )
-        )
+        self._rows = NamedRows(LogisticEstimator(**vars(self)))
 
     @property
     def _multiclass(self) -> bool:

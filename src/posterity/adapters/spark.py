@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 
 from posterity import files
 from posterity.adapters import _partitions as core
@@ -182,11 +182,7 @@ def evaluate(
     --------
     >>> evaluate(BayesianLinearRegression(), rides, "fare").rmse  # doctest: +SKIP
     """
-    if is_classifier(model):
-        raise TypeError(
-            f"{type(model).__name__} is a classifier: score it on one machine with "
-            "posterity.evaluation.progressive_classification"
-        )
+    core.check_scores(model)
     task = plan_task(model, frame, Columns(target=target, **columns))
     used = task.columns(frame.columns)
     contents = dict(
@@ -262,11 +258,7 @@ def predict(
         )
     asked = {"level": level, "quantiles": tuple(quantiles)}
     added = types.from_arrow_schema(core.prediction_schema(model, **asked))
-    taken = sorted(set(added.names) & set(frame.columns))
-    if taken:
-        raise TableError(
-            f"the frame has a column {taken[0]!r}, which is a name used for predictions: rename it"
-        )
+    core.check_names(added.names, frame.columns)
     reading = ReadSettings(offset=offset, exposure=exposure)
     core.check_features(model, types.to_arrow_schema(frame.schema), reading)
     schema = spark_types.StructType([*frame.schema.fields, *added.fields])

@@ -10,7 +10,7 @@ import click
 
 from posterity import __version__
 from posterity.cli import decisions, verbs
-from posterity.cli.group import OneLineErrors, describe_command, models, run_guarded
+from posterity.cli.group import OneLineErrors, models, run_guarded
 from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 from posterity.cli.outputs import InputPath, OutputPath
 
@@ -63,7 +63,7 @@ Models: words with plus signs between, at most one of each kind.
 @click.group(
     cls=OneLineErrors,
     epilog=EXAMPLES,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, message="posterity %(version)s")
 @click.option(
@@ -99,7 +99,7 @@ def _take_settings(ctx: click.Context, path: str | None) -> None:
 @click.argument("file", type=InputPath())
 @options("target", "model", "levels", "prior_precision", "noise_precision", "noise", "forgetting")
 @options("features", "drop", "weight", "time", "offset", "exposure", "delay", "missing")
-@options(*TABLE_OPTIONS)
+@options("lags", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "period", "slices", *WIDE_OPTIONS)
 @options("report", "no_intercept", "as_json", "quiet")
 def evaluate(**options: Any) -> None:
@@ -114,7 +114,7 @@ def evaluate(**options: Any) -> None:
     """
     from posterity.cli.evaluate import Settings, run
 
-    run_guarded(run, Settings(**options, command=describe_command()))
+    run_guarded(run, Settings(**options))
 
 
 @posterity.command(
@@ -133,12 +133,11 @@ def evaluate(**options: Any) -> None:
 @click.option(
     "--loss",
     default="log_score",
-    show_default=True,
     type=click.Choice(["log_score", "crps", "absolute", "squared"]),
     help="What they are ranked by: minus the log density of the targets, or an error.",
 )
 @options("levels", "noise_precision", "features", "drop", "weight", "offset", "exposure", "delay")
-@options("missing", *TABLE_OPTIONS)
+@options("missing", "lags", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "period", "slices", "report", "as_json", "quiet")
 def compare(**options: Any) -> None:
     """Predict every row of FILE with several models before learning it, and rank the models.
@@ -148,7 +147,7 @@ def compare(**options: Any) -> None:
     """
     from posterity.cli.compare import Settings, run
 
-    run_guarded(run, Settings(**options, command=describe_command()))
+    run_guarded(run, Settings(**options))
 
 
 @posterity.command(short_help="Run an example, and draw a figure.")
@@ -207,8 +206,8 @@ def demo(what: str, output: str | None, data: str | None, opened: bool | None) -
 
 @posterity.command(short_help="Serve decisions and predictions over HTTP.")
 @click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=7067, show_default=True, type=click.IntRange(0, 65535))
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", default=7067, type=click.IntRange(0, 65535))
 @click.option("--database", metavar="URL", help="postgresql://...; default: a file in FOLDER.")
 @click.option("--public", is_flag=True, help="Listen on an address that others can reach.")
 @click.option("--demo", is_flag=True, help="Serve an example too, with simulated traffic.")

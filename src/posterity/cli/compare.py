@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass, replace
 
-import click
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import (
@@ -20,28 +17,19 @@ from posterity.cli.models import build_model, parse
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
-from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import print_note
+from posterity.cli.tables import ScoreSettings, name_input, table_path
+from posterity.cli.text import print_json, print_notes
 from posterity.evaluation import compare_predictions
 from posterity.io.learning import check_takes_offsets
 from posterity.report import ColumnSummaries, comparison_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(TableSettings):
+class Settings(ScoreSettings):
     """Options of the verb, one field each."""
 
     models: str
     loss: str
-    levels: tuple[float, ...]
-    noise_precision: float | None
-    delay: int
-    period: int | None
-    slices: tuple[str, ...]
-    as_json: bool
-    quiet: bool
-    report: str | None
-    command: str
 
 
 def run(settings: Settings) -> None:
@@ -51,7 +39,7 @@ def run(settings: Settings) -> None:
 
 
 def _run(settings: Settings, path: str) -> None:
-    page = None if settings.report is None else check_page(settings.report)
+    page = check_page(settings.report)
     check_lags(settings)
     table = settings.open(path)
     noise = settings.noise_precision
@@ -62,8 +50,8 @@ def _run(settings: Settings, path: str) -> None:
     for model in models.values():
         check_takes_offsets(model, settings)
     survey = ColumnSummaries(table)
-    shown = not settings.quiet and sys.stderr.isatty()
-    with explain_empty_table(settings, table), progress_bar(table, shown=shown) as advance:
+    quiet = settings.quiet
+    with explain_empty_table(settings, table), progress_bar(table, quiet=quiet) as advance:
         comparison = compare_predictions(
             models,
             survey,
@@ -77,12 +65,7 @@ def _run(settings: Settings, path: str) -> None:
     if page is not None:
         write_text(comparison_report(comparison, describe_report(settings, table, survey)), page)
     if settings.as_json:
-        document = {"file": settings.file, "target": settings.target, **comparison.to_dict()}
-        click.echo(json.dumps(document, allow_nan=False))
+        print_json({"file": settings.file, "target": settings.target, **comparison.to_dict()})
     else:
         print_comparison(comparison, f"{settings.file}: {settings.target}, {len(models)} models")
-    if not settings.quiet:
-        for note in notes(table):
-            print_note(note)
-        if page is not None:
-            click.echo(f"The report is in {page}", err=True)
+    print_notes(notes(table), quiet=quiet, page=page)

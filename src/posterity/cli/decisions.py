@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
-from posterity.cli.options import READING_OPTIONS, options
+from posterity.cli.group import ReadingOption, Verb, run_guarded
+from posterity.cli.options import COLUMNS, READING_OPTIONS, options
 from posterity.cli.outputs import InputPath
 
 EXPERIMENT = """\b
@@ -27,13 +27,6 @@ Examples:
   posterity off-policy personalizer.dsjson --policy uniform --report page.html"""
 
 table = click.argument("file", type=InputPath())
-level = click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    type=group.SHARE,
-    help="Level of the intervals.",
-)
 every_propensity = click.option(
     "--propensities",
     metavar="PATTERN",
@@ -43,17 +36,13 @@ missing = click.option(
     "--missing",
     cls=ReadingOption,
     default="error",
-    show_default=True,
     type=click.Choice(["error", "skip"]),
     help="Missing values: stop, or leave the row out.",
 )
-arm = click.option(
-    "--arm", default="arm", show_default=True, metavar="COLUMN", help="Column of the chosen arm."
-)
+arm = click.option("--arm", default="arm", metavar="COLUMN", help="Column of the chosen arm.")
 reward = click.option(
     "--reward",
     default="reward",
-    show_default=True,
     metavar="COLUMN",
     help="Column of what it earned: numbers, or true and false.",
 )
@@ -67,9 +56,7 @@ reward = click.option(
 @reward
 @click.option(
     "--covariates",
-    metavar="a,b,...",
-    multiple=True,
-    callback=group.names,
+    **COLUMNS,
     help="Columns known before the arm was chosen. They make intervals narrower.",
 )
 @click.option(
@@ -85,7 +72,6 @@ reward = click.option(
 @click.option(
     "--smallest-effect",
     default=0.0,
-    show_default=True,
     type=click.FloatRange(0.0),
     help="Smallest difference that matters: the experiment also ends when none is larger.",
 )
@@ -98,12 +84,10 @@ reward = click.option(
 @click.option(
     "--sample-ratio-level",
     default=0.001,
-    show_default=True,
     type=click.FloatRange(0.0, 1.0, max_open=True),
     help="No verdict below this p-value of the shares of arms; 0 decides all the same.",
 )
-@options("model")
-@level
+@options("model", "level")
 @missing
 @options(*READING_OPTIONS, "report", "as_json", "quiet")
 def experiment(**settings: Any) -> None:
@@ -115,7 +99,7 @@ def experiment(**settings: Any) -> None:
     """
     from posterity.cli.experiment import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 @click.command(
@@ -155,7 +139,7 @@ def experiment(**settings: Any) -> None:
     callback=group.pair,
     help="Least and largest possible reward; makes the anytime interval of ips exact.",
 )
-@level
+@options("level")
 @missing
 @options(*READING_OPTIONS, "report", "as_json", "quiet")
 def off_policy(**settings: Any) -> None:
@@ -168,7 +152,7 @@ def off_policy(**settings: Any) -> None:
     """
     from posterity.cli.off_policy import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 VERBS = (experiment, off_policy)

@@ -10,6 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
 
@@ -102,20 +103,13 @@ def _trial(name: str, forgetting: Any, X: Array, y: Array) -> Trial:
 
 
 def _print(trials: list[Trial]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
+    console = text.console()
     console.print(
         f"[bold]Drift: from row {CHANGE[0]} to {CHANGE[1]} of {ROWS} a line turns into another"
         "[/bold]"
     )
     console.print("Each row was predicted before it was learned.\n")
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("way to forget", no_wrap=True)
-    for heading in ("mean error", "log score", "95% held"):
-        table.add_column(heading, justify="right")
+    table = text.table("way to forget", "mean error", "log score", "95% held")
     for trial in trials:
         held = f"{100 * trial.coverage:.1f}%"
         table.add_row(trial.name, f"{trial.mae:.5f}", f"{trial.log_score:.4f}", held)

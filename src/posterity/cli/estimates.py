@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from posterity.cli import text
 from posterity.cli.text import escape
 
 _WIDTH = 120
@@ -36,19 +37,15 @@ def print_lines(
     title: str, remarks: Sequence[str], header: Sequence[str], lines: Sequence[Sequence[str]]
 ) -> None:
     """Print sentences and a table on standard output."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True)
     console.width = max(console.width, _WIDTH)  # numbers that are cut off are none
     console.print(f"[bold]{escape(title)}[/bold]")
     for line in remarks:
         console.print(escape(line))
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     filled = [number for number in range(len(header)) if any(cells[number] for cells in lines)]
-    for number in filled:
-        table.add_column(header[number], justify="left" if number == 0 else "right")
+    table = text.table(*(header[number] for number in filled), no_wrap=False)
     for cells in lines:
         table.add_row(*(escape(cells[number]) for number in filled))
     console.print()

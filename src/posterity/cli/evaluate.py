@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
-import click
 from sklearn.base import is_classifier
 
 from posterity.cli.forgetting import parse
@@ -19,9 +18,9 @@ from posterity.cli.models import COUNTS, build_model, parse_one
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
-from posterity.cli.tables import TableSettings, name_input, table_path
-from posterity.cli.text import print_note
-from posterity.cli.wide import WideSettings, build_wide, open_wide_table
+from posterity.cli.tables import ScoreSettings, TableSettings, name_input, table_path
+from posterity.cli.text import print_json, print_notes
+from posterity.cli.wide import ModelSettings, build_wide, open_wide_table
 from posterity.evaluation import (
     ClassificationResult,
     ValidationResult,
@@ -40,24 +39,8 @@ TOO_DISPERSED = 1.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(WideSettings):
+class Settings(ModelSettings, ScoreSettings):
     """Options of the verb, one field each."""
-
-    model: str
-    levels: tuple[float, ...]
-    prior_precision: float | str
-    noise_precision: float | None
-    noise: Literal["constant", "linear"]
-    forgetting: str
-    delay: int
-    no_intercept: bool
-    as_json: bool
-    quiet: bool
-    report: str | None = None
-    period: int | None = None
-    slices: tuple[str, ...] = ()
-    log_target: bool = False
-    command: str = ""
 
 
 def run(settings: Settings) -> None:
@@ -71,27 +54,26 @@ def run(settings: Settings) -> None:
 def _run(settings: Settings, path: str) -> None:
     model = make_model(settings)
     check_takes_offsets(model, settings)
+    labels = is_classifier(model)
     if settings.is_wide:
-        _run_wide(settings, model, path)
-        return
-    check_lags(settings)
-    if settings.log_target:
-        check_log_target(model)
-    table = settings.open(path, labels=is_classifier(model), drop_first=not settings.no_intercept)
-    score = _score_numbers
-    if is_classifier(model) or hasattr(model, "quantile"):
-        score = _score_labels if is_classifier(model) else _score_quantiles
+        _check_wide(settings)
+        score = _score_wide
+        table = open_wide_table(settings, path, labels=labels)
+    else:
+        check_lags(settings)
+        if settings.log_target:
+            check_log_target(model)
+        score = _score_quantiles if hasattr(model, "quantile") else _score_numbers
+        table = settings.open(path, labels=labels, drop_first=not settings.no_intercept)
     with explain_empty_table(settings, table):
-        score(settings, model, table)
-    if not settings.quiet:
-        for note in notes(table):
-            print_note(note)
+        (_score_labels if labels else score)(settings, model, table)
+    print_notes(notes(table), quiet=settings.quiet)
 
 
-def make_model(settings: Any) -> Any:
+def make_model(settings: ModelSettings) -> Any:
     """The estimator that the settings of evaluate or fit describe."""
     settings.check_wide()
-    how = {
+    how: dict[str, Any] = {
         "prior_precision": settings.prior_precision,
         "noise_precision": settings.noise_precision,
         "noise": settings.noise,
@@ -103,8 +85,8 @@ def make_model(settings: Any) -> Any:
     return build_model(parse_one(settings.model), **how)
 
 
-def _run_wide(settings: Settings, model: Any, path: str) -> None:
-    """Scores of a model of many features, whose columns stay as they are."""
+def _check_wide(settings: Settings) -> None:
+    """Refuse what models of many features can't be scored with."""
     if settings.structure == "sparse":
         raise ValueError(
             "evaluate learns row by row, and a sparse factor is made for many rows at once: take "
@@ -112,24 +94,9 @@ def _run_wide(settings: Settings, model: Any, path: str) -> None:
         )
     if settings.time is not None:
         raise ValueError("--time does not go with --structure diagonal in evaluate: leave it out")
-    table = open_wide_table(settings, path, labels=is_classifier(model))
-    with explain_empty_table(settings, table):
-        if is_classifier(model):
-            _score_labels(settings, model, table)
-        else:
-            with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
-                result = progressive_validation(
-                    model, table, levels=settings.levels, progress=advance
-                )
-            if settings.as_json:
-                click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
-            else:
-                print_report(result, _title(settings, table), forgetting=settings.forgetting)
-    for note in () if settings.quiet else notes(table):
-        print_note(note)
 
 
-def check_lags(settings: Any) -> None:
+def check_lags(settings: ScoreSettings) -> None:
     """Refuse a past that is not known yet when a row is predicted."""
     if settings.lags and min(settings.lags) <= settings.delay:
         raise ValueError(
@@ -138,28 +105,29 @@ def check_lags(settings: Any) -> None:
         )
 
 
+def _score_wide(settings: Settings, model: Any, table: TableStream) -> None:
+    """Scores of a model of many features, whose columns stay as they are."""
+    with progress_bar(table, quiet=settings.quiet) as advance:
+        result = progressive_validation(model, table, levels=settings.levels, progress=advance)
+    _print_scores(settings, table, result, partial(print_report, forgetting=settings.forgetting))
+
+
 def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     """Accuracy and the like of a classifier."""
     _refuse_others(settings, "labels", "--time")
-    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+    with progress_bar(table, quiet=settings.quiet) as advance:
         result = progressive_classification(model, table, progress=advance)
-    if settings.as_json:
-        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
-    else:
-        print_labels(result, _title(settings, table))
+    _print_scores(settings, table, result, print_labels)
 
 
 def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
     """The share of targets below, and the loss that quantiles minimise."""
     _refuse_others(settings, "quantiles")
     survey = ColumnSummaries(table)
-    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+    with progress_bar(table, quiet=settings.quiet) as advance:
         result = progressive_quantiles(model, survey, progress=advance)
-    if settings.as_json:
-        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
-    else:
-        print_quantiles(result, _title(settings, table))
-    _warn_of_leaks(settings, table, survey)
+    _print_scores(settings, table, result, print_quantiles)
+    print_notes(_find_slips(settings, model, table, survey), quiet=settings.quiet)
 
 
 def _refuse_others(settings: Settings, what: str, *more: str) -> None:
@@ -179,13 +147,6 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
             )
 
 
-def _warn_of_leaks(settings: Settings, table: TableStream, survey: ColumnSummaries) -> None:
-    """Features that determine the target, and outliers, on standard error."""
-    if not settings.quiet:
-        for problem in survey.possible_slips(table.feature_names, settings.target):
-            print_note(problem)
-
-
 def _find_overdispersion(model: Any) -> Iterator[str]:
     """Yield a message if counts vary more than their model allows."""
     if type(model).__name__ == "BayesianPoissonRegression" and model.dispersion_ > TOO_DISPERSED:
@@ -197,9 +158,9 @@ def _find_overdispersion(model: Any) -> Iterator[str]:
 
 def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
-    page = None if settings.report is None else check_page(settings.report)
+    page = check_page(settings.report)
     survey = ColumnSummaries(table)
-    with progress_bar(table, shown=not settings.quiet and sys.stderr.isatty()) as advance:
+    with progress_bar(table, quiet=settings.quiet) as advance:
         scored = LoggedModel(model) if settings.log_target else model
         result = progressive_validation(
             scored,
@@ -226,29 +187,30 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             spread=survey.spread,
         )
         write_text(html, page)
-    if settings.as_json:
-        click.echo(json.dumps(_make_document(settings, table, result), allow_nan=False))
-    else:
-        print_report(result, _title(settings, table), forgetting=settings.forgetting)
-    _warn_of_leaks(settings, table, survey)
-    if not settings.quiet:
-        for problem in _find_overdispersion(model):
-            print_note(problem)
-    if page is not None and not settings.quiet:
-        click.echo(f"The report is in {page}", err=True)
+    _print_scores(settings, table, result, partial(print_report, forgetting=settings.forgetting))
+    slips = _find_slips(settings, model, table, survey)
+    print_notes(slips, quiet=settings.quiet, page=page)
 
 
-def _title(settings: Settings, table: TableStream) -> str:
-    n_features = _count(len(table.feature_names), "feature")
-    return f"{settings.file}: {settings.target}, predicted from {n_features}"
+def _find_slips(
+    settings: Settings, model: Any, table: TableStream, survey: ColumnSummaries
+) -> Iterator[str]:
+    """Features that determine the target, outliers, and counts that vary too much."""
+    yield from survey.possible_slips(table.feature_names, settings.target)
+    yield from _find_overdispersion(model)
 
 
-def _make_document(
+def _print_scores(
     settings: Settings,
     table: TableStream,
     result: ValidationResult | ClassificationResult | QuantileResult,
-) -> dict[str, Any]:
-    return {
+    show: Callable[[Any, str], None],
+) -> None:
+    if not settings.as_json:
+        n_features = _count(len(table.feature_names), "feature")
+        show(result, f"{settings.file}: {settings.target}, predicted from {n_features}")
+        return
+    document = {
         "file": settings.file,
         "target": settings.target,
         "model": settings.model,
@@ -261,9 +223,10 @@ def _make_document(
         "unseen_levels": table.unseen_levels,
         **result.to_dict(),
     }
+    print_json(document)
 
 
-def describe_report(settings: Any, table: TableStream, survey: ColumnSummaries) -> About:
+def describe_report(settings: ScoreSettings, table: TableStream, survey: ColumnSummaries) -> About:
     """Describe the subject of a report: the file, how it was read, and the model."""
     logged = getattr(settings, "log_target", False)
     shown = {
@@ -358,9 +321,9 @@ def _plural(n: int) -> str:
 
 
 @contextmanager
-def progress_bar(table: TableStream, *, shown: bool) -> Iterator[Callable[[int], object] | None]:
+def progress_bar(table: TableStream, *, quiet: bool) -> Iterator[Callable[[int], object] | None]:
     """Yield what is to be called with the number of rows done, or None where nobody is watching."""
-    if not shown:
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

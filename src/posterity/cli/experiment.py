@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.forgetting import parse
-from posterity.cli.intervals import check_report_path, report_intervals
+from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.models import build_model, parse_one
-from posterity.cli.reading import Reading
+from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
 from posterity.io.folders import open_source
@@ -25,31 +25,20 @@ HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Reading):
+class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
-    file: str
-    arm: str
-    reward: str
     covariates: tuple[str, ...]
     control: str | None
     shares: Mapping[str, float] | None
-    propensities: str | None
     smallest_effect: float
-    reward_range: tuple[float, float] | None
     sample_ratio_level: float
     model: str
-    level: float
-    missing: Literal["error", "skip"]
-    report: str | None
-    as_json: bool
-    quiet: bool
-    command: str = ""
 
 
 def run(settings: Settings) -> None:
     """Read, compare, print, and draw."""
-    page = check_report_path(settings)
+    page = check_page(settings.report)
     with table_path(settings.file) as path:
         source = open_source(path, settings.text)
         test = _experiment(settings, source)

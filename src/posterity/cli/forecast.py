@@ -6,19 +6,19 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import click
 import numpy as np
 import pyarrow as pa
 
+from posterity.cli.group import describe_command
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.predict import open_writer
 from posterity.cli.reading import Reading
 from posterity.cli.series import Columns, as_typed, read_table, without_hours
 from posterity.cli.tables import name_input, table_path
-from posterity.cli.text import print_note
+from posterity.cli.text import print_notes
 from posterity.forecasting import Forecaster, reconcile
 from posterity.forecasting.reading import ID, TIME
 from posterity.forecasting.steps import StepsAhead
@@ -45,7 +45,7 @@ class Settings(Reading):
     quantiles: tuple[float, ...]
     report: str | None
     quiet: bool
-    command: str = ""
+    command: str = field(default_factory=describe_command)
 
 
 def run(settings: Settings) -> None:
@@ -62,7 +62,7 @@ def run(settings: Settings) -> None:
         region=settings.region,
     )
     opened = open_writer(settings.output)
-    page = None if settings.report is None else check_page(settings.report)
+    page = check_page(settings.report)
     with _collect_warnings() as notes:
         with table_path(settings.file) as path:
             frame = columns.read(path, settings.text)
@@ -85,10 +85,7 @@ def run(settings: Settings) -> None:
     if page is not None:
         about = _describe_forecast(settings, notes)
         write_text(forecast_report(model, forecast, about, sums), page)
-        if not settings.quiet:
-            click.echo(f"The report is in {page}", err=True)
-    for note in () if settings.quiet else frame.notes:
-        print_note(note)
+    print_notes(frame.notes, quiet=settings.quiet, page=page)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -131,11 +132,8 @@ def noise_precision(ctx: click.Context, option: click.Parameter, value: str) -> 
     """Read a positive number, or `learned`, which is None."""
     if value == "learned":
         return None
-    try:
-        precision = float(value)
-    except ValueError:
-        precision = 0.0
-    if not 0.0 < precision < float("inf"):
+    precision = words.read_precision(value)
+    if not precision:
         raise click.BadParameter(f"{value!r}: give a positive number, or 'learned'")
     return precision
 
@@ -144,38 +142,30 @@ def prior_precision(ctx: click.Context, option: click.Parameter, value: str) -> 
     """Read a number, or how the precision is to be learned."""
     if value in ("auto", "ard"):
         return value
-    try:
-        precision = float(value)
-    except ValueError:
-        precision = -1.0
-    if not 0.0 <= precision < float("inf"):
+    precision = words.read_precision(value)
+    if precision is None:
         raise click.BadParameter(f"{value!r}: give a number from 0 up, 'auto' or 'ard'")
     return precision
 
 
 def forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
     """Check what was written; the strategy itself is made when the work begins."""
-    try:
-        ways.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    return value.strip()
+    return _check(ways.parse, value).strip()
 
 
 def models(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> str:
     """Check what was written; the models are made when the work begins."""
-    joined = ",".join(value)
-    try:
-        words.parse(joined)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    return joined
+    return _check(words.parse, ",".join(value))
 
 
 def model(ctx: click.Context, option: click.Parameter, value: str) -> str:
     """The same for one model."""
+    return _check(words.parse_one, value)
+
+
+def _check(parse: Callable[[str], object], value: str) -> str:
     try:
-        words.parse_one(value)
+        parse(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
     return value

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-
-import click
+from typing import Any, Literal
 
 from posterity.cli.estimates import print_lines
-from posterity.cli.pages import check_page, write_text
+from posterity.cli.group import describe_command
+from posterity.cli.pages import write_text
+from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input
-from posterity.cli.text import print_note
+from posterity.cli.text import print_json, print_notes
 from posterity.report import About, EstimateRow, intervals_report
 
 
-class IntervalSettings(Protocol):
-    """The options that both verbs have."""
+@dataclass(frozen=True, kw_only=True)
+class IntervalSettings(Reading):
+    """The options that both verbs have, one field each."""
 
-    @property
-    def file(self) -> str: ...
-    @property
-    def reward(self) -> str: ...
-    @property
-    def report(self) -> str | None: ...
-    @property
-    def as_json(self) -> bool: ...
-    @property
-    def quiet(self) -> bool: ...
-    @property
-    def command(self) -> str: ...
-
-
-def check_report_path(settings: IntervalSettings) -> Path | None:
-    """Return the path of a report, checked before anything is read; None without one."""
-    return None if settings.report is None else check_page(settings.report)
+    file: str
+    arm: str
+    reward: str
+    propensities: str | None
+    reward_range: tuple[float, float] | None
+    level: float
+    missing: Literal["error", "skip"]
+    report: str | None
+    as_json: bool
+    quiet: bool
+    command: str = field(default_factory=describe_command)
 
 
 def report_intervals(
@@ -54,22 +49,18 @@ def report_intervals(
     """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
     file = name_input(settings.file)
     if settings.as_json:
-        click.echo(json.dumps(document, allow_nan=False))
+        print_json(document)
     else:
         print_lines(f"{file}: {title}", remarks, header, [line.cells for line in lines])
-    for note in () if settings.quiet else notes:
-        print_note(note)
-    if page is None:
-        return
-    about = About(
-        title=f"{os.path.basename(file)}: {title}",
-        target=settings.reward,
-        command=settings.command,
-        settings=[(name, value) for name, value in shown.items() if value],
-    )
-    write_text(intervals_report(about, remarks, header, lines), page)
-    if not settings.quiet:
-        click.echo(f"The report is in {page}", err=True)
+    if page is not None:
+        about = About(
+            title=f"{os.path.basename(file)}: {title}",
+            target=settings.reward,
+            command=settings.command,
+            settings=[(name, value) for name, value in shown.items() if value],
+        )
+        write_text(intervals_report(about, remarks, header, lines), page)
+    print_notes(notes, quiet=settings.quiet, page=page)
 
 
-__all__ = ["check_report_path", "report_intervals"]
+__all__ = ["IntervalSettings", "report_intervals"]

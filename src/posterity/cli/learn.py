@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -15,11 +14,12 @@ from sklearn.base import is_classifier
 from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.log_target import check_log_target, learning_logs
-from posterity.cli.model_files import ModelFile, hold_model, read_model
+from posterity.cli.model_files import FileSettings, ModelFile, hold_model, read_model
 from posterity.cli.outputs import check_place
-from posterity.cli.reading import Reading, describe_format
+from posterity.cli.reading import describe_format
 from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
-from posterity.cli.wide import WideSettings, open_wide_table
+from posterity.cli.text import print_notes
+from posterity.cli.wide import ModelSettings, open_wide_table
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
@@ -28,18 +28,10 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitSettings(WideSettings):
+class FitSettings(ModelSettings):
     """Options of fit, one field each."""
 
     output: str
-    model: str
-    prior_precision: float | str
-    noise_precision: float | None
-    noise: str
-    forgetting: str
-    no_intercept: bool
-    quiet: bool
-    log_target: bool = False
 
 
 def fit(settings: FitSettings) -> None:
@@ -69,8 +61,7 @@ def fit(settings: FitSettings) -> None:
         raise explain_no_rows_left(name_input(settings.file), table)
     notes = {**_make_notes(settings, table, whole), **_count_rows(means)}
     save(learner, settings.output, notes=notes)
-    for note in describe_reading(table):
-        _print_summary(f"note: {note}", settings.quiet)
+    print_notes(describe_reading(table), quiet=settings.quiet)
     _print_summary(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
 
@@ -91,74 +82,27 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
     }
 
 
-def update(
-    model: str,
-    file: str,
-    *,
-    target: str | None,
-    output: str | None,
-    missing: str | None,
-    weight: str | None,
-    time: str | None,
-    offset: str | None,
-    exposure: str | None,
-    batch_rows: int,
-    memory: str,
-    quiet: bool,
-    **written: Any,
-) -> None:
+def update(settings: FileSettings) -> None:
     """Learn a table on top of what a model knows."""
-    with _open_model(model, file, output, Reading(**written)) as kept:
+    with _open_model(settings) as kept:
         means = kept.means()
-        policy = kept.missing(missing)
-        reading = ReadSettings(
-            batch_rows=batch_rows,
-            memory=memory,
-            missing=means if policy in ("mean", "level") else policy,
-            weight=kept.noted("weight", weight),
-            time=kept.noted("time", time),
-            offset=kept.noted("offset", offset),
-            exposure=kept.noted("exposure", exposure),
-        )
-        learn = _method(kept, "partial_fit")
-        table = _read_file(kept, file, learn, kept.target(target), reading, quiet=quiet)
-        notes = {**kept.notes, **_count_rows(means)}
-        _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
-    _print_summary(f"{_rows(table)} learned into {output or model}", quiet)
+        policy: Any = kept.missing(settings.missing)
+        if policy in ("mean", "level"):
+            policy = means
+        table = _read_file(kept, settings, "partial_fit", kept.choose_reading(settings, policy))
+        _write(kept, settings, {**kept.notes, **_count_rows(means)})
+    _print_summary(f"{_rows(table)} learned into {settings.place}", settings.quiet)
 
 
-def unlearn(
-    model: str,
-    file: str,
-    *,
-    target: str | None,
-    output: str | None,
-    missing: str | None,
-    weight: str | None,
-    offset: str | None,
-    exposure: str | None,
-    batch_rows: int,
-    memory: str,
-    quiet: bool,
-    **written: Any,
-) -> None:
+def unlearn(settings: FileSettings) -> None:
     """Take the rows of a table back."""
-    with _open_model(model, file, output, Reading(**written)) as kept:
+    with _open_model(settings) as kept:
         # Means so far were those of the rows before: what was filled in then can't be known now.
-        policy: Any = missing or ("skip" if kept.missing(None) == "skip" else "error")
-        reading = ReadSettings(
-            batch_rows=batch_rows,
-            memory=memory,
-            missing=policy,
-            weight=kept.noted("weight", weight),
-            offset=kept.noted("offset", offset),
-            exposure=kept.noted("exposure", exposure),
-        )
-        forget = _method(kept, "unlearn")
-        table = _read_file(kept, file, forget, kept.target(target), reading, quiet=quiet)
-        notes = dict(kept.notes)
-        _write(kept, output, notes if output is None else {**notes, "target": kept.target(target)})
-    _print_summary(f"{_rows(table)} taken out of {output or model}", quiet)
+        policy = settings.missing or ("skip" if kept.missing(None) == "skip" else "error")
+        reading = replace(kept.choose_reading(settings, policy), time=None)
+        table = _read_file(kept, settings, "unlearn", reading)
+        _write(kept, settings, dict(kept.notes))
+    _print_summary(f"{_rows(table)} taken out of {settings.place}", settings.quiet)
 
 
 def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
@@ -187,42 +131,38 @@ def merge(models: tuple[str, ...], output: str, *, quiet: bool) -> None:
 
 
 @contextmanager
-def _open_model(model: str, file: str, output: str | None, given: Reading) -> Iterator[ModelFile]:
+def _open_model(settings: FileSettings) -> Iterator[ModelFile]:
     """A model to learn; one that is replaced is held until then, so that nobody else's rows go."""
+    model, output = settings.model, settings.output
     if model == STANDARD_INPUT and output is None:
         raise ValueError("MODEL comes from standard input, which can't be replaced: give --output")
     if output is not None:
         check_place(output)
     with hold_model(model) if output is None else nullcontext():
-        yield read_model(model, file, given)
+        yield read_model(model, settings.file, settings)
 
 
 def _read_file(
-    kept: ModelFile,
-    file: str,
-    learn: Callable[..., object],
-    column: str,
-    reading: ReadSettings,
-    *,
-    quiet: bool,
+    kept: ModelFile, settings: FileSettings, method: str, reading: ReadSettings
 ) -> TableStream:
     """Give a table to a method of the model."""
+    learn, column = _method(kept, method), kept.target(settings.target)
     check_takes_offsets(kept.model, reading)
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
-    with table_path(file) as path:
+    with table_path(settings.file) as path:
         table = kept.open(path, goal, reading, learns=True)
-        logged = kept.notes.get("log_target") is True
-        _learn_once(table, kept.model, learning_logs(learn) if logged else learn, quiet=quiet)
-    for note in kept.describe_reading(table):
-        _print_summary(f"note: {note}", quiet)
+        learn = learning_logs(learn) if kept.is_logged else learn
+        _learn_once(table, kept.model, learn, quiet=settings.quiet)
+    print_notes(kept.describe_reading(table), quiet=settings.quiet)
     return table
 
 
-def _write(kept: ModelFile, output: str | None, notes: Mapping[str, Any]) -> None:
-    if output is None:
+def _write(kept: ModelFile, settings: FileSettings, notes: dict[str, Any]) -> None:
+    if settings.output is None:
         kept.replace(notes)
     else:
-        save(kept.model, output, notes=notes)
+        target = kept.target(settings.target)
+        save(kept.model, settings.output, notes={**notes, "target": target})
 
 
 def _count_rows(means: ColumnMeans) -> dict[str, Any]:
@@ -233,7 +173,7 @@ def _count_rows(means: ColumnMeans) -> dict[str, Any]:
 def _learn_once(
     table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
 ) -> None:
-    with progress_bar(table, shown=not quiet and sys.stderr.isatty()) as advance:
+    with progress_bar(table, quiet=quiet) as advance:
         for rows in table.batches():
             X = name_columns(rows.X, table.feature_names, model, table.whole_categories)
             learn(X, rows.y, **rows.keywords())

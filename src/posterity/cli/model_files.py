@@ -20,7 +20,7 @@ from posterity.io import ColumnMeans, TableStream, TextFormat
 from posterity.io.columns import require
 from posterity.io.learning import get_categories
 from posterity.io.missing import WAYS
-from posterity.io.reading import ReadSettings
+from posterity.io.reading import ROLES, ReadSettings
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
@@ -28,6 +28,29 @@ from posterity.io.wide import open_wide
 fcntl: Any = None
 with suppress(ImportError):  # POSIX systems have it
     fcntl = import_module("fcntl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSettings(Reading):
+    """Options of verbs that use a model file, one field each; None is as in fit."""
+
+    model: str
+    file: str
+    output: str | None
+    target: str | None = None
+    missing: str | None
+    weight: str | None = None
+    time: str | None = None
+    offset: str | None
+    exposure: str | None
+    batch_rows: int
+    memory: str
+    quiet: bool
+
+    @property
+    def place(self) -> str:
+        """The model file that is written."""
+        return self.output or self.model
 
 
 @dataclass(frozen=True)
@@ -70,10 +93,21 @@ class ModelFile:
         noted = self.notes.get("missing")
         return given or (noted if noted in WAYS else "error")
 
-    def noted(self, name: str, given: str | None) -> str | None:
-        """The column of weights or of times, as given or as noted; an empty name is none."""
-        noted = self.notes.get(name)
-        return (given if given is not None else noted if isinstance(noted, str) else None) or None
+    @property
+    def is_logged(self) -> bool:
+        """True if the model is one of the log of its target."""
+        return self.notes.get("log_target") is True
+
+    def choose_reading(self, given: FileSettings, missing: Any) -> ReadSettings:
+        """Columns by their roles, as given or as noted; an empty name is none."""
+        roles: dict[str, Any] = {}
+        for role in ROLES:
+            noted, own = self.notes.get(role), getattr(given, role)
+            name = own if own is not None else noted if isinstance(noted, str) else None
+            roles[role] = name or None
+        return ReadSettings(
+            batch_rows=given.batch_rows, memory=given.memory, missing=missing, **roles
+        )
 
     def means(self) -> ColumnMeans:
         """Means of the features in the rows that were learned, where they were noted."""

@@ -120,13 +120,25 @@ def _check_prior(word: str) -> float | str:
         if colon:
             raise ValueError(f"{word!r}: {name} takes no number; write {name} alone")
         return PRIORS[name]
-    try:
-        precision = float(number)
-    except ValueError:
-        precision = -1.0
-    if not 0.0 <= precision < float("inf"):
+    precision = read_precision(number)
+    if precision is None:
         raise ValueError(f"{word!r}: {number!r} is not a number from 0 up; as in prior:1")
     return precision
+
+
+def read_precision(text: str) -> float | None:
+    """A number from 0 up; None for anything else.
+
+    Examples
+    --------
+    >>> read_precision("0.5"), read_precision("-1"), read_precision("much")
+    (0.5, None, None)
+    """
+    try:
+        precision = float(text)
+    except ValueError:
+        return None
+    return precision if 0.0 <= precision < float("inf") else None
 
 
 def _family(word: str) -> tuple[str, dict[str, float]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from posterity.cli.estimates import finite, format_number
-from posterity.cli.intervals import check_report_path, report_intervals
-from posterity.cli.reading import Reading
+from posterity.cli.intervals import IntervalSettings, report_intervals
+from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.io.folders import open_source
 from posterity.io.source import Source
@@ -21,30 +21,19 @@ HEADER = ("policy", "method", "value", "interval", "at all times", "effective ro
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Reading):
+class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
-    file: str
     policies: tuple[str, ...]
-    arm: str
-    reward: str
     propensity: str | None
-    propensities: str | None
     features: tuple[str, ...] | None
     drop: tuple[str, ...]
     methods: tuple[str, ...]
-    reward_range: tuple[float, float] | None
-    level: float
-    missing: Literal["error", "skip"]
-    report: str | None
-    as_json: bool
-    quiet: bool
-    command: str = ""
 
 
 def run(settings: Settings) -> None:
     """Read, judge, print, and draw."""
-    page = check_report_path(settings)
+    page = check_page(settings.report)
     with table_path(settings.file) as path:
         source = None if path.endswith(".dsjson") else open_source(path, settings.text)
         log = Log.from_dsjson(path) if source is None else _open_log(settings, source)
@@ -63,7 +52,7 @@ def run(settings: Settings) -> None:
         title=f"{settings.reward} a decision",
         remarks=remarks,
         header=HEADER,
-        lines=_make_rows(evaluation),
+        lines=[_line(one, evaluation) for one in evaluation.estimates],
         document=_make_document(settings, evaluation),
         shown=_format_value(settings),
         notes=() if source is None else source.notes,
@@ -100,10 +89,6 @@ def _describe(evaluation: Evaluation, log: Log) -> list[str]:
             "--propensity."
         )
     return lines
-
-
-def _make_rows(evaluation: Evaluation) -> list[EstimateRow]:
-    return [_line(one, evaluation) for one in evaluation.estimates]
 
 
 def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:

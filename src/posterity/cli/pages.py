@@ -15,8 +15,10 @@ def write_text(text: str, path: Path) -> None:
         file.write(text.encode("utf-8", "replace"))
 
 
-def check_page(report: str) -> Path:
-    """Return the path of a report; raises before any work if it can't be written."""
+def check_page(report: str | None) -> Path | None:
+    """The path of a report, None without one; raises before any work if it can't be written."""
+    if report is None:
+        return None
     path = check_place(report, "--report")
     if find_spec("vl_convert") is None:
         raise ValueError("--report needs vl-convert-python: pip install 'posterity[report]'")

@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -17,68 +18,51 @@ from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
 from posterity.cli.log_target import DistributionOfExp
-from posterity.cli.model_files import read_model
+from posterity.cli.model_files import FileSettings, ModelFile, read_model
 from posterity.cli.outputs import check_place
-from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input, table_path
-from posterity.cli.text import print_note
+from posterity.cli.text import print_notes
 from posterity.files.writing import is_special, replace_atomically
 from posterity.io.containers import make_container
 from posterity.io.learning import check_takes_offsets, name_columns
-from posterity.io.reading import ReadSettings
 
 Write = Callable[[pa.RecordBatch], None]
 
 
-def run(
-    model: str,
-    file: str,
-    *,
-    output: str | None,
-    level: float,
-    quantiles: tuple[float, ...],
-    keep: tuple[str, ...],
-    offset: str | None,
-    exposure: str | None,
-    missing: str | None,
-    batch_rows: int,
-    memory: str,
-    quiet: bool,
-    **written: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Settings(FileSettings):
+    """Options of the verb, one field each."""
+
+    level: float
+    quantiles: tuple[float, ...]
+    keep: tuple[str, ...]
+
+
+def run(settings: Settings) -> None:
     """Read, predict, write, batch by batch."""
-    opened = open_writer(output)
-    kept = read_model(model, file, Reading(**written))
+    opened = open_writer(settings.output)
+    kept = read_model(settings.model, settings.file, settings)
     names = kept.feature_names
     wrapped = make_container(None, "arrow")
-    with table_path(file) as path:
-        policy: Any = kept.missing(missing)
+    with table_path(settings.file) as path:
+        policy: Any = kept.missing(settings.missing)
         if policy in ("mean", "level"):
             policy = kept.means().fixed or policy  # the means in FILE, where none were learned
-        reading = ReadSettings(
-            batch_rows=batch_rows,
-            memory=memory,
-            missing=policy,
-            keep=keep,
-            offset=kept.noted("offset", offset),
-            exposure=kept.noted("exposure", exposure),
-        )
+        roles = kept.choose_reading(settings, policy)
+        reading = replace(roles, weight=None, time=None, keep=settings.keep)
         check_takes_offsets(kept.model, reading)
         table = kept.open(path, None, reading)
-        shown = not quiet and output is not None and sys.stderr.isatty()
-        with opened() as write, progress_bar(table, shown=shown) as advance:
+        quiet = settings.quiet or settings.output is None
+        with opened() as write, progress_bar(table, quiet=quiet) as advance:
             for rows in table.batches():
                 X = name_columns(rows.X, names, kept.model)
-                logged = kept.notes.get("log_target") is True
-                asked = X, rows.keywords()
-                predictions = wrapped(rows.y, _columns(kept.model, asked, level, quantiles, logged))
+                predictions = wrapped(rows.y, _columns(kept, settings, X, rows.keywords()))
                 write(_add_kept_columns(predictions, rows.other_columns))
                 if advance is not None:
                     advance(table.n_rows_read)
             if table.n_rows_read - table.n_before <= table.n_skipped:
-                raise explain_no_rows_left(name_input(file), table, learning=False)
-    for note in () if quiet else kept.describe_reading(table):
-        print_note(note)
+                raise explain_no_rows_left(name_input(settings.file), table, learning=False)
+    print_notes(kept.describe_reading(table), quiet=settings.quiet)
 
 
 def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) -> pa.RecordBatch:
@@ -98,14 +82,8 @@ def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) 
     )
 
 
-def _columns(
-    model: Any,
-    asked: tuple[Any, dict[str, Any]],
-    level: float,
-    quantiles: tuple[float, ...],
-    logged: bool,
-) -> dict[str, Any]:
-    X, added = asked
+def _columns(kept: ModelFile, settings: Settings, X: Any, added: dict[str, Any]) -> dict[str, Any]:
+    model, logged = kept.model, kept.is_logged
     if is_classifier(model):
         shares = model.predict_proba(X)
         predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}
@@ -113,12 +91,12 @@ def _columns(
     distribution = model.predict_distribution(X, **added)
     if logged:
         distribution = DistributionOfExp(distribution)
-    lower, upper = distribution.interval(level)
+    lower, upper = distribution.interval(settings.level)
     centre = {"mean": distribution.mean(), "std": distribution.std()}
     if logged:
         centre = {"median": distribution.median()}
     predictions = {**centre, "lower": lower, "upper": upper}
-    return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in quantiles}
+    return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in settings.quantiles}
 
 
 def open_writer(output: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from posterity.cli import text
@@ -15,17 +16,10 @@ from posterity.report.words import caveats, headline, rows
 
 def print_report(result: ValidationResult, title: str, *, forgetting: str = "none") -> None:
     """Print the headline, the table and its caveats on standard output."""
-    console = text.console()
-    console.print(f"[bold]{escape(title)}[/bold]")
-    console.print(escape(headline(result)))
-    table = text.table("score", "value")
-    table.add_column("what it is", style="dim")
-    for row in rows(result):
-        table.add_row(*row)
+    shown = [*rows(result)]
     if forgetting != "none":
-        table.add_row("forgetting", escape(forgetting), "how old rows lost their say")
-    console.print()
-    console.print(table)
+        shown.append(("forgetting", escape(forgetting), "how old rows lost their say"))
+    console = _print_scores(title, escape(headline(result)), shown)
     for name, each in result.slices.items():
         console.print()
         console.print(_slices(name, each))
@@ -35,54 +29,57 @@ def print_report(result: ValidationResult, title: str, *, forgetting: str = "non
 
 def print_labels(result: ClassificationResult, title: str) -> None:
     """Print the scores of a classifier on standard output."""
-    console = text.console()
-    console.print(f"[bold]{escape(title)}[/bold]")
-    console.print(
+    remark = (
         f"Of {result.n_rows:,} labels, each predicted before it was learned, "
         f"{100 * result.accuracy:.1f}% were right."
     )
-    table = text.table("score", "value")
-    table.add_column("what it is", style="dim")
-    for name, value, meaning in (
+    scores = (
         ("accuracy", result.accuracy, "share of rows whose most probable label came"),
         ("accuracy of no change", result.no_change, "of saying the label of the row before"),
         ("log loss", result.log_loss, "minus mean log probability of what came, in nats"),
         ("Brier score", result.brier, "mean square error of the probabilities, from 0 to 2"),
         ("calibration error", result.calibration.error, "how far probabilities are off on average"),
-    ):
-        table.add_row(name, f"{value:.4g}", meaning)
-    console.print()
-    console.print(table)
+    )
+    shown = [(name, f"{value:.4g}", meaning) for name, value, meaning in scores]
+    console = _print_scores(title, remark, shown)
     if result.n_impossible:
         console.print(f"\n{result.n_impossible:,} labels had been given probability 0.")
 
 
 def print_quantiles(result: QuantileResult, title: str) -> None:
     """Print the scores of a quantile on standard output."""
-    console = text.console()
-    console.print(f"[bold]{escape(title)}[/bold]")
     share, q = result.share_below, result.quantile
     n_scored = result.n_rows - result.n_unscored
     spread = max(0.01, 2.0 * (q * (1.0 - q) / max(n_scored, 1)) ** 0.5)
     verdict = "as promised" if abs(share - q) <= spread else "too few" if share < q else "too many"
-    console.print(
+    remark = (
         f"Each of {result.n_rows:,} rows was predicted before it was learned.\n"
         f"{100 * share:.1f}% of the targets were at or below the predicted {q:g} quantile: "
         f"{verdict}."
     )
-    table = text.table("score", "value")
-    table.add_column("what it is", style="dim")
-    for name, value, meaning in (
+    shown = (
         ("share below", f"{100 * share:.2f}%", f"targets at or below the prediction; {100 * q:g}%"),
         ("pinball loss", f"{result.pinball_loss:.5g}", "what the true quantile makes least"),
         ("skill over quantile so far", f"{100 * result.skill:.1f}%",
          f"its loss: {result.baseline_loss:.5g}"),
-    ):  # fmt: skip
-        table.add_row(name, value, meaning)
-    console.print()
-    console.print(table)
+    )  # fmt: skip
+    console = _print_scores(title, remark, shown)
     if result.n_unscored:
         console.print(f"\n{result.n_unscored:,} rows at the start were not scored: nothing known.")
+
+
+def _print_scores(title: str, remark: str, scores: Iterable[Sequence[str]]) -> Any:
+    """Print a title, a remark, and scores with what each is; return the console."""
+    console = text.console()
+    console.print(f"[bold]{escape(title)}[/bold]")
+    console.print(remark)
+    table = text.table("score", "value")
+    table.add_column("what it is", style="dim")
+    for row in scores:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+    return console
 
 
 def _slices(name: str, slices: Slices) -> Any:

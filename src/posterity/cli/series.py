@@ -61,8 +61,7 @@ class Columns:
                 check_numbers(source, name, "column")
         if self.time is not None and is_text(source.schema.field(self.time).type):
             refuse_odd_dates(source, self.time)
-        batches = [batch for batch, _ in source.batches(wanted, 65536)]
-        table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+        table = _read_columns(source, wanted)
         if self.time is not None:
             table = _keep_months(table, self.time, source)
         columns: dict[str, Any] = {}
@@ -109,9 +108,13 @@ def read_table(path: str, text: TextFormat) -> Frame:
     """A small table as it is: text as text, numbers as numbers."""
     source = open_source(path, text)
     names = list(source.schema.names)
-    batches = [batch for batch, _ in source.batches(names, 65536)]
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    table = _read_columns(source, names)
     return Frame({name: _plain(table[name]) for name in names}, None, source.notes)
+
+
+def _read_columns(source: Source, names: list[str]) -> Any:
+    batches = [batch for batch, _ in source.batches(names, 65536)]
+    return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
 def _group(series: NDArray[Any], regions: NDArray[Any], column: str) -> Mapping[Any, Sequence[Any]]:

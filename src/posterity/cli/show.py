@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
@@ -37,7 +35,7 @@ def run(model: str, *, level: float, base: tuple[str, ...] = (), as_json: bool) 
             "first"
         ) from None
     if as_json:
-        click.echo(json.dumps(document, allow_nan=False))
+        text.print_json(document)
     else:
         _print(document)
 

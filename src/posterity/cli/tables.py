@@ -8,11 +8,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal
 
 import click
 
+from posterity.cli.group import describe_command
 from posterity.cli.reading import Reading
 from posterity.io import TableError, TableStream, open_table
 from posterity.io.columns import Dates
@@ -40,6 +41,8 @@ class TableSettings(Reading):
     lags: tuple[int, ...]
     categories: tuple[str, ...]
     category_levels: dict[str, tuple[str, ...]]
+    noise_precision: float | None
+    quiet: bool
 
     def open(self, path: str, **others: Any) -> TableStream:
         """The table at the path, where FILE was put; ``others`` go to `open_table` as they are."""
@@ -48,6 +51,19 @@ class TableSettings(Reading):
         how = {name: getattr(self, name) for name in ("dates", "categories", "lags", "text")}
         asked = {**given, **how, "levels": self.category_levels, **others}
         return open_table(path, self.target, **asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSettings(TableSettings):
+    """Options of verbs that score predictions, one field each."""
+
+    levels: tuple[float, ...]
+    delay: int
+    period: int | None
+    slices: tuple[str, ...]
+    report: str | None
+    as_json: bool
+    command: str = field(default_factory=describe_command)
 
 
 _ENDINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,21 +33,34 @@ def console() -> Any:
     return shown
 
 
-def table(first: str, *numbers: str) -> Any:
-    """A table of names, which fold where there is no room, and numbers, which are never cut."""
+def table(first: str, *numbers: str, no_wrap: bool = True) -> Any:
+    """A table of names, which fold where there is no room, and numbers, which are never cut.
+
+    Without ``no_wrap`` the other columns are of words as well, which may need several lines.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column(first, overflow="fold")
     for heading in numbers:
-        made.add_column(heading, justify="right", no_wrap=True)
+        made.add_column(heading, justify="right", no_wrap=no_wrap)
     return made
 
 
-def print_note(text: str) -> None:
-    """Say something on standard error."""
-    click.echo(f"note: {escaped(text)}", err=True)
+def print_json(document: Any) -> None:
+    """Print a document, which has no number that JSON lacks, for other programs."""
+    click.echo(json.dumps(document, allow_nan=False))
 
 
-__all__ = ["console", "escape", "print_note", "table"]
+def print_notes(notes: Iterable[str], *, quiet: bool, page: Path | None = None) -> None:
+    """Say on standard error what is to be known, and where the report is, if there is one."""
+    if quiet:
+        return
+    for note in notes:
+        click.echo(f"note: {escaped(note)}", err=True)
+    if page is not None:
+        click.echo(f"The report is in {page}", err=True)
+
+
+__all__ = ["console", "escape", "print_json", "print_notes", "table"]

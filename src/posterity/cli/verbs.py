@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from posterity.cli import group
-from posterity.cli.group import ReadingOption, Verb, describe_command, run_guarded
-from posterity.cli.options import READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
+from posterity.cli.group import ReadingOption, Verb, run_guarded
+from posterity.cli.options import COLUMNS, READING_OPTIONS, TABLE_OPTIONS, WIDE_OPTIONS, options
 from posterity.cli.outputs import InputPath, OutputPath, ReplacedPath
 
 FIT = """\b
@@ -97,13 +97,6 @@ learned_exposure = click.option(
     metavar="COLUMN",
     help="Column with what each count comes from; '' for an exposure of 1.  [default: as in fit]",
 )
-level_option = click.option(
-    "--level",
-    default=0.95,
-    show_default=True,
-    type=group.SHARE,
-    help="Level of the intervals.",
-)
 several_quantiles = click.option(
     "--quantile",
     "quantiles",
@@ -119,7 +112,7 @@ several_quantiles = click.option(
 @click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
-@options("time", "offset", "exposure", "missing", *TABLE_OPTIONS)
+@options("time", "offset", "exposure", "missing", "lags", *TABLE_OPTIONS)
 @options(*READING_OPTIONS, "batch_rows", "memory", "log_target", "no_intercept", "quiet")
 def fit(**settings: Any) -> None:
     """Learn every row of FILE, and save the model.
@@ -153,8 +146,9 @@ def update(**settings: Any) -> None:
     rows have been learned. If a row can't be used, the old file stays as it was.
     """
     from posterity.cli.learn import update as work
+    from posterity.cli.model_files import FileSettings
 
-    run_guarded(work, **settings)
+    run_guarded(work, FileSettings(**settings))
 
 
 @click.command(cls=Verb, epilog=UNLEARN, short_help="Remove rows that the model has learned.")
@@ -180,8 +174,9 @@ def unlearn(**settings: Any) -> None:
     update.
     """
     from posterity.cli.learn import unlearn as work
+    from posterity.cli.model_files import FileSettings
 
-    run_guarded(work, **settings)
+    run_guarded(work, FileSettings(**settings))
 
 
 @click.command(cls=Verb, epilog=MERGE, short_help="Merge models that learned different rows.")
@@ -208,13 +203,11 @@ def merge(**settings: Any) -> None:
     type=OutputPath(),
     help="Where predictions go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@level_option
+@options("level")
 @several_quantiles
 @click.option(
     "--keep",
-    metavar="a,b,...",
-    multiple=True,
-    callback=group.names,
+    **COLUMNS,
     help="Columns of FILE to copy to the predictions.",
 )
 @learned_offset
@@ -228,14 +221,14 @@ def predict(**settings: Any) -> None:
     ends of its prediction interval. A classifier gives the most probable label, and the probability
     of each label. Columns that the model does not know are ignored, and so is the target.
     """
-    from posterity.cli.predict import run
+    from posterity.cli.predict import Settings, run
 
-    run_guarded(run, **settings)
+    run_guarded(run, Settings(**settings))
 
 
 @click.command(cls=Verb, epilog=SHOW, short_help="Print what a model has learned.")
 @model_argument
-@level_option
+@options("level")
 @click.option(
     "--base",
     metavar="mean|first|COLUMN=LEVEL",
@@ -276,9 +269,7 @@ def show(**settings: Any) -> None:
 )
 @click.option(
     "--features",
-    metavar="a,b,...",
-    multiple=True,
-    callback=group.names,
+    **COLUMNS,
     help="Other columns to forecast from. Their future values must be given by --future.",
 )
 @click.option(
@@ -312,7 +303,7 @@ def show(**settings: Any) -> None:
     type=OutputPath(),
     help="Where forecasts go: .csv, .parquet or .arrow.  [default: standard output, as CSV]",
 )
-@level_option
+@options("level")
 @several_quantiles
 @options(*READING_OPTIONS, "report", "quiet")
 def forecast(**settings: Any) -> None:
@@ -325,7 +316,7 @@ def forecast(**settings: Any) -> None:
     """
     from posterity.cli.forecast import Settings, run
 
-    run_guarded(run, Settings(**settings, command=describe_command()))
+    run_guarded(run, Settings(**settings))
 
 
 VERBS = (fit, update, predict, show, merge, unlearn, forecast)

@@ -23,12 +23,18 @@ OPTION_NAMES = {"lags": "lag", "category_levels": "levels", "slices": "slice"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class WideSettings(TableSettings):
-    """Options of models of many features, beside those of their table."""
+class ModelSettings(TableSettings):
+    """Options of a model, beside those of its table, one field each."""
 
-    structure: str = "full"
-    hash_size: int | None = None
-    interactions: int | list[tuple[str, str]] | None = None
+    model: str
+    prior_precision: float | str
+    noise: str
+    forgetting: str
+    no_intercept: bool
+    log_target: bool
+    structure: str
+    hash_size: int | None
+    interactions: int | list[tuple[str, str]] | None
 
     @property
     def is_wide(self) -> bool:
@@ -51,7 +57,7 @@ class WideSettings(TableSettings):
 
 
 def build_wide(
-    settings: WideSettings, *, noise_precision: float | None, noise: str, **common: Any
+    settings: ModelSettings, *, noise_precision: float | None, noise: str, **common: Any
 ) -> Any:
     """The estimator of many features.
 
@@ -62,7 +68,7 @@ def build_wide(
     """
     from posterity import sparse
 
-    words, structure = parse_one(getattr(settings, "model", "linear")), settings.structure
+    words, structure = parse_one(settings.model), settings.structure
     if words.family not in FAMILIES or words.basis:
         other = words.basis or words.family
         raise ValueError(
@@ -89,7 +95,7 @@ def build_wide(
     )
 
 
-def open_wide_table(settings: WideSettings, path: str, *, labels: bool) -> Any:
+def open_wide_table(settings: ModelSettings, path: str, *, labels: bool) -> Any:
     """The table at the path, where FILE was put, with its columns as they are."""
     from posterity.io.reading import ROLES, ReadSettings
     from posterity.io.targets import Target, TargetLabels, TargetNumbers
@@ -124,4 +130,4 @@ def describe_wide(model: Any, level: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-__all__ = ["WideSettings", "build_wide", "describe_wide", "open_wide_table"]
+__all__ = ["ModelSettings", "build_wide", "describe_wide", "open_wide_table"]

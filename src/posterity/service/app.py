@@ -126,18 +126,16 @@ class App:
             return await self.pages(scope, receive, send)
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         if method not in methods:
-            refused = RefusedError(405, f"this path has no {method}: it has {', '.join(methods)}")
-            return await _respond_refused(refused, {"allow": ", ".join(methods)})(
-                scope, receive, send
-            )
+            known = ", ".join(methods)
+            refused = RefusedError(405, f"this path has no {method}: it has {known}")
+            return await _respond_refused(refused, {"allow": known})(scope, receive, send)
         try:
             answer = await self._answer(methods[method], values, scope, receive)
         except RefusedError as refused:
-            return await _respond_refused(refused)(scope, receive, send)
+            answer = _respond_refused(refused)
         except AWAY_ERRORS as error:  # while it was read
             message = f"the database can't be read ({summarize_error(error)}): try again"
-            away = RefusedError(503, message, retry_after=1)
-            return await _respond_refused(away)(scope, receive, send)
+            answer = _respond_refused(RefusedError(503, message, retry_after=1))
         except Exception:
             await _internal_error()(scope, receive, send)
             raise
@@ -211,11 +209,10 @@ def _respond_refused(refused: RefusedError, more: dict[str, str] | None = None) 
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else ""
-    headers = dict(getattr(error, "headers", None) or {})
-    message = f"{detail}: {request.method} {request.url.path}; /openapi.json lists all requests"
-    return JSONResponse({"error": message, "field": ""}, status, headers)
+    assert isinstance(error, HTTPException)
+    what = f"{error.detail}: {request.method} {request.url.path}"
+    message = f"{what}; /openapi.json lists all requests"
+    return JSONResponse({"error": message, "field": ""}, error.status_code, error.headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

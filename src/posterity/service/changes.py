@@ -51,9 +51,7 @@ def check_features(settings: Any) -> None:
         raise RefusedError(422, "two features have the same name: rename one", "features")
     levels: dict[str, list[str]] = getattr(settings, "levels", {})
     for name, each in levels.items():
-        if name not in settings.features:
-            message = f"levels has {name!r}, which is not a feature: use names of features"
-            raise RefusedError(422, message, f"levels.{name}")
+        _check_feature(name, "levels", settings)
         if len(set(each)) < len(each):
             raise RefusedError(422, f"{name!r} has a level twice: name each once", f"levels.{name}")
     more = sum(map(len, levels.values()))
@@ -74,21 +72,22 @@ def check_ranges(settings: ExperimentSettings) -> None:
         raise RefusedError(422, "two arms have the same name: rename one", "arms")
     check_features(settings)
     for name, (low, high) in settings.ranges.items():
-        if name not in settings.features:
-            message = f"ranges has {name!r}, which is not a feature: use names of features"
-            raise RefusedError(422, message, f"ranges.{name}")
+        _check_feature(name, "ranges", settings)
         if not low < high:
             message = (
                 f"the range of {name!r} is ({low:g}, {high:g}): the first number must be smaller"
             )
             raise RefusedError(422, message, f"ranges.{name}")
     for name, seconds in settings.erase_after.items():
-        where = f"erase_after.{name}"
-        if name not in settings.features:
-            message = f"erase_after has {name!r}, which is not a feature: use names of features"
-            raise RefusedError(422, message, where)
+        _check_feature(name, "erase_after", settings)
         if seconds < (settings.horizon or 0.0):
             message = (
                 f"{name!r} would be erased before the horizon: give {settings.horizon:g} or more"
             )
-            raise RefusedError(422, message, where)
+            raise RefusedError(422, message, f"erase_after.{name}")
+
+
+def _check_feature(name: str, where: str, settings: Any) -> None:
+    if name not in settings.features:
+        message = f"{where} has {name!r}, which is not a feature: use names of features"
+        raise RefusedError(422, message, f"{where}.{name}")

@@ -53,8 +53,8 @@ class Client:
     ) -> Any:
         """An arm for a context."""
         how.setdefault("id", uuid.uuid4().hex)
-        given = dict(context) if isinstance(context, Mapping) else list(context)
-        return self._ask("POST", "experiments", experiment, "/decide", {"context": given, **how})
+        body = {"context": _to_json(context), **how}
+        return self._ask("POST", "experiments", experiment, "/decide", body)
 
     def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Any:
         """Send the reward of a decision."""
@@ -63,15 +63,14 @@ class Client:
 
     def predict(self, predictor: str, x: Mapping[str, float] | Sequence[float]) -> Any:
         """Mean, standard deviation and interval of a row."""
-        given = dict(x) if isinstance(x, Mapping) else list(x)
-        return self._ask("POST", "predictors", predictor, "/predict", {"x": given})
+        return self._ask("POST", "predictors", predictor, "/predict", {"x": _to_json(x)})
 
     def learn(
         self, predictor: str, id: str, x: Mapping[str, float] | Sequence[float], y: float
     ) -> Any:
         """Have a row predicted, then learned, once for each id."""
-        given = dict(x) if isinstance(x, Mapping) else list(x)
-        return self._ask("POST", "predictors", predictor, "/learn", {"id": id, "x": given, "y": y})
+        body = {"id": id, "x": _to_json(x), "y": y}
+        return self._ask("POST", "predictors", predictor, "/learn", body)
 
     def state(self, kind: str, name: str) -> Any:
         """Return settings and state of one of the "experiments" or "predictors"."""
@@ -95,6 +94,10 @@ class Client:
                     raise
             time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
+
+
+def _to_json(x: Mapping[str, float] | Sequence[float]) -> Any:
+    return dict(x) if isinstance(x, Mapping) else list(x)
 
 
 def _explain(error: urllib.error.HTTPError) -> str:

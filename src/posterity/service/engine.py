@@ -154,13 +154,15 @@ class Engine:
         name, kind = kept["name"], kept["kind"]
         after, known, notes = read_snapshot(self.store, name, through)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
-        served: Served
-        if isinstance(settings, ExperimentSettings):
-            served = Experiment(name, kept["version"], settings, self._secret, known, notes, after)
-        else:
-            served = Predictor(name, kept["version"], settings, known, notes, after)
+        served = self._build(name, kept["version"], settings, known, notes, after)
         served.replay(served.read_log(self.store, after, through), self.store)
         return served
+
+    def _build(self, name: str, version: int, settings: Any, *known: Any) -> Served:
+        """An experiment or a predictor; ``known`` are a snapshot's model, notes and number."""
+        if isinstance(settings, ExperimentSettings):
+            return Experiment(name, version, settings, self._secret, *known)
+        return Predictor(name, version, settings, *known)
 
     def restore_at(self, kept: Record, made: Record) -> Served:
         """The experiment that made a decision, with the settings and the model of that time."""
@@ -177,7 +179,7 @@ class Engine:
     async def submit(self, work: Work) -> Any:
         """Wait until it is done and on the disk."""
         if not self.ready:
-            raise RefusedError(503, "the database can't be reached: try again", retry_after=1)
+            raise _refuse_away()
         if not self.learns and work.questions is None:
             message = "this server only decides: send this to the server that learns"
             raise RefusedError(421, message)
@@ -230,28 +232,15 @@ class Engine:
                 if msgspec.structs.asdict(before.settings) == msgspec.structs.asdict(settings):
                     return {"name": name, "version": before.version}
                 refuse_other(before, kind, settings)
-            served: Served
-            if isinstance(settings, ExperimentSettings):
-                check_ranges(settings)
-                served = Experiment(name, version, settings, self._secret)
-                served.check_settings()
-                if isinstance(before, Experiment):
-                    served.take_over(before)
-            else:
-                check_features(settings)
-                served = Predictor(name, version, settings)
-                served.check_settings()
+            check = check_ranges if kind == "experiment" else check_features
+            check(settings)
+            served = self._build(name, version, settings)
+            served.check_settings()
+            if before is not None:
+                served.take_over(before)
             written = msgspec.json.encode(settings).decode()
-            now = self.clock()
-            group.add(
-                model,
-                seq=self.next_number(),
-                name=name,
-                version=version,
-                kind=kind,
-                settings=written,
-                at=now,
-            )
+            kept = {"name": name, "version": version, "kind": kind, "settings": written}
+            group.add(model, seq=self.next_number(), at=self.clock(), **kept)
             was = None if before is None else msgspec.json.encode(before.settings).decode()
             self.add_audit(group, token, f"{kind} {name}", was, written)
             self.models[name] = served
@@ -336,16 +325,8 @@ class Engine:
 
     def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
-        now = self.clock()
-        group.add(
-            audit,
-            seq=self.next_number(),
-            at=now,
-            token=token,
-            what=what,
-            before=before,
-            after=after,
-        )
+        changed = {"token": token, "what": what, "before": before, "after": after}
+        group.add(audit, seq=self.next_number(), at=self.clock(), **changed)
 
     def next_number(self) -> int:
         """The next number of the log."""
@@ -378,7 +359,7 @@ class Engine:
                 logger.error("a group of requests failed", exc_info=error)
             message = f"nothing was written: {summarize_error(error)}"
             for work in works:
-                answer_request(work, RefusedError(503, message, retry_after=1))
+                answer_request(work.answer, RefusedError(503, message, retry_after=1))
             await self._recover()
             return
         self._queue.extendleft(reversed(waiting))
@@ -407,13 +388,8 @@ class Engine:
             try:
                 await self.run_on_disk(self._restore_all)
             except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
-                for work in [self._queue.popleft() for _ in range(len(self._queue))]:
-                    answer_request(
-                        work,
-                        RefusedError(
-                            503, "the database can't be reached: try again", retry_after=1
-                        ),
-                    )
+                while self._queue:
+                    answer_request(self._queue.popleft().answer, _refuse_away())
                 await asyncio.sleep(0.5)
             else:
                 self.ready = True
@@ -422,6 +398,10 @@ class Engine:
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
+
+
+def _refuse_away() -> RefusedError:
+    return RefusedError(503, "the database can't be reached: try again", retry_after=1)
 
 
 def _take_decision(questions: Questions, place: int, entries: LogEntries, group: Group) -> Record:

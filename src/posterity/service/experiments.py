@@ -81,11 +81,6 @@ class Experiment(Learner):
         except (ValueError, ArithmeticError) as error:
             raise RefusedError(422, str(error), "default_reward") from error
 
-    def take_over(self, before: Experiment) -> None:
-        """Go on with what another one, with other settings, has learned."""
-        self.model, self.sizes = before.model, before.sizes
-        self.learned_through = before.learned_through
-
     def build_model(self) -> Bandit:
         """A bandit that has learned nothing."""
         bandit = Bandit(build_model(self.settings.model), arms=self.settings.arms, rng=0)
@@ -132,16 +127,13 @@ class Experiment(Learner):
         allowed = np.array([may for _, _, _, may in asked])
         probabilities, means, widths = self.propensities(X, allowed)
         expires = None if self.settings.horizon is None else now + self.settings.horizon
-        forget = self._next_erasure(now, -math.inf)
+        shared = self._begin_record(now) | {"expires": expires}
         places = pick(probabilities, np.array([self.draw(id) for _, id, _, _ in asked]))
         return [
             {
+                **shared,
                 "seq": number,
-                "model": self.name,
                 "id": id,
-                "at": now,
-                "learned_through": self.learned_through,
-                "settings_version": self.version,
                 "context": context,
                 "allowed": None if one.arms is None else may.tobytes(),
                 "arm": place,
@@ -149,8 +141,6 @@ class Experiment(Learner):
                 "means": mean,
                 "widths": width,
                 "active": int(one.activate),
-                "expires": expires,
-                "forget": forget,
             }
             for (one, id, _, may), context, number, place, chances, mean, width in zip(
                 asked,
@@ -182,12 +172,9 @@ class Experiment(Learner):
         unknown = np.full(len(arms), math.nan).tobytes()
         chances = np.array([row["p"].get(arm, 0.0) for arm in arms])
         return {
+            **self._begin_record(now),
             "seq": number,
-            "model": self.name,
             "id": row["id"],
-            "at": now,
-            "learned_through": self.learned_through,
-            "settings_version": self.version,
             "context": row["context"].tobytes(),
             "allowed": (chances > 0.0).tobytes(),
             "arm": self._places[row["arm"]],
@@ -196,6 +183,15 @@ class Experiment(Learner):
             "widths": unknown,
             "active": int(row["active"]),
             "expires": None,
+        }
+
+    def _begin_record(self, now: float) -> Record:
+        """What the log has of all decisions of one moment."""
+        return {
+            "model": self.name,
+            "at": now,
+            "learned_through": self.learned_through,
+            "settings_version": self.version,
             "forget": self._next_erasure(now, -math.inf),
         }
 

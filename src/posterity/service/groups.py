@@ -102,7 +102,7 @@ class Groups:
                 self._note_snapshots(group)
         for one in attempts:
             if not one.waits:
-                answer_request(one.work, one.outcome)
+                answer_request(one.work.answer, one.outcome)
         return [one.work for one in attempts if one.waits]
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:

@@ -58,6 +58,11 @@ class Learner(ABC):
         """What goes into a snapshot beside the model."""
         return self.sizes.notes
 
+    def take_over(self, before: Learner) -> None:
+        """Go on with what another one, with other settings, has learned."""
+        self.model, self.sizes = before.model, before.sizes
+        self.learned_through = before.learned_through
+
     @abstractmethod
     def build_model(self) -> Any:
         """A model that has learned nothing."""

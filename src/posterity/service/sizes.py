@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import frexp
 from typing import Any
@@ -38,20 +39,20 @@ class Sizes:
     """
 
     def __init__(self, notes: Mapping[str, Any] | None = None) -> None:
-        self._arms: dict[int, list[dict[int, int]]] = {}
+        # By arm and column: how often each exponent came.
+        self._counts: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         self._waiting: list[tuple[int, Sequence[float], float]] = []
         for arm, column, exponent, count in (notes or {}).get("sizes", _NOTHING).tolist():
-            self._list_columns(arm, column + 1)[column][exponent] = count
+            self._counts[arm, column][exponent] = count
 
     @property
     def notes(self) -> dict[str, NDArray[np.int64]]:
         """The counts, as an array (n, 4) that a model file can keep."""
         self._count_waiting()
         counts = [
-            (arm, column, *counted)
-            for arm, columns in self._arms.items()
-            for column, exponents in enumerate(columns)
-            for counted in exponents.items()
+            (*place, *counted)
+            for place, exponents in sorted(self._counts.items())
+            for counted in sorted(exponents.items())
         ]
         return {"sizes": np.array(counts, np.int64).reshape(-1, 4)}
 
@@ -65,18 +66,18 @@ class Sizes:
     def remove(self, arm: int, x: Sequence[float], y: float) -> None:
         """Count a row that is taken back."""
         self._count_waiting()
-        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
+        for column, value in enumerate((y, *x)):
             if value:
-                exponent = frexp(value)[1]
+                exponents, exponent = self._counts[arm, column], frexp(value)[1]
                 exponents[exponent] = max(exponents.get(exponent, 0) - 1, 0)
 
     def drowns(self, arm: int, x: Sequence[float], y: float) -> bool:
         """Whether the digits of what stays are lost when this row is subtracted."""
         self._count_waiting()
-        for exponents, value in zip(self._list_columns(arm, 1 + len(x)), (y, *x), strict=False):
+        for column, value in enumerate((y, *x)):
             if not value:
                 continue
-            exponent = frexp(value)[1]
+            exponents, exponent = self._counts[arm, column], frexp(value)[1]
             left = [size for size, count in exponents.items() if count > (size == exponent)]
             if max([exponent, *exponents]) > max(left, default=0) + MOST_DIGITS:
                 return True
@@ -93,16 +94,9 @@ class Sizes:
         found, counts = np.unique(codes[values != 0.0] + EXPONENTS // 2, return_counts=True)
         for code, count in zip(found.tolist(), counts.tolist(), strict=True):
             place, exponent = divmod(code, EXPONENTS)
-            arm, column = divmod(place, width)
-            exponents = self._list_columns(arm, width)[column]
+            exponents = self._counts[divmod(place, width)]
             exponent -= EXPONENTS // 2
             exponents[exponent] = exponents.get(exponent, 0) + count
-
-    def _list_columns(self, arm: int, count: int) -> list[dict[int, int]]:
-        columns = self._arms.setdefault(arm, [])
-        while len(columns) < count:
-            columns.append({})
-        return columns
 
 
 _NOTHING = np.empty((0, 4), np.int64)

@@ -9,6 +9,7 @@ from collections import deque
 from itertools import islice, pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 from scipy.special import stdtrit
 
@@ -36,19 +37,12 @@ def describe_state(served: Served) -> dict[str, Any]:
         "name": served.name,
         "kind": served.kind,
         "version": served.version,
-        "settings": to_json(served.settings),
+        "settings": msgspec.to_builtins(served.settings),
         "learned_through": served.learned_through,
     }
     if isinstance(served, Predictor):
         state["scores"] = served.scores.state()
     return state
-
-
-def to_json(settings: Any) -> Any:
-    """Settings as JSON has them."""
-    import msgspec
-
-    return msgspec.to_builtins(settings)
 
 
 def build_overview(engine: Engine) -> dict[str, Any]:
@@ -166,7 +160,7 @@ def _effective(log: list[Record]) -> float | None:
 
 
 def _reasons(served: Experiment, one: Record) -> dict[str, Any]:
-    answer = to_json(served.answer(one))
+    answer = msgspec.to_builtins(served.answer(one))
     return {**answer, "at": one["at"], "reward": one["reward"]}
 
 
@@ -199,13 +193,7 @@ def _read_rows(store: Store, served: Predictor) -> list[Record]:
 def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str, Any]:
     stretches = _split(log)
     surprising = [
-        {
-            "id": one["row_id"],
-            "at": one["at"],
-            "y": one["y"],
-            "mean": one["mean"],
-            "log_score": one["log_score"],
-        }
+        {"id": one["row_id"], **{name: one[name] for name in ("at", "y", "mean", "log_score")}}
         for one in log
         if is_surprising(one)
     ]

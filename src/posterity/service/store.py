@@ -259,12 +259,7 @@ class Store:
 
     def read_last_number(self) -> int:
         """The largest number of any row."""
-        with self.engine.connect() as connection:
-            numbers = [
-                connection.scalar(sql.select(sql.func.max(table.c.seq)))
-                for table in schema.NUMBERED
-            ]
-        return max(number or 0 for number in numbers)
+        return max(self._read_largest(*schema.NUMBERED))
 
     def find(
         self, decisions: Iterable[Key], rows: Iterable[Key], found: LogEntries | None = None
@@ -381,27 +376,21 @@ class Store:
         asked = sql.select(decision.c.id).where(
             (decision.c.model == name) & (decision.c.expires > after) & (decision.c.expires <= now)
         )
-        return [one["id"] for one in self._all(asked.where(~heard).limit(AT_ONCE))]
+        return self._list_ids(asked.where(~heard))
 
     def find_erasable(self, name: str, now: float) -> list[str]:
         """Ids of decisions with a feature whose time has passed."""
         due = (decision.c.model == name) & (decision.c.forget <= now)
-        return [one["id"] for one in self._all(sql.select(decision.c.id).where(due).limit(AT_ONCE))]
+        return self._list_ids(sql.select(decision.c.id).where(due))
 
     def find_forgettable(self, name: str, now: float) -> list[str]:
         """Ids of learned rows whose time has passed."""
         due = (row.c.model == name) & (row.c.forget <= now)
-        return [
-            one["row_id"] for one in self._all(sql.select(row.c.row_id).where(due).limit(AT_ONCE))
-        ]
+        return self._list_ids(sql.select(row.c.row_id).where(due))
 
     def read_newest(self) -> tuple[int, ...]:
         """Return the newest numbers of settings, event and row, which show others the changes."""
-        asked = [
-            sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in (model, event, row)
-        ]
-        with self.engine.connect() as connection:
-            return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
+        return self._read_largest(model, event, row)
 
     def read_tokens(self) -> list[Record]:
         """Return all tokens, by the hash of each."""
@@ -420,9 +409,19 @@ class Store:
                 connection.execute(meta.insert(), {"name": "secret", "value": made})
             return str(known or made)
 
+    def _read_largest(self, *tables: sql.Table) -> tuple[int, ...]:
+        """The largest number of each table's rows, 0 where there is none."""
+        asked = [sql.select(sql.func.max(one.c.seq)).scalar_subquery() for one in tables]
+        with self.engine.connect() as connection:
+            return tuple(number or 0 for number in connection.execute(sql.select(*asked)).one())
+
     def _all(self, asked: Any) -> list[Record]:
         with self.engine.connect() as connection:
             return [dict(one) for one in connection.execute(asked).mappings()]
+
+    def _list_ids(self, asked: Any) -> list[str]:
+        with self.engine.connect() as connection:
+            return [*connection.scalars(asked.limit(AT_ONCE))]
 
     def _pages(
         self,

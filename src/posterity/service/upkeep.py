@@ -105,11 +105,11 @@ class Upkeep:
         now, engine = self._engine.clock(), self._engine
         after = self._heard.get(name, 0.0)
 
-        async def learn_default(id: str) -> Any:
-            return await engine.record_event(name, "default", Activate(decision_id=id))
-
         count = await self._each(
-            lambda: engine.store.find_expired(name, now, after), learn_default, name, drop_deadline
+            lambda: engine.store.find_expired(name, now, after),
+            lambda id: engine.record_event(name, "default", Activate(decision_id=id)),
+            name,
+            drop_deadline,
         )
         self._heard[name] = now - 60.0
         return count
@@ -117,12 +117,11 @@ class Upkeep:
     async def forget(self, name: str) -> int:
         """Unlearn a predictor's rows whose time has passed; how many."""
         now, engine = self._engine.clock(), self._engine
-
-        async def unlearn(id: str) -> Any:
-            return await engine.record_row(name, "unlearn", Unlearn(id=id))
-
         return await self._each(
-            lambda: engine.store.find_forgettable(name, now), unlearn, name, keep_row
+            lambda: engine.store.find_forgettable(name, now),
+            lambda id: engine.record_row(name, "unlearn", Unlearn(id=id)),
+            name,
+            keep_row,
         )
 
     async def _each(

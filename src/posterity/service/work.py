@@ -46,11 +46,6 @@ class Work:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
-    @property
-    def keys(self) -> tuple[Key, ...]:
-        """Everything that is looked up for it."""
-        return self.decisions + self.rows
-
 
 class Predictions:
     """Rows that are asked for while the loop is busy are predicted in one call of the model."""
@@ -76,12 +71,7 @@ class Predictions:
 
         predictions = do_together(predict, [x for x, _ in asked])
         for (_, answer), one in zip(asked, predictions, strict=True):
-            if answer.done():  # who asked is gone
-                continue
-            if isinstance(one, RefusedError):
-                answer.set_exception(one)
-            else:
-                answer.set_result(one)
+            answer_request(answer, one)
 
 
 def do_together(do: Callable[[list[Any]], list[Any]], asked: list[Any]) -> list[Any]:
@@ -114,14 +104,14 @@ def explain_failure(error: Exception) -> RefusedError:
     )
 
 
-def answer_request(work: Work, outcome: Any) -> None:
-    """Answer a request, once."""
-    if work.answer.done():
+def answer_request(answer: asyncio.Future[Any], outcome: Any) -> None:
+    """Answer a request, once, unless who asked is gone."""
+    if answer.done():
         return
     if isinstance(outcome, RefusedError):
-        work.answer.set_exception(outcome)
+        answer.set_exception(outcome)
     else:
-        work.answer.set_result(outcome)
+        answer.set_result(outcome)
 
 
 def summarize_error(error: Exception) -> str:
