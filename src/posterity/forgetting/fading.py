@@ -179,6 +179,7 @@ class Directional(_Discounted):
     only_discounts: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
 
     def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
@@ -211,8 +212,6 @@ class Smoothing(Strategy):
     >>> Smoothing(0.8).gamma
     0.8
     """
-
-    has_fast_learn_one: ClassVar[bool] = False
 
     gamma: float
 
@@ -254,6 +253,7 @@ class RandomWalk(Strategy):
     """
 
     has_evidence: ClassVar[bool] = False
+    has_fast_learn_one: ClassVar[bool] = True
 
     variance: ArrayLike
 

@@ -47,6 +47,7 @@ class Window(Strategy):
     """
 
     keeps_prior: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
     why_not_unlearn = "old rows leave it automatically; fit the rows you want"
     why_not_merge = "it is unknown which rows are the latest; fit all rows in one model"
 

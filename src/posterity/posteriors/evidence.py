@@ -186,20 +186,21 @@ class EvidencePosterior(EvidenceStream):
     ) -> list[Distribution]:
         """Learn row after row; returns the predictions of each stretch before it was learned."""
         predictions: list[Distribution] = []
-        first = 0
+        # Nodes that are made of the data at any time need not learn each row themselves.
+        by_data, first = isinstance(self.strategy, Integrated) and not self.memory.forgets, 0
         while first < len(X) or not predictions:
-            choice, turn = self._choice_ahead(), self.state.turn
+            turn, nodes = self.state.turn, None if by_data else self.current()
+            choice = nodes.choice if nodes else self._choice_ahead()
             part = slice(first, self._find_stretch(choice, X, weights, first))
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
-            plain = choice.is_plain and isinstance(self.strategy, Integrated)
-            if plain and not self.memory.forgets:
+            if nodes is None and choice.is_plain:
                 predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
             else:
-                nodes = self.current()
+                nodes = nodes or self.make_nodes(choice)
                 predictions.append(nodes.predict_then_learn(*rows, self.unseen(nodes, X[part])))
             self.absorb(*rows)
-            if plain and self.state.turn is turn:
+            if by_data and self.state.turn is turn:
                 self.state.stream = self.make_nodes(choice)
             first = part.stop
         return predictions

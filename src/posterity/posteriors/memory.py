@@ -70,8 +70,8 @@ class Memory:
     keeps_prior: ClassVar[bool] = False
     # True if only the directions of a row fade before it.
     by_direction: ClassVar[bool] = False
-    # True if compiled code learns single rows of one target.
-    has_fast_learn_one: ClassVar[bool] = True
+    # True if compiled code learns single rows of one target, by ``row_path`` or ``fade``.
+    has_fast_learn_one: ClassVar[bool] = False
     # What users call it, if not by its class.
     name = ""
     # Why rows can't be unlearned, and models not be merged; "": they can be.
@@ -133,6 +133,7 @@ class Keep(Memory):
     forgets: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = True
+    has_fast_learn_one: ClassVar[bool] = True
     why_not_unlearn = ""
     why_not_merge = ""
 
