@@ -145,7 +145,7 @@ def _evidence(posterior: Any) -> bool:
     m = posterior.n_coefficients - int(posterior.intercept)
     members = [] if stream is None else stream.posteriors
     return (
-        _posterior(posterior)
+        _linear(posterior)
         and len(posterior.mean) == m
         and posterior.state.clock[0] <= MOST_ROWS
         and all(one.n_coefficients == posterior.n_coefficients for one in members)

@@ -174,6 +174,9 @@ class LinearEstimator(LinearReader):
             learned = time is None and self._now is None and learn(x, y, weight)
         except OverflowError:  # of a whole number beyond floats: the other way says so
             learned = False
+        except TypeError:
+            read_scalar(weight, "weight")  # says what is wrong with it, if it is that
+            raise
         except ValueError:
             if not row_lacks_targets(self, y):
                 raise
@@ -369,7 +372,7 @@ class LinearEstimator(LinearReader):
         weight = read_scalar(weight, "weight")
         self._meet_row(x, y)
         X, target = self._path.values(x), self._read_target(y)
-        weights = None if weight == 1.0 else read_weights([weight], 1)
+        weights = None if weight == 1.0 else read_weights([weight], 1, "weight")
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         self._predict_with("append", Rows(X, target, weights, elapsed, self._eta_offsets(added, 1)))
         self._now = now

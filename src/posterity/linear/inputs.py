@@ -200,21 +200,23 @@ def refuse_no_weight(sample_weight: ArrayLike | None) -> None:
         )
 
 
-def read_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+def read_weights(
+    sample_weight: ArrayLike | None, n: int, name: str = "sample_weight"
+) -> Array | None:
     """Weights (n,), or None for ones."""
     if sample_weight is None:
         return None
-    weights = np.ascontiguousarray(expand_to_rows("sample_weight", sample_weight, n))
+    weights = np.ascontiguousarray(expand_to_rows(name, sample_weight, n))
     bad = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT))
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"sample_weight is {weights[row]} in row {row}: weights must be finite and not "
+            f"{name} is {weights[row]} in row {row}: weights must be finite and not "
             f"negative (0 leaves a row out), and at most {LARGEST_WEIGHT:g}"
         )
     if 0.0 < weights.max(initial=0.0) < SMALLEST_WEIGHT:
         raise ValueError(
-            f"no sample_weight is larger than {weights.max():g}: rows of such small weight have "
+            f"no {name} is larger than {weights.max():g}: rows of such small weight have "
             "no effect; multiply all weights by the same large number"
         )
     # Beside a heavier row they change no digit, and what divides by them would overflow.

@@ -42,6 +42,8 @@ posterity.io.learn_stream(..., dates="calendar")
 
 def _list_types(X: Any) -> list[tuple[Any, Any]]:
     """Names and types of the columns of a frame or Arrow table; an array has one type."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):  # without a copy of each column
+        return list(zip(X.columns, X.dtypes, strict=True))
     columns = list_columns(X)
     if columns is not None:
         return [(name, type_of(column)) for name, column in columns]

@@ -356,5 +356,5 @@ def _close_directions(root: Array) -> Array:
 
 def _share_weight(X: Array, y: Array, weight: float) -> tuple[Array, Array, Array]:
     """The same rows, each with its share of the weight."""
-    size = np.sqrt(weight / len(X))
-    return X / size, y / size, np.full(len(X), size * size)
+    each = weight / len(X)
+    return X / np.sqrt(each), y / np.sqrt(each), np.full(len(X), each)
