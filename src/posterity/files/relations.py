@@ -135,12 +135,13 @@ def _check_bandit(bandit: Any) -> bool:
     arms, roster = getattr(bandit, "_arms", None), getattr(bandit, "_roster", None)
     if arms is None or roster is None:
         return arms is None and roster is None
-    models = getattr(arms, "models", None)
-    return len(roster) == (arms.count if models is None else len(models)) and bandit._decided >= 0
+    # A model or features of each arm, or one model of all, which knows how many there are.
+    each = getattr(arms, "models", getattr(arms, "features", None))
+    return len(roster) == (arms.count if each is None else len(each)) and bandit._decided >= 0
 
 
 def _check_shared_arms(arms: Any) -> bool:
-    return isinstance(arms.model, BaseEstimator) and arms.count == len(arms.features)
+    return isinstance(arms.model, BaseEstimator)
 
 
 def _check_delayed(delayed: Any) -> bool:
