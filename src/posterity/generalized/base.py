@@ -53,7 +53,7 @@ class GeneralizedModel(LinearEstimator):
     def _get_learned_likelihood(self) -> Likelihood:
         """The likelihood with the mean of the parameter that was learned."""
         likelihood = self._likelihood()
-        if not likelihood.learns_parameter:
+        if not self._learns_parameter:
             return likelihood
         return likelihood.with_parameter(
             self._posterior.average_of(lambda one: one.statistics.phi.value)

@@ -79,6 +79,3 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     def _likelihood(self) -> NegativeBinomial:
         return NegativeBinomial() if self.dispersion is None else NegativeBinomial(self.dispersion)
-
-    def _get_learned_likelihood(self) -> NegativeBinomial:
-        return NegativeBinomial(self.dispersion_)

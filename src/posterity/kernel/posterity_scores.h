@@ -1,8 +1,8 @@
 /* Scores of many predictions at once: log density, CRPS and probability of targets under Student-t distributions.
  *
  * With many degrees of freedom v the t is a normal distribution in other units: with a = v - 1/2 and
- * w^2 = a log(1 + z^2 / v), P(Z <= z) = Phi(w) and a series in 1/a^2. The series are those of
- * distributions/_expansions.py, which derives them and is the twin of this file; infinitely many degrees of freedom
+ * w^2 = a log(1 + z^2 / v), P(Z <= z) = Phi(w) and a series in 1/a^2. Tails and quantiles are those of
+ * distributions/_expansions.py, which says how all are derived; infinitely many degrees of freedom
  * are 1e18. Rows that they do not serve (few degrees of freedom, far tails, no finite scale) get NaN. Loops have no
  * branches, so that compilers make vectors of them. */
 #ifndef POSTERITY_SCORES_H
