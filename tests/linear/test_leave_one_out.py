@@ -77,7 +77,7 @@ def test_reading_changes_nothing_and_what_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match="needs one target"):
             other.fit(X, Y).leave_one_out(X, Y)
-    two = np.column_stack([Y, Y])
-    joint = BayesianLinearRegression().fit(X, two)
-    with pytest.raises(ValueError, match="needs one target"):
-        joint.leave_one_out(X, two)
+    for columns in (np.column_stack([Y, Y]), Y[:, None]):
+        joint = BayesianLinearRegression().fit(X, columns)
+        with pytest.raises(ValueError, match="needs one target"):
+            joint.leave_one_out(X, columns)

@@ -15,14 +15,16 @@ Array = NDArray[np.float64]
 # A row with a larger leverage is the only one with information on some direction.
 LARGEST_LEVERAGE = 1.0 - 1e-12
 
+ONE_TARGET = (
+    "leave_one_out needs one target, constant Gaussian noise and no forgetting: use cross "
+    "validation here"
+)
+
 
 def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
-    if y.shape[1] > 1 or not posterior.of_rows.is_plain:
-        raise ValueError(
-            "leave_one_out needs one target, constant Gaussian noise and no forgetting: use "
-            "cross validation here"
-        )
+    if not posterior.of_rows.is_plain:
+        raise ValueError(ONE_TARGET)
     if len(y) > posterior.n_observations:
         raise ValueError(
             f"there are {len(y)} rows, but only {posterior.n_observations:g} were learned: give "

@@ -21,10 +21,11 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_unusable,
 )
-from posterity.linear.leaving_out import leave_one_out
+from posterity.linear.leaving_out import ONE_TARGET, leave_one_out
 from posterity.linear.matrices import check_matrix, check_width, find_block_starts
 from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
+from posterity.linear.targets import targets_of
 from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
@@ -145,6 +146,8 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         True
         """
         posterior = self._posterior
+        if targets_of(self)[0] is not None:
+            raise ValueError(ONE_TARGET)
         X, targets, _ = read_rows(self, X, y, None, reset=False)
         refuse_unusable(self, X, targets)
         return leave_one_out(posterior, self._columns(X), targets)
