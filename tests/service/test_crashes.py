@@ -32,7 +32,8 @@ from posterity.bandits import Bandit
 from posterity.files import dumps
 from posterity.service.engine import Engine
 from posterity.service.run import audit, open_store
-from posterity.service.store import Group, Store
+from posterity.service.store import Store
+from posterity.service.writing import Group
 from tests.service.harness import ARMS, Service, with_service
 
 URL = "/v1/experiments/e"

@@ -20,7 +20,8 @@ import sqlalchemy as sql
 from posterity.bandits import Bandit
 from posterity.service.experiments import Experiment
 from posterity.service.predictors import Predictor
-from posterity.service.store import Group, Store
+from posterity.service.store import Store
+from posterity.service.writing import Group
 from tests.service.harness import ARMS, Service, with_service
 
 URL, OTHER, PREDICTOR = "/v1/experiments/e", "/v1/experiments/f", "/v1/predictors/p"

@@ -27,7 +27,8 @@ from posterity.files import dumps
 from posterity.service import schema
 from posterity.service.engine import Engine
 from posterity.service.run import serve
-from posterity.service.store import Group, Store
+from posterity.service.store import Store
+from posterity.service.writing import Group
 from tests.service.harness import ARMS, Service, with_service
 from tests.service.test_crashes import killed
 

@@ -28,9 +28,10 @@ from posterity.service.groups import AWAY_ERRORS
 from posterity.service.page import page_routes
 from posterity.service.personalizer import DEFAULT_EXPERIMENT
 from posterity.service.routing import Routes
-from posterity.service.store import Group, LogEntries
+from posterity.service.store import LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work, summarize_error
+from posterity.service.writing import Group
 
 # Seconds after which a server that only decides knows of a token, or of its end.
 TOKENS_EVERY = 1.0

@@ -19,9 +19,10 @@ from posterity.service import messages as say
 from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
 from posterity.service.state import build_overview, describe_state, format_metrics
-from posterity.service.store import Group, LogEntries
+from posterity.service.store import LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
+from posterity.service.writing import Group
 
 # Streams of events that may be open at once.
 MOST_STREAMS = 100

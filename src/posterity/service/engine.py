@@ -31,9 +31,10 @@ from posterity.service.messages import (
 )
 from posterity.service.predictors import Predictor
 from posterity.service.schema import audit, decision, model
-from posterity.service.store import Group, LogEntries, Record, Store, erase_decisions
+from posterity.service.store import LogEntries, Store
 from posterity.service.upkeep import Upkeep
 from posterity.service.work import Predictions, Questions, Work, answer_request, summarize_error
+from posterity.service.writing import Group, Record, erase_decisions
 
 Served = Experiment | Predictor
 

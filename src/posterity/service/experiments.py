@@ -18,7 +18,8 @@ from posterity.service.learner import Change, Learner
 from posterity.service.messages import Decide, Decided, ExperimentSettings, Outcome, Reward
 from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
-from posterity.service.store import Group, Key, LogEntries, Record, Store
+from posterity.service.store import Key, LogEntries, Store
+from posterity.service.writing import Group, Record
 
 Array = NDArray[np.float64]
 

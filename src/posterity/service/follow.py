@@ -7,7 +7,8 @@ import logging
 from typing import Any
 
 from posterity.service.groups import AWAY_ERRORS
-from posterity.service.store import AT_ONCE, Record
+from posterity.service.store import AT_ONCE
+from posterity.service.writing import Record
 
 # Seconds between two looks at the log.
 LOOK_EVERY = 0.1

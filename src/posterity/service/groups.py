@@ -15,8 +15,9 @@ import sqlalchemy as sql
 from posterity.files import dumps, loads_with_notes
 from posterity.service.errors import ClaimedError, NeedsLogError, RefusedError
 from posterity.service.schema import snapshot
-from posterity.service.store import Group, LogEntries, thin_snapshots
+from posterity.service.store import LogEntries
 from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
+from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
 KEPT_EVERY = 10_000
@@ -150,7 +151,7 @@ class Groups:
         """Do requests; return the snapshots that are due after them, by model."""
         todo, copies = attempts, False
         while True:
-            known = found.copy()
+            known = found.layer()
             for one in attempts:
                 if one.added is not None:
                     known.join(one.added)

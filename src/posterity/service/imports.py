@@ -18,8 +18,9 @@ from posterity.service.messages import ExperimentSettings, Reward
 from posterity.service.personalizer import to_vector
 from posterity.service.run import lock_folder, open_store
 from posterity.service.schema import decision
-from posterity.service.store import Group, LogEntries
+from posterity.service.store import LogEntries
 from posterity.service.work import Work
+from posterity.service.writing import Group
 
 _AT_ONCE = 500
 

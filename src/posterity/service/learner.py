@@ -15,7 +15,8 @@ import numpy as np
 from posterity.files import loads_with_notes
 from posterity.service.errors import NeedsLogError, RefusedError
 from posterity.service.sizes import Sizes
-from posterity.service.store import Record, Store
+from posterity.service.store import Store
+from posterity.service.writing import Record
 
 logger = logging.getLogger("posterity.service")
 

@@ -31,7 +31,8 @@ from posterity.service.inputs import (
 from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
-from posterity.service.store import Group, LogEntries, Record, Store, keep_row
+from posterity.service.store import LogEntries, Store
+from posterity.service.writing import Group, Record, keep_row
 
 Array = NDArray[np.float64]
 

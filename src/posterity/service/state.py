@@ -18,7 +18,8 @@ from posterity.evaluation.stretches import Stretches
 from posterity.service.engine import Engine, Served
 from posterity.service.experiments import Experiment
 from posterity.service.predictors import Predictor, is_surprising
-from posterity.service.store import Record, Store
+from posterity.service.store import Store
+from posterity.service.writing import Record
 
 # Stretches of time on the page, and decisions listed one by one.
 STRETCHES = 60

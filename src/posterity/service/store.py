@@ -1,10 +1,11 @@
-"""Everything that is read from the database or written to it: SQL stands here only."""
+"""The database: what is read from it, and how a group of changes is written to it."""
 
 from __future__ import annotations
 
 import fcntl
 import sqlite3
 import time
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,8 +28,8 @@ from posterity.service.schema import (
     snapshot,
     token,
 )
+from posterity.service.writing import Group, Record
 
-Record = dict[str, Any]
 Key = tuple[str, str]
 
 # Rows that are read, or looked up, at once.
@@ -41,73 +42,26 @@ AT_ONCE = 500
 
 
 @dataclass
-class Group:
-    """Statements of one transaction."""
-
-    inserts: list[tuple[sql.Table, Record]] = field(default_factory=list)
-    statements: list[Any] = field(default_factory=list)
-    # Each with the values that it is executed with, row by row.
-    updates: list[tuple[Any, list[Record]]] = field(default_factory=list)
-    # Models that get a snapshot in the same transaction: the log alone no longer makes them.
-    snapshots: set[str] = field(default_factory=set)
-
-    def add(self, table: sql.Table, **values: Any) -> None:
-        """Add one row."""
-        self.inserts.append((table, values))
-
-    def join(self, other: Group) -> None:
-        """Add all that another group has."""
-        self.inserts += other.inserts
-        self.statements += other.statements
-        self.updates += other.updates
-        self.snapshots |= other.snapshots
-
-    def __bool__(self) -> bool:
-        return bool(self.inserts or self.statements or self.updates)
-
-
-@dataclass
 class LogEntries:
     """The entries of the log that a group of requests names, and those that the group adds."""
 
-    decisions: dict[Key, Record] = field(default_factory=dict)
-    events: dict[Key, list[Record]] = field(default_factory=dict)
-    rows: dict[Key, Record] = field(default_factory=dict)
+    decisions: ChainMap[Key, Record] = field(default_factory=ChainMap)
+    events: ChainMap[Key, list[Record]] = field(default_factory=ChainMap)
+    rows: ChainMap[Key, Record] = field(default_factory=ChainMap)
     # The log itself, for a request before which all that its model has learned is committed.
     log: Store | None = None
 
-    def copy(self) -> LogEntries:
-        """The same entries: what is added to the copy stays out of these."""
-        return LogEntries(dict(self.decisions), dict(self.events), dict(self.rows))
-
     def layer(self) -> LogEntries:
-        """As a copy, for little: it looks up here what it does not have."""
-        return LogEntries(_Layer(self.decisions), _Layer(self.events), _Layer(self.rows))
+        """The same entries: what is added to the layer stays out of these."""
+        return LogEntries(
+            self.decisions.new_child(), self.events.new_child(), self.rows.new_child()
+        )
 
     def join(self, layer: LogEntries) -> None:
         """Take over what was added to a layer."""
-        self.decisions.update(layer.decisions)
-        self.events.update(layer.events)
-        self.rows.update(layer.rows)
-
-
-class _Layer(dict[Key, Any]):
-    """What is added to a dictionary, which is looked up where this has nothing."""
-
-    __slots__ = ("_below",)
-
-    def __init__(self, below: dict[Key, Any]) -> None:
-        self._below = below
-
-    def __missing__(self, key: Key) -> Any:
-        return self._below[key]
-
-    def __contains__(self, key: object) -> bool:
-        return dict.__contains__(self, key) or key in self._below
-
-    def get(self, key: Key, default: Any = None) -> Any:
-        """As of any dictionary."""
-        return dict.get(self, key, self._below.get(key, default))
+        self.decisions.update(layer.decisions.maps[0])
+        self.events.update(layer.events.maps[0])
+        self.rows.update(layer.rows.maps[0])
 
 
 class Store:
@@ -452,45 +406,6 @@ def _number(connection: sql.Connection, decisions: list[Record]) -> None:
     last = connection.scalar(sql.select(sql.func.max(decision.c.seq))) or 0
     for number, one in enumerate(decisions, last + 1):
         one["seq"] = number
-
-
-def erase_decisions(name: str, ids: Sequence[str]) -> list[Any]:
-    """Statements that take the contexts of decisions, and all snapshots that knew them, away."""
-    gone = decision.update().where((decision.c.model == name) & decision.c.id.in_(ids))
-    return [
-        gone.values(context=None, forget=None),
-        snapshot.delete().where(snapshot.c.model == name),
-    ]
-
-
-def replace_contexts() -> Any:
-    """The statement that replaces contexts, by the number of the decision."""
-    gone = decision.update().where(decision.c.seq == sql.bindparam("number"))
-    return gone.values(context=sql.bindparam("left"), forget=sql.bindparam("next"))
-
-
-def keep_row() -> Any:
-    """The statement by which a row is no longer due to be unlearned."""
-    asked = (row.c.model == sql.bindparam("of")) & (row.c.row_id == sql.bindparam("one"))
-    return row.update().where(asked).values(forget=None)
-
-
-def drop_deadline() -> Any:
-    """The statement by which a decision is no longer due to have its default learned."""
-    asked = (decision.c.model == sql.bindparam("of")) & (decision.c.id == sql.bindparam("one"))
-    return decision.update().where(asked).values(expires=None)
-
-
-def thin_snapshots(name: str, former: int) -> Any:
-    """The statement that deletes a snapshot which a newer one replaces."""
-    return snapshot.delete().where(
-        (snapshot.c.model == name) & (snapshot.c.learned_through == former)
-    )
-
-
-def revoke_token_named(name: str) -> Any:
-    """The statement that revokes a token."""
-    return token.update().where(token.c.name == name).values(revoked=time.time())
 
 
 def _by_model(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:

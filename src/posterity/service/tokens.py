@@ -10,7 +10,7 @@ from typing import Any
 
 from posterity.service.errors import RefusedError
 from posterity.service.schema import token as table
-from posterity.service.store import Group, Record, revoke_token_named
+from posterity.service.writing import Group, Record, revoke_token_named
 
 # Each role may do what those before it may.
 ROLES = ("read", "decide", "admin")

@@ -13,16 +13,9 @@ from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.groups import AWAY_ERRORS
 from posterity.service.messages import Activate, Unlearn
-from posterity.service.store import (
-    AT_ONCE,
-    Group,
-    Key,
-    LogEntries,
-    drop_deadline,
-    keep_row,
-    replace_contexts,
-)
+from posterity.service.store import AT_ONCE, Key, LogEntries
 from posterity.service.work import Work
+from posterity.service.writing import Group, drop_deadline, keep_row, replace_contexts
 
 # Seconds between two looks at the clock, and between two erasures: each brings a snapshot.
 LOOK_EVERY, ERASE_EVERY = 0.5, 60.0

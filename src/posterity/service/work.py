@@ -15,7 +15,8 @@ from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Predicted
 from posterity.service.predictors import Predictor
-from posterity.service.store import Group, Key, LogEntries, Record
+from posterity.service.store import Key, LogEntries
+from posterity.service.writing import Group, Record
 
 # What a model raises where numbers are too large or too small.
 NUMERICAL = (ArithmeticError, MemoryError)
