@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
 from posterity.posteriors._removal import explain_never_learned
+from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
 
 # Rows that are kept: at least this many, and this many a coefficient; none in models with more
 # coefficients, as fitting these again would take long.
@@ -34,10 +37,10 @@ class StartRows:
     that are still open are ``closed``, those of a fit as they were.
     """
 
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    offsets: NDArray[np.float64]
+    X: Array
+    y: Array
+    weights: Array
+    offsets: Array
     due: int
     closed: bool = True
 
@@ -59,16 +62,10 @@ class StartRows:
             self.closed,
         )
 
-    def with_row(self, x: NDArray[np.float64], y: float, weight: float) -> StartRows:
+    def with_row(self, x: Array, y: float, weight: float) -> StartRows:
         """Return these rows and another: features (m,), target and weight, without an offset."""
-        return StartRows(
-            np.concatenate([self.X, x[None]]),
-            np.append(self.y, y),
-            np.append(self.weights, weight),
-            np.append(self.offsets, 0.0),
-            self.due,
-            self.closed,
-        )
+        nothing = np.zeros(1)
+        return self.join(SiteRows(x[None], np.full(1, y), np.full(1, weight), nothing, nothing))
 
     def without(self, rows: SiteRows) -> StartRows:
         """Return these rows less others among them; raises ``ValueError`` if one is not."""
@@ -85,7 +82,7 @@ class StartRows:
         """Return the number of rows still to come before all are fitted together again."""
         return self.due - len(self)
 
-    def is_enough(self, variance: NDArray[np.float64], sure: float) -> bool:
+    def is_enough(self, variance: Array, sure: float) -> bool:
         """Return True if rows whose linear predictors have these variances (n,) are enough."""
         n, p = self.X.shape
         full = n >= min(MOST_ROWS, MOST_VALUES // (p + 1))
@@ -120,6 +117,58 @@ class KeepsFirstRows(LinearPosterior):
         small = self.n_coefficients <= MOST_COEFFICIENTS
         return self.keeps_start and begins and small and not self.memory.forgets
 
+    def copy_for_average(self) -> Self:
+        """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
+        return self.copy()._copy_with(keeps_start=False)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Array, y: Array, *rest: Array | None) -> None:
+        """Learn the first rows together; a posterior that forgets learns them in order.
+
+        ``rest`` are weights, elapsed times and any offsets. Raises ``ValueError`` for targets that
+        the likelihood does not know. Warns when a flat prior leaves it without a maximum.
+        """
+        self._learn(self._check_rows(X, y, *rest), fits=True)
+
+    def append(self, X: Array, y: Array, *rest: Array | None) -> None:
+        """Learn rows together, what was known before being their prior."""
+        self._learn(self._check_rows(X, y, *rest), fits=False)
+
+    def _check_rows(self, X: Array, y: Array, *rest: Array | None) -> SiteRows:
+        self.check_targets(y)
+        return make_site_rows(X, y, *rest)
+
+    def _learn(self, rows: SiteRows, *, fits: bool) -> None:
+        """Learn rows together, the first ones where it ``fits`` them; or in order."""
+        if self.memory.forgets or (len(rows) == 1 and not fits):
+            self._in_order(rows)
+            return
+        trial, starts = self.copy(), self.keeps_first_rows
+        first = trial._together, trial._start_with
+        learn, keep = first if fits else (trial._learn_at_once, trial._keep)
+        learn(rows)
+        if starts:
+            keep(rows)
+        self.copy_from(trial)
+
+    def _in_order(self, rows: SiteRows) -> list[Any]:
+        """Learn row after row, in stretches after which the first rows are fitted anew."""
+        trial, first = self.copy(), 0
+        learned: list[Any] = []
+        while first < len(rows) or not learned:
+            starts, left = trial.keeps_first_rows, trial._count_until_turn(len(rows))
+            if starts:
+                start = trial.statistics.start
+                left = 1 if start is None else min(left, start.count_missing())
+            last = first + count_rows_until(rows.weights[first:], left)
+            learned.append(trial._learn_each(rows[first:last]))
+            if starts:
+                trial._keep(rows[first:last])
+            first = last
+        self.copy_from(trial)
+        return learned
+
     def _start_with(self, rows: SiteRows) -> None:
         """Keep rows that were fitted, where they are few."""
         start = StartRows.of(rows, closed=False)
@@ -153,13 +202,25 @@ class KeepsFirstRows(LinearPosterior):
         self.copy_from(trial)
         return True
 
-    def _compute_variance(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _compute_variance(self, X: Array) -> Array:
         """Variance (n,) of the linear predictors at rows."""
         raise NotImplementedError
 
-    def _learn_at_once(self, rows: SiteRows) -> None:
-        """Learn rows together, in place, after those before."""
+    def _count_until_turn(self, n: int) -> int:
+        """Count the rows, of ``n``, to be learned before something else is learned anew."""
+        return n
+
+    def _learn_each(self, rows: SiteRows) -> Any:
+        """Learn row after row, in place; returns what was believed of each before it."""
         raise NotImplementedError
+
+    def _together(self, rows: SiteRows) -> None:
+        """Learn rows together, in place."""
+        raise NotImplementedError
+
+    def _learn_at_once(self, rows: SiteRows) -> None:
+        """The same, after rows before."""
+        self._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
         """Know nothing but these rows, fitted together."""
@@ -178,11 +239,11 @@ def weigh_rest(learned: float, gone: float) -> float:
 
 
 def weigh_without(
-    kept: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    gone: NDArray[np.float64],
-    gone_weights: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    kept: Array,
+    weights: Array,
+    gone: Array,
+    gone_weights: Array,
+) -> Array:
     """Weights (n,) of rows (n, c) less others among them; raises ``ValueError`` if one is not."""
     left = weights.copy()
     for i, row in enumerate(gone):
@@ -198,7 +259,7 @@ def _make_room(n: int) -> int:
     return n + max(1, n // 2)
 
 
-def count_rows_until(weights: NDArray[np.float64], left: int) -> int:
+def count_rows_until(weights: Array, left: int) -> int:
     """Count the rows up to and including the ``left``-th of positive weight."""
     counted = np.cumsum(weights > 0.0)
     return min(int(np.searchsorted(counted, max(left, 1))) + 1, len(weights))

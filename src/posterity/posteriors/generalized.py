@@ -27,12 +27,10 @@ from posterity.posteriors._site_rows import (
     LearnedSites,
     join_learned_sites,
     learn_rows,
-    make_site_rows,
 )
 from posterity.posteriors._site_start import (
     KeepsFirstRows,
     StartRows,
-    count_rows_until,
     weigh_rest,
 )
 from posterity.posteriors.ensemble import (
@@ -172,10 +170,6 @@ class GeneralizedPosterior(KeepsFirstRows):
         self.inner.copy_from(other.inner)
         self.statistics.copy_from(other.statistics)
 
-    def copy_for_average(self) -> Self:
-        """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
-        return replace(self.copy(), keeps_start=False)
-
     def with_averages(self) -> Self:
         """The same, to average over the posterior of rows that come together; in shared memory."""
         return self if self.memory.forgets else replace(self, approximation="averages")
@@ -189,49 +183,9 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> None:
-        """Learn the first rows together; a posterior that forgets learns them in order.
-
-        Raises ``ValueError`` for targets that the likelihood does not know. Warns when a flat
-        prior leaves the likelihood without a maximum.
-        """
-        if self.memory.forgets:
-            self.predict_then_learn(X, y, weights, elapsed, offsets)
-            return
-        rows, starts = self._check_rows(X, y, weights, elapsed, offsets), self.keeps_first_rows
-        self._together(rows)
-        if starts:
-            self._start_with(rows)
-
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for targets (n, 1) that the likelihood does not know."""
         self.likelihood.check_targets(np.ascontiguousarray(y[:, 0]))
-
-    def append(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        offsets: Array | None = None,
-    ) -> None:
-        """Learn rows together, what was known before being their prior."""
-        rows = self._check_rows(X, y, weights, elapsed, offsets)
-        if self.memory.forgets or len(rows) == 1:
-            self._in_order(rows)
-            return
-        trial, starts = self.copy(), self.keeps_first_rows
-        trial._learn_at_once(rows)
-        if starts:
-            trial._keep(rows)
-        self.copy_from(trial)
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -250,7 +204,7 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def learn_in_order(self, *rows: Any) -> LearnedSites:
         """Learn row after row; returns what was believed of each eta before, and its site."""
-        return self._in_order(self._check_rows(*rows))
+        return join_learned_sites(self._in_order(self._check_rows(*rows)))
 
     def remove(
         self, X: Array, y: Array, weights: Array | None, offsets: Array | None = None
@@ -386,28 +340,9 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _check_rows(self, X: Array, y: Array, *rest: Array | None) -> SiteRows:
-        self.check_targets(y)
-        return make_site_rows(X, y, *rest)
-
-    def _in_order(self, rows: SiteRows) -> LearnedSites:
-        """Learn row after row, in stretches after which the first rows are fitted anew."""
-        if not self.keeps_first_rows and self.statistics.phi is None:
-            return self._learn_each(rows)
-        trial, first = self.copy(), 0
-        learned: list[LearnedSites] = []
-        while first < len(rows) or not learned:
-            start, phi, left = trial.statistics.start, trial.statistics.phi, len(rows) - first
-            if trial.keeps_first_rows:
-                left = 1 if start is None else start.count_missing()
-            n = count_rows_until(rows.weights[first:], min(left, phi.n_missing if phi else left))
-            starts, part = trial.keeps_first_rows, rows[first : first + n]
-            learned.append(trial._learn_each(part))
-            if starts:
-                trial._keep(part)
-            first += n
-        self.copy_from(trial)
-        return join_learned_sites(learned)
+    def _count_until_turn(self, n: int) -> int:
+        phi = self.statistics.phi
+        return n if phi is None else phi.n_missing
 
     def _compute_variance(self, X: Array) -> Array:
         return self.inner.linear_moments(X)[1]

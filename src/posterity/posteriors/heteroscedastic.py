@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
@@ -116,10 +116,6 @@ class HeteroscedasticPosterior(KeepsFirstRows):
             statistics=self.statistics.copy(),
         )
 
-    def copy_for_average(self) -> Self:
-        """A copy to be one of many that are averaged; none keeps its first rows, to be quick."""
-        return replace(self.copy(), keeps_start=False)
-
     def copy_from(self, other: Self) -> None:
         """Take over all that ``other``, a copy of this one, knows."""
         self.mean.copy_from(other.mean)
@@ -128,46 +124,11 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn the first rows together; a posterior that forgets learns them in order."""
-        if self.memory.forgets:
-            self.predict_then_learn(X, y, weights, elapsed)
-            return
-        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
-        trial._learn_at_once(rows)
-        if self.keeps_first_rows:
-            trial._start_with(rows)
-        self.copy_from(trial)
-
-    def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows together; a posterior that forgets learns them in order."""
-        if len(X) == 1 or self.memory.forgets:
-            self.predict_then_learn(X, y, weights, elapsed)
-            return
-        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
-        trial._learn_at_once(rows)
-        if self.keeps_first_rows:
-            trial._keep(rows)
-        self.copy_from(trial)
-
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
     ) -> Predictive:
         """Learn row after row; returns the distribution of each target before its row."""
-        trial, rows = self.copy(), make_site_rows(X, y, weights, elapsed)
-        predictions: list[Any] = []
-        first = 0
-        while first < len(rows) or not predictions:
-            last, starts = first + trial._count_until_due(), trial.keeps_first_rows
-            some = rows[first:last]
-            predictions.append(trial._learn(some))
-            if starts:
-                trial._keep(some)
-            first = last
-        together = in_sequence(predictions)
-        trial.statistics.log_predictive += float(rows.weights @ together.logpdf(rows.y))
-        self.copy_from(trial)
-        return together
+        return in_sequence(self._in_order(self._check_rows(X, y, weights, elapsed)))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: each leaves with the weight that it would have today.
@@ -244,14 +205,9 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
     # ---- inner ---------------------------------------------------------------------------------
 
-    def _count_until_due(self) -> int:
-        """Count the rows to be learned before the log variance is updated."""
-        statistics = self.statistics
-        count = max(int(statistics.clock[1] - statistics.clock[0]), 1)
-        if not self.keeps_first_rows:
-            return count
-        start = statistics.start
-        return 1 if start is None else min(count, start.count_missing())
+    def _count_until_turn(self, n: int) -> int:
+        learned, due = self.statistics.clock
+        return int(due - learned)
 
     def _fit_again(self, start: StartRows) -> None:
         """Learn the first rows together, as if there were no others, and keep them."""
@@ -292,7 +248,7 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         unit = np.exp(0.5 * log_precision)[:, None]
         return np.hstack([unit, unit * X]) if self.intercept else unit * X
 
-    def _learn(self, rows: SiteRows) -> Predictive:
+    def _learn_each(self, rows: SiteRows) -> Predictive:
         """Learn a stretch of rows, whose log precisions are those of the rule."""
         log_precision, variance = self._compute_relative_precision(rows.X)
         target = np.exp(0.5 * log_precision) * rows.y
@@ -306,12 +262,14 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         self._move(rows, log_precision)
         if self.statistics.clock[0] >= self.statistics.clock[1]:
             self._update_weights()
-        return in_own_units(predictive, log_precision, variance)
+        in_units = in_own_units(predictive, log_precision, variance)
+        self.statistics.log_predictive += float(rows.weights @ in_units.logpdf(rows.y))
+        return in_units
 
     def _compute_variance(self, X: Array) -> Array:
         return self._compute_relative_precision(X)[1]
 
-    def _learn_at_once(self, rows: SiteRows) -> None:
+    def _together(self, rows: SiteRows) -> None:
         """Learn the mean's posterior and the spread's, each given the other."""
         before, X = self.copy(), rows.X
         log_precision = before._compute_relative_precision(X)[0]
