@@ -102,7 +102,7 @@ HOMES = {
     "Regimes": "posterity.posteriors.regimes",
     "Targets": "posterity.posteriors.regimes",
     "HeteroscedasticPosterior": "posterity.posteriors",
-    "NoiseStatistics": "posterity.posteriors._noise_statistics",
+    "NoiseStatistics": "posterity.posteriors.heteroscedastic",
     "RareFeatureScales": "posterity.evidence.bounded",
     "EvidencePosterior": "posterity.posteriors",
     "Categories": "posterity.linear.categories",

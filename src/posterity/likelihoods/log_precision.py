@@ -7,18 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from posterity.distributions import Normal
-from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
+from posterity.likelihoods.counts import Poisson
+from posterity.likelihoods.likelihood import named_row
 
 Array = NDArray[np.float64]
 
-LARGEST_LOG = 700.0
-
 
 @dataclass(frozen=True)
-class LogPrecision(Likelihood):
+class LogPrecision(Poisson):
     """A squared residual r^2 of noise Normal(0, exp(-eta)), as half a count.
 
     Its log density is eta / 2 - exp(eta) r^2 / 2: but for a constant that of half a Poisson count
@@ -39,23 +37,9 @@ class LogPrecision(Likelihood):
     # Smaller squares, of residuals in units of their noise, count as this.
     least_square: ClassVar[float] = 1e-6
 
-    @property
-    def kernel_code(self) -> Kernel:
-        """The kernel has it built in."""
-        return Kernel(3)  # the Poisson's
-
     def offsets(self, squares: Array) -> Array:
         """log(r^2 / 2) of squared residuals (n,)."""
         return np.log(0.5 * np.maximum(squares, self.least_square))
-
-    def log_density(self, y: Array, eta: Array) -> Array:
-        """y eta - exp(eta) - log y!, of y = 1/2; eta includes the offset."""
-        return y * eta - np.exp(np.minimum(eta, LARGEST_LOG)) - gammaln(np.asarray(y) + 1.0)
-
-    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """y - exp(eta) and exp(eta)."""
-        rate = np.exp(np.minimum(eta, LARGEST_LOG))
-        return y - rate, rate
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are 1/2."""

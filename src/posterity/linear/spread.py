@@ -7,13 +7,14 @@ from typing import Any
 from posterity import evidence
 from posterity.evidence.bounded import RareFeatureScales
 from posterity.forgetting import Changepoint, Window
+from posterity.likelihoods import LogPrecision
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
     EvidencePosterior,
+    GeneralizedPosterior,
     HeteroscedasticPosterior,
     LinearPosterior,
 )
-from posterity.posteriors.heteroscedastic import make_noise_posterior
 from posterity.priors import GaussianPrior
 
 NOISES = ("constant", "linear")
@@ -55,7 +56,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
         intercept=True,
         shapes=shapes,
     )
-    spread: Any = make_noise_posterior(inner)
+    spread: Any = GeneralizedPosterior.wrap(inner, LogPrecision(), "moments")
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)
     spread.inner.state.scales = RareFeatureScales.before_data(len(inner.mean))

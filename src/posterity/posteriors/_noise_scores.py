@@ -14,6 +14,7 @@ from scipy.special import digamma, ndtri, polygamma
 from posterity.distributions import Mixture, Normal, StudentT
 from posterity.noise import Distribution, Predictive
 from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
@@ -107,6 +108,23 @@ def learn_spread(
     if first:
         volume = 0.5 * math.log(float(weights @ np.exp(eta)) / (2.0 * math.pi))
     return spread.log_evidence - before - likelihood + volume
+
+
+def change_units(mean: LinearPosterior, spread: LinearPosterior, log_unit: float) -> None:
+    """Have the rows' precisions, and what is known of them, in units exp(-log_unit) as large.
+
+    Rows of the mean are scaled, their prior is not; squares of the spread, whose first column is
+    the intercept's, are shifted in logs.
+    """
+    if not math.isfinite(log_unit):
+        raise FloatingPointError(
+            "the noise precisions of the models differ too much to merge: fit both models with "
+            "targets in the same units"
+        )
+    rows = mean.without_prior().factor
+    rows.set_triangle(math.exp(0.5 * log_unit) * rows.triangle, rows.count, rows.seen)
+    mean.keep(rows, 0)
+    spread.factor.moments[:, 0] += log_unit * spread.factor.root[:, 0]
 
 
 def correct_errors(predictive: StudentT, y: Array, precision: float) -> tuple[Array, Array]:

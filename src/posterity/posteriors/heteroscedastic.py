@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self, cast
 
 import numpy as np
@@ -15,14 +15,13 @@ from posterity.factor.rows import SiteRows
 from posterity.likelihoods import LogPrecision
 from posterity.noise import Predictive
 from posterity.posteriors._noise_scores import (
+    change_units,
     compute_squared_scores,
     correct_errors,
     in_own_units,
     in_sequence,
     learn_spread,
 )
-from posterity.posteriors._noise_statistics import NoiseStatistics
-from posterity.posteriors._noise_units import change_units
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors._site_start import KeepsFirstRows, StartRows
@@ -42,6 +41,48 @@ LONGEST_STRETCH = 64
 LARGEST_LOG_DROP, LOG_RISE_A_LOG_ROW = 20.0, 0.5
 # The first rows of a stream are kept until the mean variance of their log precisions is below this.
 LARGEST_MEAN_VARIANCE = 0.02
+
+
+@dataclass
+class NoiseStatistics:
+    """State beside the two posteriors.
+
+    ``centre`` (m,) is the mean of the features over the rows that the mean's factor holds, and
+    ``level`` that of the log precisions they were weighed with. ``rule`` is what rows of a stream
+    are weighed by: the spread as it was when the clock's second number was set, and the centre and
+    level at that time, ``at`` and ``at_level``; ``clock`` counts rows. ``log_predictive`` sums the
+    log densities. ``start`` are the first rows of a stream, kept to be fitted together again.
+    """
+
+    centre: Array
+    rule: GeneralizedPosterior
+    at: Array
+    clock: NDArray[np.int64]
+    level: float = 0.0
+    at_level: float = 0.0
+    log_predictive: float = 0.0
+    start: StartRows | None = None
+
+    @classmethod
+    def before_data(cls, spread: GeneralizedPosterior, n_features: int) -> Self:
+        """Return the statistics of no rows."""
+        return cls(
+            np.zeros(n_features), spread.copy(), np.zeros(n_features), np.zeros(2, dtype=np.int64)
+        )
+
+    def move(self, centre: Array, level: Array | float, count: float, held: float) -> None:
+        """Let the means know of rows of this weight in all that is held; below 0 they have left."""
+        share = min(count / max(held, 1e-300), 1.0)
+        self.centre = self.centre + (centre - self.centre) * share
+        self.level += (float(level) - self.level) * share
+
+    def copy(self) -> NoiseStatistics:
+        """An independent copy."""
+        return replace(self, centre=self.centre.copy(), clock=self.clock.copy())
+
+    def copy_from(self, other: NoiseStatistics) -> None:
+        """Take over all of another one."""
+        self.__dict__.update(other.copy().__dict__)
 
 
 @dataclass(frozen=True)
@@ -155,11 +196,13 @@ class HeteroscedasticPosterior(KeepsFirstRows):
 
         Each prior counts once.
         """
+        self.memory.check_merging()
         if self._merge_start(other):
             return
         trial, theirs = self.copy(), other.copy()
         log_unit = trial._log_unit_of(theirs)
-        change_units(theirs.mean, theirs.spread.inner, log_unit)
+        if log_unit != 0.0:
+            change_units(theirs.mean, theirs.spread.inner, log_unit)
         theirs.statistics.level += log_unit
         trial.mean.merge(theirs.mean)
         trial.spread.merge(theirs.spread)
@@ -348,8 +391,3 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         rows = int(statistics.clock[0])
         some = min(rows // GROWTH_DIVISOR, LONGEST_STRETCH if self.memory.forgets else rows)
         statistics.clock[1] = rows + max(some, 1)
-
-
-def make_noise_posterior(inner: LinearPosterior) -> GeneralizedPosterior:
-    """A posterior of the log precision, before any data, around one of known noise."""
-    return GeneralizedPosterior.wrap(inner, LogPrecision(), "moments")
