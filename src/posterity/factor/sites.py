@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,24 +83,3 @@ def learn_sites(
         count = kernel.fading_counts(factor.count, len(rows.X), precision, discounts)[-1]
     factor.set_triangle(triangle, count, factor.seen + total)
     return before
-
-
-def softmax_path(
-    data: Factor,
-    prior: Array,
-    intercept: bool,
-    names: Sequence[str] | None,
-    basis: Array,
-    near: Array | None,
-    wide: Array,
-    statistics: object,
-    limit: int,
-    due: float,
-) -> kernel.SoftmaxPath:
-    """Return the compiled path that learns labels of several classes, and their probabilities.
-
-    ``prior`` (n, p) are rows with targets 0. The rest as in :class:`posterity.kernel.SoftmaxPath`.
-    """
-    triangles = data.triangle, data._counts, prior
-    points = basis, near, wide
-    return kernel.SoftmaxPath(intercept, names, *triangles, *points, statistics, limit, due)

@@ -271,11 +271,9 @@ def _softmax(posterior: Any) -> bool:
     contrasts, prior, recent = posterior.contrasts, posterior.prior, posterior.recent
     k, p = contrasts.n_classes, contrasts.n_columns
     roots = [(p, p)] if contrasts.separate else [(p, p), (k - 1, p, p)]
-    bases = [] if recent is None else [recent.base]
-    return prior.root.shape in roots and all(
-        (base.separate, base.n_classes, base.n_columns) == (contrasts.separate, k, p)
-        for base in bases
-    )
+    base = contrasts if recent is None else recent.base
+    shape = base.separate, base.n_classes, base.n_columns
+    return prior.root.shape in roots and shape == (contrasts.separate, k, p)
 
 
 def _check_recent_rows(recent: Any) -> bool:

@@ -53,13 +53,12 @@ class StartRows:
     def join(self, rows: SiteRows) -> StartRows:
         """Return these rows and more."""
         some = rows[rows.weights > 0.0]
-        return StartRows(
-            np.concatenate([self.X, some.X]),
-            np.concatenate([self.y, some.y]),
-            np.concatenate([self.weights, some.weights]),
-            np.concatenate([self.offsets, some.offsets]),
-            self.due,
-            self.closed,
+        return replace(
+            self,
+            X=np.concatenate([self.X, some.X]),
+            y=np.concatenate([self.y, some.y]),
+            weights=np.concatenate([self.weights, some.weights]),
+            offsets=np.concatenate([self.offsets, some.offsets]),
         )
 
     def with_row(self, x: Array, y: float, weight: float) -> StartRows:

@@ -22,7 +22,6 @@ from posterity.noise import LOG_2PI, KnownNoise
 from posterity.posteriors._contrast_parts import (
     add_pseudo_row,
     pass_time,
-    transform_factor,
     transform_features,
 )
 from posterity.posteriors._reads import read_along
@@ -32,7 +31,6 @@ from posterity.posteriors._softmax_likelihood import (
     Rows,
     compute_absence_site,
     helmert,
-    make_class_basis,
 )
 from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
@@ -113,20 +111,17 @@ class Contrasts:
 
     def with_memory(self, memory: Memory) -> Self:
         """The same that forgets, before it has seen anything."""
-        parts = tuple(part.with_memory(memory) for part in self.parts)
-        return type(self)(self.n_classes, self.n_columns, self.separate, parts)
+        return replace(self, parts=tuple(part.with_memory(memory) for part in self.parts))
 
     def copy(self) -> Self:
         """An independent copy."""
         read = self.read and (*self.read[:2], tuple(f.copy() for f in self.read[2]))
-        parts = tuple(part.copy() for part in self.parts)
-        one = self.n_classes, self.n_columns, self.separate
-        return type(self)(*one, parts, self.constant, self.log_predictive, read)
+        return replace(self, parts=tuple(part.copy() for part in self.parts), read=read)
 
     @property
     def basis(self) -> Array:
         """(K, R) the linear predictors, as sums of the R coordinates that are kept."""
-        return make_class_basis(self.n_classes) if self.separate else helmert(self.n_classes)
+        return np.eye(self.n_classes) if self.separate else helmert(self.n_classes)
 
     @property
     def places(self) -> list[range]:
@@ -146,12 +141,6 @@ class Contrasts:
 
         And learn that all rows so far, at their ``center`` (p,), were not of it.
         """
-        if self.separate:
-            raise ValueError(
-                f"y has a new class: with {self.n_classes} classes and {self.n_columns} columns "
-                "it can't be added later; name all classes in the first call, "
-                "as in partial_fit(X, y, classes=...)"
-            )
         p, k, weight = self.n_columns, self.n_classes - 1, self.n_effective
         self.n_classes += 1
         self.transform_features(np.eye(k * p, (k + 1) * p))
@@ -325,13 +314,6 @@ class Contrasts:
             whitened = np.tensordot(X[part], inverse, axes=(1, 1))
             covariances[part] = whitened @ whitened.transpose(0, 2, 1)
         return covariances
-
-    def data_of(self, part: int, n_flat: int) -> Factor:
-        """A part's data with its ``n_flat`` first columns of each coordinate in front of all."""
-        p, r = self.n_columns, len(self.places[part])
-        columns = np.arange(r * p).reshape(r, p)
-        order = np.concatenate([columns[:, :n_flat].ravel(), columns[:, n_flat:].ravel()])
-        return transform_factor(self.parts[part].factor, np.eye(r * p)[:, order])
 
     def log_density(self, prior: ContrastPrior) -> float:
         """Log density of the rows that are known; a flat direction has density 1."""

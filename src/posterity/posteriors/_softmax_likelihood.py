@@ -60,14 +60,6 @@ def helmert(n_classes: int) -> Array:
     return contrasts
 
 
-@lru_cache(maxsize=16)
-def make_class_basis(n_classes: int) -> Array:
-    """The basis (K, K) of the predictors themselves."""
-    basis = np.eye(n_classes)
-    basis.setflags(write=False)
-    return basis
-
-
 def log_softmax(eta: Array) -> Array:
     """Log probabilities (..., K) at linear predictors (..., K).
 
@@ -178,12 +170,8 @@ def integrated(mean: Array, root: Array, basis: Array) -> Array:
     >>> np.exp(predictive).round(2)
     array([[0.33, 0.33, 0.33]])
     """
-    result = np.empty((len(mean), len(basis)))
-    block = max(1, int(2e6 / (2 * N_POINTS * len(basis))))
-    for start in range(0, len(mean), block):
-        rows = slice(start, start + block)
-        log_probabilities = log_softmax(spread(mean[rows], root[rows]) @ basis.T)
-        result[rows] = logsumexp(log_probabilities, axis=1) - np.log(2.0 * N_POINTS)
+    log_probabilities = log_softmax(spread(mean, root) @ basis.T)
+    result = logsumexp(log_probabilities, axis=1)
     return result - logsumexp(result, axis=1, keepdims=True)
 
 

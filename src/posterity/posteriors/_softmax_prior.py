@@ -109,9 +109,9 @@ class ContrastPrior:
         return twin
 
     def add_scales(self, X: Array, weights: Array) -> None:
-        """Take rows (n, p) into account in the features' mean squares."""
+        """Take rows (n, p) into account in the features' mean squares; of weights < 0 out of it."""
         count = float(np.sum(weights))
-        if count > 0.0:
+        if count != 0.0:
             center = weights @ X / count
             self._add(count, center, weights @ np.square(X - center))
 
@@ -120,24 +120,11 @@ class ContrastPrior:
         if other.count > 0.0:
             self._add(other.count, other.center, other.squares)
 
-    def remove_scales(self, X: Array, weights: Array) -> None:
-        """Take rows (n, p) out of it again."""
-        count = float(np.sum(weights))
-        total = self.count - count
-        if total <= 1e-12 * count:
-            self.count, self.center, self.squares = 0.0, 0.0 * self.center, 0.0 * self.squares
-            return
-        center = weights @ X / count
-        left = self.center + (self.center - center) * count / total
-        own = (
-            weights @ np.square(X - center) + np.square(center - left) * total * count / self.count
-        )
-        self.count, self.center, self.squares = total, left, np.maximum(self.squares - own, 0.0)
-
     def _add(self, count: float, center: Array, squares: Array) -> None:
         total = self.count + count
         shift = center - self.center
-        self.squares = self.squares + squares + np.square(shift) * self.count * count / total
+        sums = self.squares + squares + np.square(shift) * self.count * count / total
+        self.squares = np.maximum(sums, 0.0)
         self.center = self.center + shift * count / total
         self.count = total
 

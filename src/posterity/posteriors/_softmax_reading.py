@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,6 @@ from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import Strategy
 from posterity.evidence.members import use_single_node
 from posterity.factor.dummies import find_sums_to_one
-from posterity.factor.sites import softmax_path
 from posterity.kernel import SoftmaxPath
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors._reads import read_along
@@ -174,11 +173,11 @@ class SoftmaxReading:
     def row_path(self, names: Sequence[str] | None) -> SoftmaxPath:
         """The compiled path: it learns rows, in place, and predicts, in microseconds."""
         r = self.n_classes - 1
-        return softmax_path(
-            self.contrasts.one.factor,
-            self.prior.rows(self.contrasts.places[0]),
+        return self.contrasts.one.factor.open_path(
+            _open_path,
             self.intercept,
             names,
+            self.prior.rows(self.contrasts.places[0]),
             self.contrasts.basis,
             balanced_points(r, POINTS) if self._averages else None,
             spread_points(r),
@@ -269,3 +268,7 @@ class SoftmaxReading:
         classes = classes or tuple(str(place) for place in range(self.n_classes))
         labels = tuple(f"{name} ({one} - {classes[0]})" for one in classes[1:] for name in names)
         return make_joint_distribution(self.contrasts, self._read(), labels)
+
+
+def _open_path(data: Array, counts: Array, intercept: bool, names: Any, *how: Any) -> SoftmaxPath:
+    return SoftmaxPath(intercept, names, data, counts, *how)

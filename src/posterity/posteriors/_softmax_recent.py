@@ -69,10 +69,6 @@ class RecentRows:
         base.pass_time(x, elapsed)
         return replace(self, base=base, weights=discounts * self.weights)
 
-    def learn_recent_rows(self) -> RecentRows:
-        """The same, learned together."""
-        return replace(self, fresh=0)
-
     @property
     def rows(self) -> Rows:
         """All of them."""

@@ -17,6 +17,7 @@ from posterity.evidence import (
 from posterity.evidence.columns import LARGEST
 from posterity.evidence.members import use_single_node
 from posterity.noise import KnownNoise
+from posterity.posteriors._contrast_parts import transform_factor
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, Rows
 from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
@@ -115,7 +116,11 @@ def choose_by_coefficient(
 ) -> Choice:
     """The strategy's choice for each coefficient of each contrast."""
     k, offset = contrasts.n_classes - 1, int(prior.intercept)
-    data, shape = contrasts.data_of(0, offset), np.tile(prior.mean_squares()[offset:], k)
+    columns = np.arange(k * contrasts.n_columns).reshape(k, -1)
+    # The intercepts in front of all.
+    order = np.concatenate([columns[:, :offset].ravel(), columns[:, offset:].ravel()])
+    data = transform_factor(contrasts.one.factor, np.eye(len(order))[:, order])
+    shape = np.tile(prior.mean_squares()[offset:], k)
     # As many rows as of precision 1: their curvatures, which the intercepts' columns add up.
     weight = float(np.square(data.root[:, : k * offset]).sum())
     if not offset:

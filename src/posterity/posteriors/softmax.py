@@ -16,7 +16,7 @@ memory; the prior, which never fades, is joined to it when something is learned 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,7 +135,7 @@ class SoftmaxPosterior(SoftmaxReading):
                 after.contrasts.unlearn(rows, after.prior, averaged=averaged, together=together)
             except NotInFactorError as error:
                 raise ValueError(explain_never_learned("one of the rows")) from error
-            after.prior.remove_scales(rows.X, rows.weights)
+            after.prior.add_scales(rows.X, -rows.weights)
             after._count(rest, rest)
             # What the others say was found under this prior, and would but echo it.
             after.next_prior_update = min(
@@ -194,8 +194,6 @@ class SoftmaxPosterior(SoftmaxReading):
             after._pass_time(rows.X[:1], elapsed[begins:])
             after._learn(Rows(rows.X, rows.labels, rows.weights * later), float(rows.weights.sum()))
         self.copy_from(after)
-
-    absorb = append
 
     def learn_together(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn all rows there are, as one batch that no others will follow."""
@@ -303,7 +301,7 @@ class SoftmaxPosterior(SoftmaxReading):
         self.prior = self.prior.with_flat_features_closed()
         again = self._relearn_recent_rows(recent)
         if again:
-            self.recent = recent.learn_recent_rows()
+            self.recent = replace(recent, fresh=0)
         return again
 
     def _relearn_recent_rows(self, recent: RecentRows) -> bool:
