@@ -45,6 +45,6 @@ class LogPrecision(Poisson):
         """Raise ``ValueError`` unless all are 1/2."""
         named_row(y, np.asarray(y) == 0.5, "the square goes into the offset; the target is 1/2")
 
-    def predictive(self, mean: Array, variance: Array) -> Normal:
+    def predictive(self, mean: Array, variance: Array) -> Normal:  # type: ignore[override]
         """The log precision itself."""
         return Normal(mean, np.sqrt(variance))
