@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from posterity.averaging import inputs
 from posterity.averaging.members import get_final_step, transform_for_last
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.kernel.tables import find_table
 from posterity.linear.effects import feature_names, mean_of_draws, table_of_effects
 
 Array = NDArray[np.float64]
@@ -36,11 +37,11 @@ def average_effects(
     rng = np.random.default_rng(rng)
     seed, weights = int(rng.integers(2**63)), average.weights_
     which = rng.choice(len(weights), size, p=weights)
-    columns = getattr(X, "columns", None)
+    table = find_table(X)
 
     def draws(model: Any, values: Array) -> Array:
-        given = values if columns is None else require_pandas().DataFrame(values, columns=columns)
-        points = inputs.Rows(given, values, np.empty(0)).of(model)
+        frame = values if table is None else require_pandas().DataFrame(values, columns=table.names)
+        points = inputs.Rows(frame, values, np.empty(0)).of(model)
         final, points = get_final_step(model), transform_for_last(model, points)
         return mean_of_draws(final, np.asarray(points, dtype=np.float64), size, seed, {})
 

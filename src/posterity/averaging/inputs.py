@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from posterity.factor.usable import LARGEST
+from posterity.kernel.tables import find_table, read_names
 from posterity.kernel.values import read_floats, read_scalar
 from posterity.linear.coding import takes_categories
 from posterity.linear.inputs import read_points as read_array
@@ -40,8 +41,8 @@ class Rows:
         """The rows as this model takes them."""
         if self.array is None:
             return self.given
-        framed = hasattr(self.given, "columns")
-        return self.given if framed and isinstance(model, Pipeline) else self.array
+        framed = isinstance(model, Pipeline) and find_table(self.given) is not None
+        return self.given if framed else self.array
 
     def with_target(self, y: float, weight: float) -> Rows:
         """The same row, to be learned."""
@@ -136,15 +137,14 @@ def read_points(average: Any, X: Any) -> Rows:
 
 def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = False) -> Rows:
     """One row, of an array (m,) or a mapping; with ``reset`` the average takes its features."""
-    if hasattr(x, "keys"):  # a mapping, or a row of a data frame
-        x = dict(cast(Mapping[str, float], x))
-        names = list(x) if reset else _names(average, x)
-        texts = reset and any(isinstance(value, str) for value in x.values())
+    named, names = read_names(x), None
+    if named is not None:
+        names = list(named) if reset else _names(average, named)
+        texts = reset and any(isinstance(value, str) for value in named.values())
         if texts or takes_levels(average):
-            return _read_levels(average, {name: x[name] for name in names}, reset=reset)
-        values = read_floats([x[name] for name in names], "x").reshape(1, -1)
+            return _read_levels(average, {name: named[name] for name in names}, reset=reset)
+        values = read_floats([named[name] for name in names], "x").reshape(1, -1)
     else:
-        names = None
         values = np.array(read_floats(x, "x")).reshape(1, -1)
     if reset:
         average.n_features_in_ = values.shape[1]
@@ -182,7 +182,7 @@ def _requires_array(average: Any, X: Any) -> bool:
         return False
     if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
         return True
-    return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"
+    return find_table(X) is None and getattr(X, "dtype", np.dtype(float)).kind != "O"
 
 
 def _names(average: Any, x: Mapping[str, float]) -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from posterity.kernel.tables import find_table, take_rows
 from posterity.linear.named import get_feature_names
 from posterity.posteriors.ensemble import Ranks
 
@@ -54,8 +55,8 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
     Raises ``ValueError`` where they are not there, or can't be named.
     """
     names, width = get_feature_names(model), getattr(model, "n_features_in_", None)
-    theirs = getattr(X, "columns", None)
-    if names is None or theirs is None:
+    table = find_table(X)
+    if names is None or table is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
                 f"model {name!r} was fitted on {_count_features(width)}, and these rows have "
@@ -63,13 +64,14 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
                 "that was not fitted (sklearn.base.clone)"
             )
         return X
-    missing = [each for each in names if each not in set(theirs)]
+    theirs = set(table.names)
+    missing = [each for each in names if each not in theirs]
     if missing:
         raise ValueError(
             f"model {name!r} was fitted with the column {missing[0]!r}, which these rows do not "
             "have: give all of its columns, or a model that was not fitted (sklearn.base.clone)"
         )
-    return X if list(names) == list(theirs) else X[list(names)]
+    return X if list(names) == table.names else table.select(names)
 
 
 def check_same_columns(name: str, model: Any, average: Any) -> None:
@@ -123,14 +125,6 @@ def check_same_steps(name: str, model: Any, other: Any) -> None:
             f"the steps before the last of model {name!r} differ, or were fitted on other rows: "
             "merge models whose features are computed in the same way, by steps that learn nothing"
         )
-
-
-def take_rows(X: Any, rows: slice) -> Any:
-    """Rows of an array or of a data frame, by position."""
-    if hasattr(X, "slice") and hasattr(X, "columns"):  # of Polars and Arrow
-        first, last, step = rows.indices(len(X))
-        return X[first:last:step] if step == 1 else X[list(range(first, last, step))]
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 
 # ---- evidence ------------------------------------------------------------------------------------

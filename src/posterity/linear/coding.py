@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.guesses import did_you_mean
+from posterity.kernel.tables import find_table, read_names
 from posterity.linear.categories import MISSING, Categories, Category
-from posterity.linear.frames import list_columns
 from posterity.linear.keys import is_missing
 from posterity.linear.levels import is_category, read_words, to_text
 from posterity.linear.matrices import MOST_COLUMNS
@@ -113,11 +113,12 @@ class RowCoder:
 
 def find_categories_of_row(model: Any, x: Any) -> Categories | None:
     """The categories of a model that begins with one row, a mapping or an array."""
-    names = [str(name) for name in x] if hasattr(x, "keys") else [f"x{j}" for j in range(len(x))]
-    values = list(x.values() if isinstance(x, Mapping) else x)
+    named = read_names(x)
+    row = {f"x{j}": value for j, value in enumerate(x)} if named is None else named
+    names = [str(name) for name in row]
     asked = _read_asked(model, names)
     found = []
-    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+    for place, (name, value) in enumerate(zip(names, row.values(), strict=True)):
         if name in asked or (model.categorical_features is not None and isinstance(value, str)):
             first = Category(place, name, asked.get(name, ()), model._leaves_out_first)
             found.append(first.join([_read_word(value, name, model.missing)]))
@@ -137,11 +138,10 @@ def join_levels_of_row(model: Any, x: Any) -> Categories:
 
 def _open_row(x: Any, each: Sequence[Category]) -> tuple[Any, list[Any]]:
     """A copy of a row, and where in it the categories are."""
-    if hasattr(x, "keys"):
-        row = dict(x)
-        there = [one for one in each if one.name in row]
-        return row, [one.name for one in there]
-    return list(x), [one.place for one in each]
+    row = read_names(x)
+    if row is None:
+        return list(x), [one.place for one in each]
+    return row, [one.name for one in each if one.name in row]
 
 
 def _read_word(value: Any, name: str, missing: str) -> str:
@@ -254,30 +254,24 @@ def warn_of_unique_texts(name: str, n: int, stacklevel: int) -> None:
 
 def _list_columns(X: Any) -> list[tuple[int, str, Any]]:
     """Place, name and values of each column of a frame or an array; none of other containers."""
-    columns = list_columns(X) or []
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        columns = [(f"x{place}", column) for place, column in enumerate(X.T)]
-    return [(place, str(name), column) for place, (name, column) in enumerate(columns)]
+    table = find_table(X)
+    if table is not None:
+        names = map(str, table.names)
+        return list(zip(range(len(table.names)), names, table.columns, strict=True))
+    arrays = X.T if isinstance(X, np.ndarray) and X.ndim == 2 else ()
+    return [(place, f"x{place}", column) for place, column in enumerate(arrays)]
 
 
 def _replace_columns(X: Any, codes: Mapping[int, NDArray[np.intp]]) -> Any:
     """A copy of a frame or array with these columns in the places of its own."""
     if not codes:
         return X
-    if hasattr(X, "column_names"):
-        for place, column in codes.items():
-            X = X.set_column(place, X.column_names[place], [column])
-        return X
-    if hasattr(X, "get_columns"):
-        kind = type(X.get_columns()[0])
-        names = X.columns
-        return X.with_columns(*(kind(names[place], column) for place, column in codes.items()))
-    X = X.copy(deep=False) if hasattr(X, "iloc") else X.astype(object)
+    table = find_table(X)
+    if table is not None:
+        return table.replace(codes)
+    X = X.astype(object)
     for place, column in codes.items():
-        if hasattr(X, "isetitem"):
-            X.isetitem(place, column)
-        else:
-            X[:, place] = column
+        X[:, place] = column
     return X
 
 
