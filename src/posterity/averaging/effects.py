@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.averaging import inputs
 from posterity.averaging.members import get_final_step, transform_for_last
@@ -17,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def average_effects(
-    average: Any,
+    average: BaseEstimator,
     X: Any,
     *,
     per: str,
@@ -39,7 +40,7 @@ def average_effects(
     which = rng.choice(len(weights), size, p=weights)
     table = find_table(X)
 
-    def draws(model: Any, values: Array) -> Array:
+    def draws(model: BaseEstimator, values: Array) -> Array:
         frame = values if table is None else require_pandas().DataFrame(values, columns=table.names)
         points = inputs.Rows(frame, values, np.empty(0)).of(model)
         final, points = get_final_step(model), transform_for_last(model, points)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, validate_data
 
@@ -37,7 +38,7 @@ class Rows:
     y: Array
     weights: Array | None = None
 
-    def of(self, model: Any) -> Any:
+    def of(self, model: BaseEstimator) -> Any:
         """The rows as this model takes them."""
         if self.array is None:
             return self.given
@@ -112,7 +113,9 @@ def check_persistence(persistence: float) -> float:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
+def read(
+    average: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
+) -> Rows:
     """Rows to learn, checked; with ``reset`` the average takes the names of the features."""
     if not _requires_array(average, X):
         if y is None:
@@ -127,7 +130,7 @@ def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset
     return Rows(X, array, column[:, 0], weights)
 
 
-def read_points(average: Any, X: Any) -> Rows:
+def read_points(average: BaseEstimator, X: Any) -> Rows:
     """Rows to predict at, checked."""
     if _requires_array(average, X):
         return Rows(X, read_array(average, X), np.empty(0))
@@ -135,7 +138,9 @@ def read_points(average: Any, X: Any) -> Rows:
     return Rows(X, None, np.empty(0))
 
 
-def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = False) -> Rows:
+def read_one(
+    average: BaseEstimator, x: ArrayLike | Mapping[str, float], *, reset: bool = False
+) -> Rows:
     """One row, of an array (m,) or a mapping; with ``reset`` the average takes its features."""
     named, names = read_names(x), None
     if named is not None:
@@ -159,7 +164,7 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     return Rows(_as_frame(average, values), values, np.empty(0))
 
 
-def takes_levels(average: Any, X: Any = None) -> bool:
+def takes_levels(average: BaseEstimator, X: Any = None) -> bool:
     """Return True if the models of an average, or the model of a wrapper, take categories."""
     if hasattr(average, "model"):
         models = [getattr(average, "model_", average.model)]
@@ -169,14 +174,14 @@ def takes_levels(average: Any, X: Any = None) -> bool:
     return any(takes_categories(model, X) for model in models)
 
 
-def _read_levels(average: Any, x: dict[str, Any], *, reset: bool) -> Rows:
+def _read_levels(average: BaseEstimator, x: dict[str, Any], *, reset: bool) -> Rows:
     """One row of numbers and levels: a data frame, as models take it."""
     frame = _import_pandas("these models take categories").DataFrame([x])
     validate_data(average, frame, reset=reset, skip_check_array=True)
     return Rows(frame, None, np.empty(0))
 
 
-def _requires_array(average: Any, X: Any) -> bool:
+def _requires_array(average: BaseEstimator, X: Any) -> bool:
     """Return True if rows must be numbers: pipelines may turn other things into numbers first."""
     if takes_levels(average, X):
         return False
@@ -185,7 +190,7 @@ def _requires_array(average: Any, X: Any) -> bool:
     return find_table(X) is None and getattr(X, "dtype", np.dtype(float)).kind != "O"
 
 
-def _names(average: Any, x: Mapping[str, float]) -> list[str]:
+def _names(average: BaseEstimator, x: Mapping[str, float]) -> list[str]:
     """Names of the features, in their order, all of them in ``x`` and no others."""
     names = get_feature_names(average)
     if names is None:
@@ -204,7 +209,7 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     return list(names)
 
 
-def _as_frame(average: Any, values: Array) -> Any:
+def _as_frame(average: BaseEstimator, values: Array) -> Any:
     """A data frame of the row if a pipeline was fitted on one, and so expects its names."""
     pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
     if not any(get_feature_names(model) is not None for model in pipelines):

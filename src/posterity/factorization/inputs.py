@@ -133,6 +133,3 @@ def read_sides(
 def make_row(x: Any) -> list[Any]:
     """A row as a table of one."""
     return [x] if isinstance(x, Mapping) else [list(x)]
-
-
-__all__ = ["find_numeric_columns", "make_row", "read_columns", "read_numbers", "read_sides"]

@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+
+class Framed(Protocol):
+    """Rows and columns of another library: a data frame, an Arrow table, a sparse matrix."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of rows, and of columns."""
+        ...
+
+
+# What estimators take for X, and for y.
+TableLike = ArrayLike | Framed
 # How names of types begin, in all of these libraries.
 _KINDS = re.compile(
     "(?P<dates>date|time|duration|period)|(?P<categories>categor|enum|dictionary)"
@@ -189,6 +201,3 @@ def read_names(x: Any) -> dict[Any, Any] | None:
     ({'age': 3.0}, None)
     """
     return dict(x) if hasattr(x, "keys") else None
-
-
-__all__ = ["Table", "find_table", "kind_of", "read_names", "take_rows", "type_of"]

@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, read_names
+from posterity.kernel.values import is_word
 from posterity.linear.categories import MISSING, Categories, Category
 from posterity.linear.keys import is_missing
 from posterity.linear.levels import is_category, read_words, to_text
 from posterity.linear.matrices import MOST_COLUMNS
+from posterity.linear.named import has_learned
 from posterity.linear.rounding import find_level_of_user
 
 # Text of more rows, each with a level of its own, is no category.
 FEW_ROWS = 20
 
 
-def encode(model: Any, X: Any, *, reset: bool) -> Any:
+def encode(model: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """``X`` with numbers for levels; with ``reset`` the model takes its categories from it.
 
     Raises
@@ -49,17 +52,17 @@ def encode(model: Any, X: Any, *, reset: bool) -> Any:
     return _replace_columns(X, codes)
 
 
-def takes_categories(model: Any, X: Any) -> bool:
+def takes_categories(model: BaseEstimator, X: Any) -> bool:
     """Return True if a model, or one that has learned nothing, takes features of ``X`` so."""
-    if hasattr(model, "n_features_in_"):
+    if has_learned(model):
         return hasattr(model, "categories_")
     asked = getattr(model, "categorical_features", None)
-    if asked is None or not (isinstance(asked, str) and asked == "auto"):
+    if not is_word(asked, "auto"):
         return asked is not None
     return type(X) is not np.ndarray and any(is_category(one) for _, _, one in _list_columns(X))
 
 
-def join_levels(model: Any, X: Any) -> Categories:
+def join_levels(model: BaseEstimator, X: Any) -> Categories:
     """The categories of a model with all levels of ``X``, too."""
     known: Categories = model.categories_
     columns = {name: column for _, name, column in _list_columns(X)}
@@ -72,7 +75,7 @@ def join_levels(model: Any, X: Any) -> Categories:
     return _check_columns(replace(known, each=each))
 
 
-def join_categories(model: Any, other: Any) -> Categories:
+def join_categories(model: BaseEstimator, other: BaseEstimator) -> Categories:
     """The categories of two models together.
 
     Raises
@@ -111,7 +114,7 @@ class RowCoder:
         return self._reader.values(row)
 
 
-def find_categories_of_row(model: Any, x: Any) -> Categories | None:
+def find_categories_of_row(model: BaseEstimator, x: Any) -> Categories | None:
     """The categories of a model that begins with one row, a mapping or an array."""
     named = read_names(x)
     row = {f"x{j}": value for j, value in enumerate(x)} if named is None else named
@@ -125,7 +128,7 @@ def find_categories_of_row(model: Any, x: Any) -> Categories | None:
     return _check_columns(Categories(len(names), tuple(found))) if found else None
 
 
-def join_levels_of_row(model: Any, x: Any) -> Categories:
+def join_levels_of_row(model: BaseEstimator, x: Any) -> Categories:
     """The categories of a model with those levels of one row, too."""
     known: Categories = model.categories_
     row, places = _open_row(x, known.each)
@@ -158,9 +161,9 @@ def _read_word(value: Any, name: str, missing: str) -> str:
 # ---- which features ------------------------------------------------------------------------------
 
 
-def _find_categories(X: Any, model: Any) -> Categories | None:
+def _find_categories(X: Any, model: BaseEstimator) -> Categories | None:
     asked: Any = getattr(model, "categorical_features", None)
-    if asked is None or (isinstance(asked, str) and asked == "auto" and type(X) is np.ndarray):
+    if asked is None or (is_word(asked, "auto") and type(X) is np.ndarray):
         return None
     columns = _list_columns(X)
     named = _read_asked(model, [name for _, name, _ in columns])
@@ -175,7 +178,7 @@ def _find_categories(X: Any, model: Any) -> Categories | None:
     return _check_columns(Categories(len(columns), tuple(found))) if found else None
 
 
-def _learn_category(asked: Category, column: Any, model: Any) -> Category:
+def _learn_category(asked: Category, column: Any, model: BaseEstimator) -> Category:
     """The category with the levels of a column, behind those that were asked for."""
     levels = read_words(column, asked.name, model.missing).words
     _check_count(asked.name, len(levels))
@@ -184,14 +187,14 @@ def _learn_category(asked: Category, column: Any, model: Any) -> Category:
     return asked.join(levels) if asked.levels else replace(asked, levels=tuple(levels))
 
 
-def _read_asked(model: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _read_asked(model: BaseEstimator, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The features that are categories whatever they hold, with levels where these are given."""
     asked, missing = model.categorical_features, model.missing
     if missing not in ("error", "level"):
         raise ValueError(f"missing is {missing!r}: it must be 'error' or 'level'")
-    if asked is None or (isinstance(asked, str) and asked == "auto"):
+    if asked is None or is_word(asked, "auto"):
         return {}
-    if isinstance(asked, str) and asked == "all":
+    if is_word(asked, "all"):
         return dict.fromkeys(names, ())
     if isinstance(asked, str) or not hasattr(asked, "__iter__"):
         raise ValueError(
@@ -273,15 +276,3 @@ def _replace_columns(X: Any, codes: Mapping[int, NDArray[np.intp]]) -> Any:
     for place, column in codes.items():
         X[:, place] = column
     return X
-
-
-__all__ = [
-    "RowCoder",
-    "encode",
-    "find_categories_of_row",
-    "join_categories",
-    "join_levels",
-    "join_levels_of_row",
-    "takes_categories",
-    "warn_of_unique_texts",
-]

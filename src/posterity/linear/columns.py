@@ -113,7 +113,7 @@ class ModelColumns(PosteriorEstimator[Posterior]):
         """The first row (1, d), from which a model takes its features."""
         named = read_names(x)
         names = None if named is None else list(named)
-        self._set_features(np.size(x) if names is None else len(names), names)
+        self._set_features(np.asarray(x).size if names is None else len(names), names)
         categories = find_categories_of_row(self, x)
         if categories is not None:
             self.categories_ = categories

@@ -73,6 +73,3 @@ def _read_numbers(column: Any) -> NDArray[Any]:
     if isinstance(dtype, np.dtype) or getattr(dtype, "kind", "O") not in "fiub":
         return np.asarray(column)
     return np.asarray(column.to_numpy(np.float64, na_value=np.nan))  # of pandas; may be missing
-
-
-__all__ = ["columns_of"]

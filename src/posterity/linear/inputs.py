@@ -256,7 +256,7 @@ def name_bad_rows(
         raise ValueError("learning these rows overflows: use smaller values or weights") from error
 
 
-def check_same_kind(model: BaseEstimator, other: Any, kind: type) -> None:
+def check_same_kind(model: BaseEstimator, other: BaseEstimator, kind: type) -> None:
     """Raise ``TypeError`` unless the other is a model of this kind, which can be merged."""
     if not isinstance(other, kind):
         name = type(model).__name__

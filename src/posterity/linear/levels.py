@@ -121,6 +121,3 @@ def take_values(column: Any, some: NDArray[np.bool_]) -> list[Any]:
     names = ("to_pylist", "to_list", "tolist")
     method = next(getattr(column, name) for name in names if hasattr(column, name))
     return [value for value, there in zip(method(), some, strict=True) if there]
-
-
-__all__ = ["Words", "find_missing", "is_category", "read_words", "take_values", "to_text"]

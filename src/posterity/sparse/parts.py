@@ -220,6 +220,3 @@ def _parse_tokens(rows: Sequence[Any]) -> list[Part]:
                 )
             collected.add(i, token, 1.0)
     return [collected.part("", levels=True)] if collected.rows else []
-
-
-__all__ = ["Levels", "Part", "check_values", "read_parts"]
