@@ -105,6 +105,16 @@ def test_every_model_learns_levels_as_columns_of_zeros_and_ones(name: str) -> No
     assert [name.split(" (")[0] for name in shown.index[:6]] == ["intercept", "km", *LEVELS]
 
 
+def test_the_first_row_may_be_a_row_of_a_frame() -> None:
+    frame = pd.DataFrame({"age": [1.0, 2.0], "zone": ["north", "south"]})
+    rows, mappings = BayesianLinearRegression(), BayesianLinearRegression()
+    for place, row in enumerate(frame.to_dict("records")):
+        rows.learn_one(frame.iloc[place], 1.0 + place)
+        mappings.learn_one(row, 1.0 + place)
+    assert rows.feature_names_in_.tolist() == ["age", "zone"]
+    np.testing.assert_array_equal(rows.coef_, mappings.coef_)
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     order = np.argsort(RIDES["zone"].to_numpy(), kind="stable")[::-1]
     model = BayesianLinearRegression().fit(RIDES.iloc[order], Y[order])

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from posterity import files
 from posterity.adapters._extras import require_module
+from posterity.adapters._planning import Columns
+from posterity.io.arrow import pa
 from posterity.io.errors import TableError
+from posterity.linear.named import has_learned, list_feature_names
 
-Work = Callable[[Any], Any]
+Work = Callable[["pa.RecordBatch"], Any]
 TARGET = "y"
 # What arrays beside X are called as columns.
 ROLES = TARGET, "weight", "offset", "exposure"
@@ -22,13 +27,27 @@ _WORDS = "target", "weight", "offset", "exposure"
 class Collection(Protocol):
     """Rows of one or more Dask collections."""
 
+    # Whether their columns have names.
+    has_names: ClassVar[bool]
+
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         """Arrow schema of all columns."""
         ...
 
     def each(self, columns: Sequence[str], work: Work) -> list[Any]:
         """Delayed values ``work(batch)``, one for each partition, in one task with its reading."""
+        ...
+
+    def adapt_columns(self, columns: Columns) -> Columns:
+        """The same for the columns as which these rows are read."""
+        ...
+
+    def add_names(self, model: BaseEstimator) -> BaseEstimator:
+        """The model; one that learned rows without names, with those that an array's columns get.
+
+        ``TableError`` where what it has learned is not of the kind of these rows.
+        """
         ...
 
 
@@ -37,12 +56,11 @@ class Frame:
     """A Dask data frame."""
 
     frame: Any
+    has_names: ClassVar[bool] = True
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         """Arrow schema, of what Dask expects the partitions to be."""
-        import pyarrow as pa
-
         # As Dask has it, objects are text; what is in those that it makes up means nothing.
         made_up, dtypes = self.frame._meta_nonempty, self.frame.dtypes
         fields = [
@@ -63,6 +81,19 @@ class Frame:
         results = frame.map_partitions(task, meta=frame._meta, enforce_metadata=False)
         return list(results.to_delayed())
 
+    def adapt_columns(self, columns: Columns) -> Columns:
+        """As :class:`Collection` says."""
+        return columns
+
+    def add_names(self, model: BaseEstimator) -> BaseEstimator:
+        """As :class:`Collection` says."""
+        if has_learned(model) and not list_feature_names(model):
+            raise TableError(
+                "the model learned without feature names, and a data frame has names: give an "
+                "array, as in frame[names].to_dask_array()"
+            )
+        return model
+
 
 @dataclass(frozen=True)
 class Arrays:
@@ -70,6 +101,7 @@ class Arrays:
 
     X: Any
     others: Mapping[str, Any] = field(default_factory=dict)
+    has_names: ClassVar[bool] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,7 +109,7 @@ class Arrays:
         return name_columns(self.X.shape[1])
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         """Arrow schema; columns of X are "x0", "x1" and so on."""
         parts = [self.X, *self.others.values()]
         empty = [np.empty((0, *part.shape[1:]), part.dtype) for part in parts]
@@ -97,6 +129,34 @@ class Arrays:
             meta=np.empty(0, dtype=object),
         )
         return list(results.to_delayed().ravel())
+
+    def adapt_columns(self, columns: Columns) -> Columns:
+        """As :class:`Collection` says."""
+        given = [name for name in ("features", "drop", "levels") if getattr(columns, name)]
+        if given:
+            raise TableError(
+                f"{given[0]}= names columns, and an array has no column names: select columns by "
+                "X[:, [0, 2]]"
+            )
+        beside: dict[str, Any] = {role: role for role in self.others if role != TARGET}
+        return replace(columns, target=TARGET, **beside)
+
+    def add_names(self, model: BaseEstimator) -> BaseEstimator:
+        """As :class:`Collection` says."""
+        if not has_learned(model):
+            return model
+        if list_feature_names(model):
+            raise TableError(
+                "the model learned features by name, and an array has no names: give a data frame"
+            )
+        if model.n_features_in_ != len(self.names):
+            raise TableError(
+                f"X has {len(self.names)} columns, and the model has learned "
+                f"{model.n_features_in_} features: give X with the same columns"
+            )
+        named = files.loads(files.dumps(model))
+        named.feature_names_in_ = np.array(self.names, dtype=object)
+        return named
 
 
 def collection(table: Any, *others: Any) -> Collection:
@@ -158,10 +218,8 @@ def _in_chunks_of(X: Any, part: Any, role: str) -> Any:
 # ---- on the workers ------------------------------------------------------------------------------
 
 
-def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
+def batch_of_frame(part: Any, expected: dict[str, pa.Field]) -> pa.RecordBatch:
     """Record batch of a pandas data frame, with the columns ``expected``."""
-    import pyarrow as pa
-
     arrays = []
     for name, expects in expected.items():
         values = part[name]
@@ -176,7 +234,7 @@ def batch_of_frame(part: Any, expected: dict[str, Any]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, names=list(expected))
 
 
-def _map_frame(work: Work, expected: dict[str, Any], part: Any) -> Any:
+def _map_frame(work: Work, expected: dict[str, pa.Field], part: Any) -> Any:
     return work(batch_of_frame(part, expected))
 
 
@@ -186,10 +244,8 @@ def _map_blocks(
     return work(batch_of_arrays(roles, X, *others).select(list(columns)))
 
 
-def batch_of_arrays(roles: Sequence[str], X: Any, *others: Any) -> Any:
+def batch_of_arrays(roles: Sequence[str], X: Any, *others: Any) -> pa.RecordBatch:
     """Record batch of rows (n, p), and of others (n,) by their roles."""
-    import pyarrow as pa
-
     for role, part in zip(roles, others, strict=True):
         if len(part) != len(X):
             raise TableError(
@@ -207,16 +263,3 @@ def _is_frame(table: Any) -> bool:
 
 def _is_array(table: Any) -> bool:
     return hasattr(table, "map_blocks") and hasattr(table, "chunks")
-
-
-__all__ = [
-    "ROLES",
-    "TARGET",
-    "Arrays",
-    "Collection",
-    "Frame",
-    "batch_of_arrays",
-    "batch_of_frame",
-    "collection",
-    "name_columns",
-]

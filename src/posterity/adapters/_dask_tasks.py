@@ -14,6 +14,7 @@ from posterity.adapters._dask_rows import batch_of_arrays, batch_of_frame
 from posterity.adapters._partitions import Questions, Task
 from posterity.evaluation import ValidationResult
 from posterity.evaluation import merge_validations as merged_results
+from posterity.io.arrow import pa
 from posterity.io.errors import TableError
 
 UNSTABLE = (
@@ -29,18 +30,22 @@ class Refused:
     message: str
 
 
-def learn(task: Task, batch: Any) -> bytes | Refused | None:
+def learn(task: Task, batch: pa.RecordBatch) -> bytes | Refused | None:
     """Model file of a partition; None where there is no row to learn."""
     return _try_task(lambda: core.learn(task, [batch]))
 
 
-def survey(asked: Questions, batch: Any) -> str | Refused:
+def survey(asked: Questions, batch: pa.RecordBatch) -> str | Refused:
     """Summary of a partition: names, levels, sums."""
     return _try_task(lambda: core.survey(asked, [batch]))
 
 
 def score(
-    task: Task, intervals: Sequence[float], begun: bytes, learned: bytes | None, batch: Any
+    task: Task,
+    intervals: Sequence[float],
+    begun: bytes,
+    learned: bytes | None,
+    batch: pa.RecordBatch,
 ) -> ValidationResult | Refused | None:
     """Score a partition progressively from model ``begun``; ``learned`` is from the first pass."""
 
@@ -98,7 +103,7 @@ def prediction_rows(settings: Mapping[str, Any], X: Any, content: bytes) -> Any:
     return np.column_stack([values.to_numpy(zero_copy_only=False) for values in numbers])
 
 
-def get_batch(batch: Any) -> Any:
+def get_batch(batch: pa.RecordBatch) -> Any:
     """Return the batch itself."""
     return batch
 
@@ -121,19 +126,3 @@ def _merge_results(
 def _try_task(work: Callable[[], Any]) -> Any:
     result, error = core.try_task(work)
     return result if error is None else Refused(error)
-
-
-__all__ = [
-    "UNSTABLE",
-    "Refused",
-    "begin_after",
-    "get_batch",
-    "learn",
-    "merge_models",
-    "merge_results",
-    "name_partitions",
-    "prediction_rows",
-    "score",
-    "survey",
-    "with_predictions",
-]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln, log_expit, logsumexp
+from sklearn.base import BaseEstimator
 
 from posterity.adapters._components import Components, components
 from posterity.generalized import (
@@ -73,7 +74,7 @@ class Family(Protocol):
         """Log probability or density of each target given each draw, (size, n)."""
 
 
-def find_family(model: Any) -> Family:
+def find_family(model: BaseEstimator) -> Family:
     """The family of a model; raises ``TypeError`` for one that there is none for."""
     if isinstance(model, BayesianLogisticRegression):
         return Classes(model) if len(_require_two_classes(model)) > 2 else Labels(model)
@@ -99,7 +100,7 @@ def find_family(model: Any) -> Family:
 class Approximated:
     """Coefficients from the Gaussian, or mixture of such, that stands for the posterior."""
 
-    model: Any
+    model: BaseEstimator
 
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         drawn = self.model._joint().rvs(size, random_state=rng)
@@ -215,7 +216,7 @@ class HeavyTails(Approximated):
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 
-def _draw_prior(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
+def _draw_prior(model: BaseEstimator, size: int, rng: np.random.Generator) -> PriorDraws:
     posterior, offset = model._posterior, int(model.fit_intercept)
     improper = ["intercept"] if offset else []
     learned = posterior.noise if isinstance(posterior.noise, LearnedNoise) else None
@@ -236,7 +237,7 @@ def _draw_prior(model: Any, size: int, rng: np.random.Generator) -> PriorDraws:
     return Draws(coefficients, noise), improper
 
 
-def _skip_prior(model: Any) -> PriorDraws:
+def _skip_prior(model: BaseEstimator) -> PriorDraws:
     return None, ["intercept"] if model.fit_intercept else []
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from posterity.io.learning import name_columns
+from posterity.io.arrow import pa
+from posterity.io.learning import describe_predictions, name_columns
 from posterity.io.missing import Missing
 from posterity.io.reading import ReadSettings
 from posterity.io.table import open_rows
@@ -17,7 +18,7 @@ from posterity.io.table import open_rows
 NUMBER = "number of the row in its partition"
 
 
-def get_key_columns(model: Any) -> tuple[str, ...]:
+def get_key_columns(model: BaseEstimator) -> tuple[str, ...]:
     """Key columns of a model of groups; none of any other. ``ValueError`` if it names none."""
     if not hasattr(model, "by"):
         return ()
@@ -46,13 +47,11 @@ class Keys:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
-        self._waiting: list[Any] = []
+        self._waiting: list[pa.RecordBatch] = []
         self._first = self._next = 0
 
-    def number_rows(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def number_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same record batches with the numbers of their rows."""
-        import pyarrow as pa
-
         for batch in batches:
             self._waiting.append(batch.select(self._names))
             numbers = np.arange(self._next, self._next + batch.num_rows, dtype=np.float64)
@@ -60,10 +59,8 @@ class Keys:
             names = [*batch.schema.names, NUMBER]
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(numbers)], names=names)
 
-    def add_keys(self, rows: Any, numbers: NDArray[np.float64] | None) -> Any:
+    def add_keys(self, rows: pa.Table, numbers: NDArray[np.float64] | None) -> pa.Table:
         """A table of rows, (n,) numbers of them, with their keys; those before are let go."""
-        import pyarrow as pa
-
         assert numbers is not None  # `watched` gave each row its own
         waiting = pa.Table.from_batches(self._waiting)
         places = numbers.astype(np.intp) - self._first
@@ -76,25 +73,22 @@ class Keys:
 
 
 def predictions_by_key(
-    model: Any, batch: Any, missing: Missing, *, level: float | None, quantiles: Sequence[float]
-) -> Iterator[Any]:
+    model: BaseEstimator,
+    batch: pa.RecordBatch,
+    missing: Missing,
+    *,
+    level: float | None,
+    quantiles: Sequence[float],
+) -> Iterator[pa.RecordBatch]:
     """Record batches of numbers of rows and predictions, as `posterity.io.predict_stream`."""
-    import pyarrow as pa
-
     keys, names = Keys(get_key_columns(model)), [str(name) for name in model.feature_names_in_]
     reading = ReadSettings(missing=missing, time=NUMBER)
-    column_names = ["row", *prediction_names(level, quantiles)]
     for rows in open_rows(keys.number_rows([batch]), names, reading).batches():
         distribution = model.predict_distribution(
             keys.add_keys(name_columns(rows.X, names), rows.time)
         )
-        columns = [rows.y, distribution.mean(), distribution.std()]
-        if level is not None:
-            columns += distribution.interval(level)
-        columns += [np.asarray(distribution.ppf(quantile)) for quantile in quantiles]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column) for column in columns], names=column_names
-        )
+        columns = describe_predictions(distribution, level, quantiles)
+        yield pa.record_batch({"row": rows.y, **columns})
 
 
 def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[str]:
@@ -107,6 +101,3 @@ def prediction_names(level: float | None, quantiles: Sequence[float]) -> list[st
     """
     interval = [] if level is None else ["lower", "upper"]
     return ["mean", "std", *interval, *(f"q{quantile:g}" for quantile in quantiles)]
-
-
-__all__ = ["NUMBER", "Keys", "get_key_columns", "prediction_names", "predictions_by_key"]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.linear.named import get_feature_names
+
 Array = NDArray[np.float64]
 
 # Far enough from 0 that differences keep their digits; a power of two, by which nothing is rounded.
@@ -42,7 +44,7 @@ _REFUSAL = (
 
 
 def _transform_columns(steps: Any, X: Array) -> Array:
-    names = getattr(steps, "feature_names_in_", None)
+    names = get_feature_names(steps)
     rows: Any = X
     if names is not None:
         import pandas

@@ -29,7 +29,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from posterity import files
 from posterity.adapters._keyed import (
@@ -52,6 +52,7 @@ from posterity.adapters._planning import (
 from posterity.adapters._survey import Questions, survey
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
+from posterity.io.arrow import pa
 from posterity.io.columns import make_learned_encoders, require
 from posterity.io.errors import TableError
 from posterity.io.learning import check_takes_offsets, get_categories, name_columns
@@ -59,6 +60,7 @@ from posterity.io.missing import Missing
 from posterity.io.reading import ColumnsBeside, ReadSettings, Rows
 from posterity.io.table import TableStream, open_rows
 from posterity.io.tables import describe_table
+from posterity.linear.named import has_learned, list_feature_names
 
 # A tree of merges has so many branches: the last one merges no more files than this.
 BRANCHES = 16
@@ -68,7 +70,7 @@ ROWS = "rows"
 # ---- on the workers ------------------------------------------------------------------------------
 
 
-def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
+def learn(task: Task, batches: Iterable[pa.RecordBatch]) -> bytes | None:
     """Model file of one partition's record batches; None where there are no rows.
 
     Its note ``rows`` is how many rows there were, those left out included.
@@ -81,19 +83,19 @@ def learn(task: Task, batches: Iterable[Any]) -> bytes | None:
     rows = _skip_empty_batches(batches)
     if rows is None:
         return None
-    model: Any = files.loads(task.model)
+    model: BaseEstimator = files.loads(task.model)
     stream, coming = _open_stream(task, rows, model)
     classes = {"classes": np.array(task.classes)} if task.classes else {}
     for X, y, weight, *beside in coming:
         added = {"offset": beside[-1]} if beside else {}
         model.partial_fit(X, y, sample_weight=weight, **added, **classes)
-    if not hasattr(model, "n_features_in_"):  # every row was left out
+    if not has_learned(model):  # every row was left out
         return None
     return files.dumps(model, notes={ROWS: stream.n_rows_read})
 
 
 def score(
-    task: Task, start: bytes, batches: Iterable[Any], **settings: Any
+    task: Task, start: bytes, batches: Iterable[pa.RecordBatch], **settings: Any
 ) -> tuple[int, ValidationResult | None]:
     """Number of rows, and progressive scores of one partition by the model that comes to it.
 
@@ -112,8 +114,6 @@ def score(
 
 def try_task(work: Callable[[], Any]) -> tuple[Any, str | None]:
     """The result of the work, or what is wrong with the rows: trying those again is of no use."""
-    import pyarrow as pa
-
     try:
         return work(), None
     except pa.ArrowException:  # some are ValueErrors, and the engine's own stream may have broken
@@ -123,21 +123,19 @@ def try_task(work: Callable[[], Any]) -> tuple[Any, str | None]:
 
 
 def predict_batch(
-    model: Any,
-    batch: Any,
+    model: BaseEstimator,
+    batch: pa.RecordBatch,
     *,
     level: float | None = None,
     quantiles: Sequence[float] = (),
     missing: Missing = "error",
     offset: str | None = None,
     exposure: str | None = None,
-) -> Any:
+) -> pa.RecordBatch:
     """Record batch of predictions, a row for each of ``batch``; null where a row was left out.
 
     Columns as of `posterity.io.predict_stream`, but for "row". Raises ``TableError`` as that.
     """
-    import pyarrow as pa
-
     asked: Any = {"level": level, "quantiles": quantiles}
     roles = {"offset": offset, "exposure": exposure}
     given = asked | {role: name for role, name in roles.items() if name is not None}
@@ -154,10 +152,8 @@ def predict_batch(
     return columns.take(pa.array(place, mask=place < 0))
 
 
-def prediction_schema(model: Any, **asked: Any) -> Any:
+def prediction_schema(model: BaseEstimator, **asked: Any) -> pa.Schema:
     """Return the Arrow schema of the predictions, whatever the rows."""
-    import pyarrow as pa
-
     names = _get_feature_names(model)
     if get_key_columns(model):
         columns = prediction_names(asked.get("level"), asked.get("quantiles", ()))
@@ -166,7 +162,7 @@ def prediction_schema(model: Any, **asked: Any) -> Any:
     return predict_batch(model, row, **asked).schema
 
 
-def check_scores(model: Any) -> None:
+def check_scores(model: BaseEstimator) -> None:
     """Refuse a model whose predictions are not scored in partitions."""
     if is_classifier(model):
         raise TypeError(
@@ -184,7 +180,9 @@ def check_names(names: Iterable[str], columns: Iterable[str]) -> None:
         )
 
 
-def check_features(model: Any, schema: Any, reading: ReadSettings | None = None) -> None:
+def check_features(
+    model: BaseEstimator, schema: pa.Schema, reading: ReadSettings | None = None
+) -> None:
     """Refuse a table whose columns do not make the features of a model: ``TableError``.
 
     ``reading`` names columns of offsets and exposures, which are checked, too.
@@ -219,23 +217,25 @@ def merge_contents(contents: Iterable[bytes]) -> bytes:
     return files.dumps(model, notes={ROWS: rows})
 
 
-def find_start_models(model: Any, task: Task, contents: Sequence[bytes | None]) -> list[bytes]:
+def find_start_models(
+    model: BaseEstimator, task: Task, contents: Sequence[bytes | None]
+) -> list[bytes]:
     """Yield the model file that each partition begins with: ``model`` and all before it."""
     # A model that knows nothing may have a basis that the task has closed.
-    current = model if _has_learned(model) else files.loads(task.model)
+    current = model if has_learned(model) else files.loads(task.model)
     model_files = [files.dumps(current)]
     current = files.loads(model_files[0])
     for content in contents[:-1]:
         if content is not None:
             other = files.loads(content)
-            current = current.merge(other) if _has_learned(current) else other
+            current = current.merge(other) if has_learned(current) else other
         model_files.append(files.dumps(current))
     return model_files
 
 
-def continue_from(model: Any, content: bytes) -> Any:
+def continue_from(model: BaseEstimator, content: bytes) -> Any:
     """A new model that knows what ``model`` knows, and what is in a model file; both stay."""
-    if not _has_learned(model):
+    if not has_learned(model):
         return files.loads(content)
     return files.loads(files.dumps(model)).merge(files.loads(content))
 
@@ -243,7 +243,7 @@ def continue_from(model: Any, content: bytes) -> Any:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _skip_empty_batches(batches: Iterable[Any]) -> Iterator[Any] | None:
+def _skip_empty_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch] | None:
     """The batches that have rows; None if there are none."""
     filled = (batch for batch in batches if batch.num_rows)
     first = next(filled, None)
@@ -251,7 +251,7 @@ def _skip_empty_batches(batches: Iterable[Any]) -> Iterator[Any] | None:
 
 
 def _open_stream(
-    task: Task, batches: Iterator[Any], model: Any = None
+    task: Task, batches: Iterator[pa.RecordBatch], model: BaseEstimator = None
 ) -> tuple[TableStream, Iterator[tuple[Any, ...]]]:
     """The stream, and its batches of X with names, y and weights (or None); then any offsets.
 
@@ -280,10 +280,10 @@ def _list_offsets(rows: Rows) -> tuple[Any, ...]:
     return () if rows.offset is None else (None, rows.offset)
 
 
-def _make_prediction_batch(model: Any, batch: Any, missing: Missing, **asked: Any) -> Any:
+def _make_prediction_batch(
+    model: BaseEstimator, batch: pa.RecordBatch, missing: Missing, **asked: Any
+) -> pa.RecordBatch | None:
     """Record batch of numbers of rows and predictions; None where every row was left out."""
-    import pyarrow as pa
-
     if get_key_columns(model):
         parts = list(predictions_by_key(model, batch, missing, **asked))
     else:
@@ -292,15 +292,11 @@ def _make_prediction_batch(model: Any, batch: Any, missing: Missing, **asked: An
     return pa.concat_batches(parts) if parts else None
 
 
-def _get_feature_names(model: Any) -> list[str]:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+def _get_feature_names(model: BaseEstimator) -> list[str]:
+    names = list_feature_names(model)
+    if not names:
         raise TableError("the model has no feature names: learn from a table or a data frame")
     return list(map(str, names))
-
-
-def _has_learned(model: Any) -> bool:
-    return hasattr(model, "n_features_in_")
 
 
 __all__ = [

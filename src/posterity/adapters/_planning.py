@@ -7,20 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from posterity import files
 from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._survey import Answers, Questions, merge_answers
 from posterity.io import ColumnMeans
+from posterity.io.arrow import pa
 from posterity.io.columns import Dates, Encoding, make_encoders, require, select_columns
-from posterity.io.encoders import Categories
+from posterity.io.encoders import Encoder
 from posterity.io.errors import TableError
 from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings
 from posterity.io.tables import describe_table
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.kernel.values import is_word
+from posterity.linear.named import list_feature_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +47,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         for name, value in (("dates", self.dates), ("missing", self.missing)):
-            if isinstance(value, str) and value in ("calendar", "level"):
+            if is_word(value, "calendar", "level"):
                 raise ValueError(
                     f'{name}="{value}" depends on the first rows of a table, which partitions do '
                     "not have: compute these columns beforehand"
@@ -98,7 +101,7 @@ class Task:
         return [name for name in present if name in needed or name in features or name in stems]
 
 
-def check_model(model: Any) -> None:
+def check_model(model: BaseEstimator) -> None:
     """Refuse models whose partitions can't be merged: ``TypeError`` or ``ValueError`` says why."""
     kind = type(model).__name__
     for needed in ("partial_fit", "merge"):
@@ -115,7 +118,7 @@ def check_model(model: Any) -> None:
         )
 
 
-def questions(model: Any, schema: Any, columns: Columns) -> Questions:
+def questions(model: BaseEstimator, schema: pa.Schema, columns: Columns) -> Questions:
     """Return the questions to ask of the whole table; none without ``columns``.
 
     Raises
@@ -133,7 +136,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     ColumnsBeside(_reading(columns)).check(describe_table(schema), goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
     labels = columns.target if classless else None
-    if hasattr(model, "feature_names_in_"):
+    if list_feature_names(model):
         if columns.features is not None or columns.drop:
             raise TableError(
                 "the model has learned its features by name already: leave out features and drop"
@@ -150,7 +153,7 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
             )
         return Questions(labels=labels)
     chosen = _choose_columns(schema, columns, get_key_columns(model))
-    words = {one.column for one in _encoders(schema, chosen, columns, None) if _is_category(one)}
+    words = {one.column for one in _encoders(schema, chosen, columns, None) if one.is_category}
     averages = fills_with_means(columns.missing)
     open_words = words if averages else words.difference(columns.levels or {})
     return Questions(
@@ -160,7 +163,9 @@ def questions(model: Any, schema: Any, columns: Columns) -> Questions:
     )
 
 
-def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ()) -> Task:
+def plan(
+    model: BaseEstimator, schema: pa.Schema, columns: Columns, surveys: Iterable[str] = ()
+) -> Task:
     """The task of every partition, from the surveys of all partitions.
 
     Parameters
@@ -193,8 +198,8 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
     asked, found = questions(model, schema, columns), merge_answers(surveys)
     classes = tuple(model.classes_.tolist()) if hasattr(model, "classes_") else tuple(found.labels)
     fresh, by = clone(model), get_key_columns(model)
-    if hasattr(model, "feature_names_in_"):
-        names = tuple(map(str, model.feature_names_in_))
+    if list_feature_names(model):
+        names = tuple(map(str, list_feature_names(model)))
         return Task(files.dumps(fresh), names, columns.target, _reading(columns), classes, by)
     chosen = _choose_columns(schema, columns, by)
     empty = [name for name in asked.levels if not found.levels.get(name)]
@@ -214,7 +219,7 @@ def plan(model: Any, schema: Any, columns: Columns, surveys: Iterable[str] = ())
 
 def fills_with_means(missing: Missing) -> bool:
     """Return True if missing values are filled in with means that are still to be found."""
-    return isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing == "mean")
+    return isinstance(missing, ColumnMeans) or is_word(missing, "mean")
 
 
 def make_target(target: str, *, classifier: bool) -> Target:
@@ -230,14 +235,16 @@ def _reading(columns: Columns) -> ReadSettings:
     return ReadSettings(**{name: getattr(columns, name) for name in names})
 
 
-def _choose_columns(schema: Any, columns: Columns, by: tuple[str, ...]) -> list[str]:
+def _choose_columns(schema: pa.Schema, columns: Columns, by: tuple[str, ...]) -> list[str]:
     other_columns = (*_reading(columns).other_columns, *by)
     features = None if columns.features is None else list(columns.features)
     source = describe_table(schema)
     return select_columns(source, columns.target, features, list(columns.drop), other_columns)
 
 
-def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers | None) -> Any:
+def _encoders(
+    schema: pa.Schema, chosen: list[str], columns: Columns, found: Answers | None
+) -> tuple[Encoder, ...]:
     """Encoders by the levels given and found; by two made up ones to see which are categories."""
     given = {name: list(map(str, levels)) for name, levels in (columns.levels or {}).items()}
     made_up = {name: ["a", "b"] for name in chosen}
@@ -246,17 +253,13 @@ def _encoders(schema: Any, chosen: list[str], columns: Columns, found: Answers |
     return make_encoders(describe_table(schema), chosen, None, how)
 
 
-def _is_category(encoder: Any) -> bool:
-    return isinstance(encoder, Categories)
-
-
-def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
+def _fix_missing(missing: Missing, encoders: Sequence[Encoder], found: Answers) -> Missing:
     """Missing values filled in with means over all partitions, which a ``ColumnMeans`` keeps."""
     if not fills_with_means(missing):
         return missing
     means = missing if isinstance(missing, ColumnMeans) else ColumnMeans()
     for one in encoders:
-        if _is_category(one):
+        if one.is_category:
             counts = found.levels.get(one.column, {})
             sums = [float(counts.get(name[len(one.column) + 1 :], 0)) for name in one.names]
             seen = float(sum(counts.values()))
@@ -266,23 +269,11 @@ def _fix_missing(missing: Missing, encoders: Any, found: Answers) -> Missing:
     return means.fixed
 
 
-def _lacks_domain(model: Any) -> bool:
+def _lacks_domain(model: BaseEstimator) -> bool:
     """Return True if a basis would take its domain from the first rows."""
     basis = getattr(model, "basis", None)
     return basis is not None and getattr(basis, "domain", ()) is None
 
 
-def _find_range(encoder: Any, name: str, found: Answers) -> tuple[float, float]:
-    return (0.0, 1.0) if _is_category(encoder) else found.get_range(encoder.column)
-
-
-__all__ = [
-    "ColumnChoice",
-    "Columns",
-    "Task",
-    "check_model",
-    "fills_with_means",
-    "make_target",
-    "plan",
-    "questions",
-]
+def _find_range(encoder: Encoder, name: str, found: Answers) -> tuple[float, float]:
+    return (0.0, 1.0) if encoder.is_category else found.get_range(encoder.column)

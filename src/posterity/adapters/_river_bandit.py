@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from river.bandit.base import ContextualPolicy
+from sklearn.base import BaseEstimator
 
 from posterity.bandits import Bandit as Core
 from posterity.bandits import Decision, Policy
@@ -50,7 +51,7 @@ class Bandit(ContextualPolicy):
 
     def __init__(
         self,
-        model: Any = None,
+        model: BaseEstimator = None,
         sharing: Literal["learned", "none", "all"] | None = None,
         policy: Policy | None = None,
         reward_obj: Any = None,

@@ -10,14 +10,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from river.utils import dataframe
+from sklearn.base import BaseEstimator
 
 from posterity.adapters._rows import NamedRows, check_values
 from posterity.linear.levels import is_category, read_words
+from posterity.linear.named import get_feature_names
 
 Array = NDArray[np.float64]
 
 
-def get_shared_parameters(wrapper: Any, model: Any, kind: Any) -> dict[str, Any]:
+def get_shared_parameters(wrapper: Any, model: BaseEstimator, kind: Any) -> dict[str, Any]:
     """The parameters of ``model`` that ``wrapper`` has; the others must be as they are by default.
 
     Raises as :meth:`NamedFeatures.from_estimator` says.
@@ -83,7 +85,7 @@ class NamedFeatures:
         return model
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
+    def from_estimator(cls, model: BaseEstimator) -> Self:
         """Convert one of posterity's own estimators back to river's.
 
         ``model`` is copied; it has learned rows whose features have names.
@@ -98,7 +100,7 @@ class NamedFeatures:
         made = cls(**get_shared_parameters(cls, model, type(cls()._rows.model)))
         if model._posterior_or_none is None:
             return made
-        names = getattr(model, "feature_names_in_", None)
+        names = get_feature_names(model)
         if names is None:
             raise ValueError(
                 "the model's features have no names: let it learn from data frames or mappings"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from river import base
 from river.utils import dataframe
+from sklearn.base import BaseEstimator
 
 from posterity import sparse
 from posterity.adapters._river_distribution import make_river_distribution
@@ -54,7 +56,7 @@ class _Wide:
         return deepcopy(self._model)
 
     @classmethod
-    def from_estimator(cls, model: Any) -> Self:
+    def from_estimator(cls, model: BaseEstimator) -> Self:
         """Convert a copy of one of posterity's own estimators back to river's.
 
         Raises
@@ -71,6 +73,7 @@ class _Wide:
         return made
 
 
+@dataclass(eq=False, repr=False)
 class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
     """Linear regression of many features, each with a variance of its own, for river.
 
@@ -100,21 +103,14 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
     3.0
     """
 
-    def __init__(
-        self,
-        prior_precision: float | str = "auto",
-        noise_precision: float | None = None,
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.noise_precision = noise_precision
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.forgetting = forgetting
+    prior_precision: float | str = "auto"
+    noise_precision: float | None = None
+    fit_intercept: bool = True
+    interactions: Interactions = None
+    hash_size: int | None = None
+    forgetting: Stabilized | None = None
+
+    def __post_init__(self) -> None:
         self._model = sparse.DiagonalLinearRegression(**vars(self))
 
     def predict_one(self, x: Row, with_dist: bool = False) -> Any:
@@ -138,6 +134,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
         return dataframe.to_native_series(means, name=None, like=frame)
 
 
+@dataclass(eq=False, repr=False)
 class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
     """Logistic regression of many features, each with a variance of its own, for river.
 
@@ -154,19 +151,13 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
     True
     """
 
-    def __init__(
-        self,
-        prior_precision: float | str = "auto",
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.forgetting = forgetting
+    prior_precision: float | str = "auto"
+    fit_intercept: bool = True
+    interactions: Interactions = None
+    hash_size: int | None = None
+    forgetting: Stabilized | None = None
+
+    def __post_init__(self) -> None:
         self._model = sparse.DiagonalLogisticRegression(**vars(self))
 
     @property
@@ -203,6 +194,3 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
         probabilities = model.predict_proba(_name_columns(X))
         columns = {label: probabilities[:, k] for k, label in enumerate(model.classes_.tolist())}
         return dataframe.to_native_frame(columns, like=frame)
-
-
-__all__ = ["DiagonalLinearRegression", "DiagonalLogisticRegression"]

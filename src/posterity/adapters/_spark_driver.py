@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from posterity.adapters import _partitions as core
 from posterity.adapters import _spark_tasks as tasks
 from posterity.adapters._extras import require_module
 from posterity.adapters._partitions import Columns, Task
+from posterity.io.arrow import pa
 from posterity.io.errors import TableError
 
 
-def learn_frame(model: Any, frame: Any, columns: Columns) -> bytes | None:
+def learn_frame(model: BaseEstimator, frame: Any, columns: Columns) -> bytes | None:
     """Learn all rows of the frame; return a model file, or None where no row is learned."""
     task = plan_task(model, frame, columns)
     functions = require_module("pyspark.sql.functions", "spark")
@@ -24,7 +27,7 @@ def learn_frame(model: Any, frame: Any, columns: Columns) -> bytes | None:
     return core.merge_contents([content for _, content in contents]) if contents else None
 
 
-def plan_task(model: Any, frame: Any, columns: Columns) -> Task:
+def plan_task(model: BaseEstimator, frame: Any, columns: Columns) -> Task:
     """The task of every partition, the whole frame looked at first where that is needed."""
     require_module("pyspark", "spark")
     types = require_module("pyspark.sql.pandas.types", "spark")
@@ -49,7 +52,7 @@ def collect_parts(frame: Any) -> list[tuple[int, bytes]]:
     return [(row.part, bytes(row.result)) for row in rows]
 
 
-def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: Any) -> Any:
+def map_partitions(frame: Any, names: Sequence[str], work: Any, schema: pa.Schema) -> Any:
     """Map ``work`` over the record batches of each partition, of these columns alone."""
     rows = number_columns(frame, names)
     return rows.mapInArrow(partial(tasks.restore_names, work, tuple(names)), schema)
@@ -60,6 +63,3 @@ def number_columns(frame: Any, names: Sequence[str]) -> Any:
     column = require_module("pyspark.sql.functions", "spark").col
     quoted = [name.replace("`", "``") for name in names]
     return frame.select(*(column(f"`{name}`").alias(f"c{i}") for i, name in enumerate(quoted)))
-
-
-__all__ = ["collect_parts", "learn_frame", "map_partitions", "number_columns", "plan_task"]

@@ -6,19 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from posterity import files
 from posterity.adapters import _partitions as core
 from posterity.adapters._partitions import Columns
 from posterity.adapters._spark_driver import learn_frame
+from posterity.linear.named import list_feature_names
 
 
 @dataclass(frozen=True)
 class MicroBatches:
     """See :func:`posterity.adapters.spark.learn_micro_batches`."""
 
-    model: Any = field(repr=False)
+    model: BaseEstimator = field(repr=False)
     path: Path
     columns: Columns
 
@@ -30,7 +31,7 @@ class MicroBatches:
         if batch <= done.get(query, -1):
             return
         columns = self.columns
-        if hasattr(model, "feature_names_in_"):
+        if list_feature_names(model):
             columns = replace(columns, features=None, drop=(), dates="error", levels=None)
         if not frame.isEmpty():
             content = learn_frame(model, frame, columns)
@@ -50,6 +51,3 @@ def _get_query_id(frame: Any) -> str:
     context = getattr(frame.sparkSession, "sparkContext", None)
     query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
     return query or ""
-
-
-__all__ = ["MicroBatches"]

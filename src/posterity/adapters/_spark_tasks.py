@@ -12,29 +12,35 @@ from typing import Any
 from posterity import files
 from posterity.adapters import _partitions as core
 from posterity.adapters._partitions import Task
+from posterity.io.arrow import pa
 
 # What every task tells: its partition, and bytes, or what is wrong with the rows.
 RESULT = "part long, result binary, error string"
 
 
 def restore_names(
-    work: Callable[[Iterator[Any]], Iterator[Any]], names: Sequence[str], batches: Iterator[Any]
-) -> Iterator[Any]:
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    names: Sequence[str],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     """Have ``work`` read batches whose columns have their own names again."""
     yield from work(batch.rename_columns(list(names)) for batch in batches)
 
 
-def learn(task: Task, batches: Iterator[Any]) -> Iterator[Any]:
+def learn(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _result(lambda: core.learn(task, batches))
 
 
-def survey(asked: core.Questions, batches: Iterator[Any]) -> Iterator[Any]:
+def survey(asked: core.Questions, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _result(lambda: core.survey(asked, batches).encode())
 
 
 def score(
-    task: Task, begun: Mapping[int, bytes], intervals: Sequence[float], batches: Iterator[Any]
-) -> Iterator[Any]:
+    task: Task,
+    begun: Mapping[int, bytes],
+    intervals: Sequence[float],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     def scores() -> bytes | None:
         start = begun.get(_get_partition_id())
         if start is None:  # a partition without rows; if it has some now, they are found missing
@@ -45,10 +51,8 @@ def score(
     yield from _result(scores)
 
 
-def merge(table: Any) -> Any:
+def merge(table: pa.Table) -> pa.Table:
     """Merge the rows of a branch into one: their merged factor, or the first error."""
-    import pyarrow as pa
-
     rows = sorted(table.to_pylist(), key=lambda row: row["part"])
     wrong = [row for row in rows if row["error"] is not None]
     first = wrong[0] if wrong else rows[0]
@@ -56,13 +60,13 @@ def merge(table: Any) -> Any:
     return pa.Table.from_batches([_row(first["part"], content, first["error"])])
 
 
-def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable[[Any], Any]:
+def learn_key(
+    task: Task, keys: Sequence[str], names: Sequence[str]
+) -> Callable[[pa.Table], pa.Table]:
     """Learn the rows of one key; yield its values, a model file, and any error."""
 
     # Spark looks at the annotations, which those of a partial function hide.
     def of_rows(table: Any) -> Any:
-        import pyarrow as pa
-
         table = table.rename_columns(list(names))
         content, error = core.try_task(lambda: core.learn(task, table.to_batches()))
         if content is None and error is None:
@@ -74,9 +78,9 @@ def learn_key(task: Task, keys: Sequence[str], names: Sequence[str]) -> Callable
     return of_rows
 
 
-def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    import pyarrow as pa
-
+def predict(
+    content: bytes, settings: Mapping[str, Any], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     model = files.loads(content)
     for batch in batches:
         predictions = core.predict_batch(model, batch, **settings)
@@ -86,15 +90,13 @@ def predict(content: bytes, settings: Mapping[str, Any], batches: Iterator[Any])
         )
 
 
-def _result(work: Callable[[], bytes | None]) -> Iterator[Any]:
+def _result(work: Callable[[], bytes | None]) -> Iterator[pa.RecordBatch]:
     result, error = core.try_task(work)
     if result is not None or error is not None:
         yield _row(_get_partition_id(), result, error)
 
 
-def _row(place: int, result: bytes | None, error: str | None) -> Any:
-    import pyarrow as pa
-
+def _row(place: int, result: bytes | None, error: str | None) -> pa.RecordBatch:
     columns = {
         "part": pa.array([place], pa.int64()),
         "result": pa.array([result], pa.binary()),
@@ -109,6 +111,3 @@ def _get_partition_id() -> int:
     context = TaskContext.get()
     assert context is not None  # there is one on every executor
     return int(context.partitionId())
-
-
-__all__ = ["RESULT", "learn", "learn_key", "merge", "predict", "restore_names", "score", "survey"]

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.columns import MOST_LEVELS
-from posterity.io.conversions import as_days, as_floats, get_codes
+from posterity.io.conversions import as_numbers, get_codes
 from posterity.io.errors import TableError
 
 FloatArray = NDArray[np.float64]
@@ -61,7 +62,7 @@ class Answers:
         return least, greatest
 
 
-def survey(questions: Questions, batches: Iterable[Any]) -> str:
+def survey(questions: Questions, batches: Iterable[pa.RecordBatch]) -> str:
     """Answers of one partition's record batches, as text.
 
     Raises
@@ -115,7 +116,7 @@ def merge_answers(surveys: Iterable[str]) -> Answers:
     return found
 
 
-def _count(values: Any, counts: Counter[str]) -> None:
+def _count(values: pa.Array, counts: Counter[str]) -> None:
     codes, words = get_codes(values)
     found = np.bincount(codes, minlength=len(words) + 1)
     for word, count in zip(words, found.tolist(), strict=False):
@@ -123,10 +124,8 @@ def _count(values: Any, counts: Counter[str]) -> None:
             counts[str(word)] += count
 
 
-def _summarize(values: Any, sums: list[float]) -> None:
-    import pyarrow as pa
-
-    column = as_days(values) if pa.types.is_temporal(values.type) else as_floats(values)
+def _summarize(values: pa.Array, sums: list[float]) -> None:
+    column = as_numbers(values)
     finite = column[np.isfinite(column)]
     if len(finite):
         sums[0] += float(finite.sum())
@@ -141,6 +140,3 @@ def _check_levels(name: str, counts: Counter[str]) -> None:
             f"column {name!r} has more than {MOST_LEVELS} different values, too many for "
             f"categories: leave it out (drop=[{name!r}]), or turn it into numbers"
         )
-
-
-__all__ = ["Answers", "Questions", "merge_answers", "survey"]

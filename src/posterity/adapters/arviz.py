@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.adapters._draws import Draws, Rows, find_family
 from posterity.adapters._extras import require_module
@@ -134,7 +134,9 @@ BayesianRobustRegression
     return _container(arviz, groups, *_list_coordinates(model, X, len(rows.targets)), improper)
 
 
-def _list_coordinates(model: Any, X: Any, n: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def _list_coordinates(
+    model: BaseEstimator, X: Any, n: int
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Coordinates, and the dimensions of each variable."""
     coords = {
         "feature": _get_feature_names(model),
@@ -165,7 +167,7 @@ def _container(arviz: Any, groups: Any, coords: Any, dims: Any, improper: list[s
     return tree
 
 
-def _rows_of(model: Any, X: Any, y: ArrayLike, added: RateOffsets) -> Rows:
+def _rows_of(model: BaseEstimator, X: Any, y: ArrayLike, added: RateOffsets) -> Rows:
     refuse_several_targets(model, "ArviZ")
     model._posterior  # noqa: B018  (says that nothing was learned before X is looked at)
     counts = isinstance(model, BayesianPoissonRegression)
@@ -187,7 +189,7 @@ def _rows_of(model: Any, X: Any, y: ArrayLike, added: RateOffsets) -> Rows:
     return Rows(columns, targets[:, 0], np.zeros(len(columns)) if offsets is None else offsets)
 
 
-def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
+def _numbers(model: BaseEstimator, y: ArrayLike) -> ArrayLike:
     """Targets, or the places of labels among the classes."""
     if not is_classifier(model):
         return y
@@ -203,11 +205,11 @@ def _numbers(model: Any, y: ArrayLike) -> ArrayLike:
     return places.astype(np.float64)
 
 
-def _get_feature_names(model: Any) -> list[str]:
+def _get_feature_names(model: BaseEstimator) -> list[str]:
     return [str(name) for name in model._column_names(model._n_columns)]
 
 
-def _name_variables(model: Any, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:
+def _name_variables(model: BaseEstimator, draws: Draws, shape: tuple[int, int]) -> dict[str, Array]:
     """Variables by name, each (chains, draws, ...)."""
     offset, coefficients = int(model.fit_intercept), draws.coefficients
     inner = coefficients.shape[1:-1]  # by class, if there are many

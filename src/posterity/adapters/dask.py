@@ -9,28 +9,26 @@ nothing. Any of Dask's schedulers will do: threads, processes, or a cluster of `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from posterity import files
 from posterity.adapters import _dask_tasks as tasks
 from posterity.adapters import _partitions as core
 from posterity.adapters._dask_rows import (
-    ROLES,
-    TARGET,
     Arrays,
     Collection,
     collection,
-    name_columns,
 )
 from posterity.adapters._extras import require_module
 from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._partitions import ColumnChoice, Columns, Task
 from posterity.evaluation import ValidationResult
+from posterity.io.arrow import pa
 from posterity.io.columns import Dates
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing
@@ -157,7 +155,7 @@ def partial_fit(
 
 
 def evaluate(
-    model: Any,
+    model: BaseEstimator,
     table: Any,
     target: Any,
     *,
@@ -217,7 +215,7 @@ def evaluate(
 
 
 def predict(
-    model: Any,
+    model: BaseEstimator,
     table: Any,
     *,
     level: float | None = None,
@@ -267,9 +265,9 @@ def predict(
     z  3.0   7.0
     """
     rows = collection(table)
-    model = _add_array_names(model, rows)
+    model = rows.add_names(model)
     reading = ReadSettings(offset=offset, exposure=exposure)
-    if isinstance(rows, Arrays) and reading.other_columns:
+    if reading.other_columns and not rows.has_names:
         raise TableError(
             "offset= and exposure= name columns, and an array has no column names: give a data "
             "frame, or multiply predicted means by the exposure"
@@ -301,7 +299,7 @@ _EMPTY = "the table has no row to learn: it is empty, or every row was left out"
 class _Planned:
     """A model, the rows it is to learn, and what each partition of them has to do."""
 
-    model: Any
+    model: BaseEstimator
     rows: Collection
     task: Task
 
@@ -310,14 +308,12 @@ class _Planned:
         return self.rows.each(self.task.columns(self.rows.schema.names), work)
 
 
-def _plan_tasks(model: Any, table: Any, columns: Columns) -> _Planned:
+def _plan_tasks(model: BaseEstimator, table: Any, columns: Columns) -> _Planned:
     """The task of every partition, all rows looked at first where that is needed."""
     dask = require_module("dask", "dask")
     others = columns.target, columns.weight, columns.offset, columns.exposure
     rows = collection(table, *others)
-    if isinstance(rows, Arrays):
-        columns = _adapt_for_arrays(columns)
-    model = _add_array_names(model, rows)
+    columns, model = rows.adapt_columns(columns), rows.add_names(model)
     asked, surveys = core.questions(model, rows.schema, columns), []
     if asked.columns:
         answers = dask.compute(*rows.each(asked.columns, partial(tasks.survey, asked)))
@@ -330,7 +326,7 @@ def _learn_tasks(work: _Planned) -> Any:
         _merge_and_fetch(work.each(partial(tasks.learn, work.task)), tasks.merge_models)
     )
     model = core.continue_from(work.model, content)
-    if isinstance(work.rows, Arrays):
+    if not work.rows.has_names:
         del model.feature_names_in_
     return model
 
@@ -358,50 +354,9 @@ def _check(result: Any) -> Any:
     return result
 
 
-def _adapt_for_arrays(columns: Columns) -> Columns:
-    """The same for the columns that arrays are read as."""
-    given = [name for name in ("features", "drop", "levels") if getattr(columns, name)]
-    if given:
-        raise TableError(
-            f"{given[0]}= names columns, and an array has no column names: select columns by "
-            "X[:, [0, 2]]"
-        )
-    beside: dict[str, Any] = {
-        role: role for role in ROLES[1:] if getattr(columns, role) is not None
-    }
-    return replace(columns, target=TARGET, **beside)
-
-
-def _add_array_names(model: Any, rows: Collection) -> Any:
-    """The model; one that has learned rows without names, with those that an array's columns get.
-
-    ``TableError`` where what it has learned is not of the kind of these rows.
-    """
-    if not hasattr(model, "n_features_in_"):
-        return model
-    has_names = hasattr(model, "feature_names_in_")
-    if not isinstance(rows, Arrays):
-        if has_names:
-            return model
-        raise TableError(
-            "the model learned without feature names, and a data frame has names: give an "
-            "array, as in frame[names].to_dask_array()"
-        )
-    if has_names:
-        raise TableError(
-            "the model learned features by name, and an array has no names: give a data frame"
-        )
-    if model.n_features_in_ != len(rows.names):
-        raise TableError(
-            f"X has {len(rows.names)} columns, and the model has learned {model.n_features_in_} "
-            "features: give X with the same columns"
-        )
-    named = files.loads(files.dumps(model))
-    named.feature_names_in_ = np.array(name_columns(model.n_features_in_), dtype=object)
-    return named
-
-
-def _predict_array(rows: Arrays, content: Any, settings: Mapping[str, Any], schema: Any) -> Any:
+def _predict_array(
+    rows: Arrays, content: Any, settings: Mapping[str, Any], schema: pa.Schema
+) -> Any:
     n_columns = len([name for name in schema.names if name != "label"])
     X = rows.X if rows.X.numblocks[1] == 1 else rows.X.rechunk({1: -1})
     return X.map_blocks(

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from posterity import __version__, files
 from posterity.adapters._extras import require_module
+from posterity.kernel.tables import find_table
+from posterity.linear.named import list_feature_names
 
 __all__ = ["load_model", "log_model", "save_model"]
 
@@ -27,7 +30,7 @@ LEVEL = 0.95
 class ServedModel:
     """The model that MLflow calls: it returns predictions as a table."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: BaseEstimator) -> None:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
@@ -37,11 +40,10 @@ class ServedModel:
         probability ``params["level"]``); of a classifier: ``label`` and a probability for each.
         """
         pandas = require_module("pandas", "mlflow")
-        model, index = self.model, getattr(data, "index", None)
-        if hasattr(data, "columns") and hasattr(model, "feature_names_in_"):
-            data = data[[*_keys(model), *model.feature_names_in_]]
-        elif hasattr(data, "to_numpy"):
-            data = data.to_numpy()
+        model, index, table = self.model, getattr(data, "index", None), find_table(data)
+        names = list_feature_names(model)
+        if table is not None:
+            data = table.select([*_keys(model), *names]) if names else data.to_numpy()
         if hasattr(model, "predict_proba"):
             predictions = model.predict_distribution(data)
             columns = {"label": predictions.mode()}
@@ -55,7 +57,7 @@ class ServedModel:
         return pandas.DataFrame(columns, index=index)
 
 
-def save_model(model: Any, path: str | Path, **options: Any) -> None:
+def save_model(model: BaseEstimator, path: str | Path, **options: Any) -> None:
     """Write an estimator of posterity to a folder as an MLflow model.
 
     Parameters
@@ -84,7 +86,7 @@ def save_model(model: Any, path: str | Path, **options: Any) -> None:
         pyfunc.save_model(path=str(path), **_options(model, data, options))
 
 
-def log_model(model: Any, name: str = "model", **options: Any) -> Any:
+def log_model(model: BaseEstimator, name: str = "model", **options: Any) -> Any:
     """Log an estimator of posterity to MLflow's active run; returns MLflow's ``ModelInfo``.
 
     Parameters as of :func:`save_model`; options are those of ``mlflow.pyfunc.log_model``.
@@ -113,7 +115,7 @@ def _load_pyfunc(path: str) -> ServedModel:
 
 
 @contextmanager
-def _write_model_file(model: Any) -> Iterator[Path]:
+def _write_model_file(model: BaseEstimator) -> Iterator[Path]:
     """The path of the model's file, for as long as MLflow copies it."""
     with tempfile.TemporaryDirectory(prefix="posterity-") as folder, warnings.catch_warnings():
         # MLflow would like an input example to test the signature with, and to keep with the
@@ -124,7 +126,7 @@ def _write_model_file(model: Any) -> Iterator[Path]:
         yield path
 
 
-def _options(model: Any, data: Path, given: dict[str, Any]) -> dict[str, Any]:
+def _options(model: BaseEstimator, data: Path, given: dict[str, Any]) -> dict[str, Any]:
     return {
         "loader_module": __name__,
         "data_path": str(data),
@@ -134,18 +136,18 @@ def _options(model: Any, data: Path, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _keys(model: Any) -> list[str]:
+def _keys(model: BaseEstimator) -> list[str]:
     """The columns of groups, which are no features."""
     by = getattr(model, "by", None)
     return [by] if isinstance(by, str) else list(by or [])
 
 
-def _make_signature(model: Any) -> Any:
+def _make_signature(model: BaseEstimator) -> Any:
     """Features in, predictions out, and the level of the interval as a parameter."""
     models = require_module("mlflow.models", "mlflow")
     types = require_module("mlflow.types", "mlflow")
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    names = list_feature_names(model)
+    if not names:
         tensor = types.TensorSpec(np.dtype(np.float64), (-1, model.n_features_in_))
         inputs = types.Schema([tensor])
     else:

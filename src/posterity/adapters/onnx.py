@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from posterity.adapters._components import components
@@ -27,6 +28,7 @@ from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.generalized._student_t_noise import PLACES, StudentTNoise
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.base import LinearModel
+from posterity.linear.effects import feature_names
 from posterity.linear.targets import refuse_several_targets
 from posterity.posteriors import LinearPosterior
 
@@ -114,7 +116,7 @@ BayesianRobustRegression
     outputs = tell(graph, model, level)
     names: Any = (model.posterior_.names or ())[int(model.fit_intercept) :]
     if steps is not None:
-        names = getattr(steps, "feature_names_in_", [f"x{j}" for j in range(steps.n_features_in_)])
+        names = feature_names(steps)
     kind = onnx.TensorProto.FLOAT if input_type == "float32" else onnx.TensorProto.DOUBLE
     return _model(onnx, graph, (kind, names), level, outputs)
 
@@ -126,7 +128,7 @@ SPREAD_OUTPUTS: list[Output] = [
 ]
 
 
-def _choose_graph(model: Any) -> Callable[[Graph, Any, float], list[Output]]:
+def _choose_graph(model: BaseEstimator) -> Callable[[Graph, Any, float], list[Output]]:
     if isinstance(model, BayesianLogisticRegression):
         return _labels
     if isinstance(model, BayesianPoissonRegression):
@@ -274,7 +276,7 @@ _IMPROPER_NOISE = (
 )
 
 
-def _eta(graph: Graph, model: Any) -> tuple[str, str]:
+def _eta(graph: Graph, model: BaseEstimator) -> tuple[str, str]:
     """Mean and variance (n, 1) of the linear predictor."""
     posterior = model._posterior
     parts = components(posterior, "to_onnx")

@@ -8,6 +8,7 @@ feature, "zone=north".
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     """Bayesian linear regression for river: exact, with learned or known noise.
 
@@ -86,21 +88,14 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     𝒩(μ=1.200, σ=1.265)
     """
 
-    def __init__(
-        self,
-        prior_mean: float = 0.0,
-        prior_precision: float | str | Strategy = 1.0,
-        noise_precision: float | None = None,
-        noise_prior: tuple[float, float] = (0.0, 0.0),
-        fit_intercept: bool = True,
-        forgetting: Forgetting | None = None,
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.noise_precision = noise_precision
-        self.noise_prior = noise_prior
-        self.fit_intercept = fit_intercept
-        self.forgetting = forgetting
+    prior_mean: float = 0.0
+    prior_precision: float | str | Strategy = 1.0
+    noise_precision: float | None = None
+    noise_prior: tuple[float, float] = (0.0, 0.0)
+    fit_intercept: bool = True
+    forgetting: Forgetting | None = None
+
+    def __post_init__(self) -> None:
         self._rows = NamedRows(LinearEstimator(**vars(self)))
 
     # ---- learning ------------------------------------------------------------------------------
@@ -229,6 +224,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         return make_river_distribution(model._posterior.predictive(values), count)
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     """Bayesian logistic regression for river, with two or more classes; new ones may appear.
 
@@ -257,19 +253,13 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     True
     """
 
-    def __init__(
-        self,
-        prior_mean: float = 0.0,
-        prior_precision: float | str | Strategy = 1.0,
-        fit_intercept: bool = True,
-        approximation: Approximation = "auto",
-        forgetting: Forgetting | None = None,
-    ) -> None:
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.approximation = approximation
-        self.forgetting = forgetting
+    prior_mean: float = 0.0
+    prior_precision: float | str | Strategy = 1.0
+    fit_intercept: bool = True
+    approximation: Approximation = "auto"
+    forgetting: Forgetting | None = None
+
+    def __post_init__(self) -> None:
         self._rows = NamedRows(LogisticEstimator(**vars(self)))
 
     @property

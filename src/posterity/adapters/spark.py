@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from posterity import files
 from posterity.adapters import _partitions as core
@@ -145,7 +145,7 @@ def partial_fit(
 
 
 def evaluate(
-    model: Any,
+    model: BaseEstimator,
     frame: Any,
     target: str,
     *,
@@ -209,7 +209,7 @@ def evaluate(
 
 
 def predict(
-    model: Any,
+    model: BaseEstimator,
     frame: Any,
     *,
     level: float | None = None,
@@ -268,7 +268,7 @@ def predict(
 
 
 def fit_by_key(
-    model: Any,
+    model: BaseEstimator,
     frame: Any,
     target: str,
     by: str | Sequence[str],
@@ -323,7 +323,7 @@ def fit_by_key(
 
 
 def learn_micro_batches(
-    model: Any,
+    model: BaseEstimator,
     path: str | os.PathLike[str],
     target: str,
     **columns: Unpack[ColumnChoice],

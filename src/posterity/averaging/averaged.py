@@ -11,15 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.averaging import inputs
 from posterity.averaging.base import LEARNED_ATTRIBUTES, AverageOfModels, collect_log_evidences
-from posterity.averaging.members import (
-    check_same_steps,
-    get_final_step,
-    may_be_flat,
-    transform_for_last,
-)
+from posterity.averaging.members import get_final_step, may_be_flat, transform_for_last
 from posterity.distributions import Mixture
 from posterity.distributions._limits import interval_ends
-from posterity.linear.inputs import check_same_features, refuse_no_weight
+from posterity.kernel.tables import TableLike
+from posterity.linear.inputs import refuse_no_weight
 from posterity.linear.reader import predict_targets_or_means
 from posterity.transaction import atomic
 
@@ -123,8 +119,8 @@ class Averaged(AverageOfModels):
     @atomic
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -163,8 +159,8 @@ class Averaged(AverageOfModels):
     @atomic
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -186,8 +182,8 @@ class Averaged(AverageOfModels):
     @atomic
     def predict_then_learn(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -240,7 +236,7 @@ class Averaged(AverageOfModels):
         return self
 
     @atomic
-    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def unlearn(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None) -> Self:
         """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`.
@@ -284,31 +280,15 @@ class Averaged(AverageOfModels):
         >>> one.merge(two).n_observations_
         3.0
         """
-        ensemble, theirs = (
-            self._compute_ensemble("merge models"),
-            other._compute_ensemble("merge models"),
-        )
-        check_same_features(self, other)
-        if not np.allclose(np.exp(ensemble.log_prior), np.exp(theirs.log_prior)):
-            raise ValueError(
-                "the models differ in prior_weights: only averages with the same prior weights "
-                "can be merged"
-            )
-        if len(self.models_) != len(other.models_):
-            raise ValueError(
-                f"the other average has {len(other.models_)} models, this one "
-                f"{len(self.models_)}: merge "
-                "averages of the same models in the same order"
-            )
+        ensemble = self._check_mergeable(other)
         models = copy.deepcopy(self.models_)
-        for (name, _), model, its in zip(self._named_models, models, other.models_, strict=True):
-            check_same_steps(name, model, its)
+        for model, its in zip(models, other.models_, strict=True):
             get_final_step(model).merge(get_final_step(its))
         return self._replace(models, ensemble.given(collect_log_evidences(models)))
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
 
         Examples
@@ -324,7 +304,7 @@ class Averaged(AverageOfModels):
         distribution = self._predict_with(points)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
 
-    def predict_distribution(self, X: Any) -> Mixture:
+    def predict_distribution(self, X: TableLike) -> Mixture:
         """Distribution of new observations at ``X`` (n, m): a mixture for each row.
 
         A model whose prediction is flat is left out where others know more.
@@ -340,7 +320,7 @@ class Averaged(AverageOfModels):
         """
         return self._predict_with(self._read_points(X))
 
-    def predict_mean_distribution(self, X: Any) -> Mixture:
+    def predict_mean_distribution(self, X: TableLike) -> Mixture:
         """Posterior distribution of the expected target at ``X`` (n, m), without noise.
 
         The mixture of the models' own, each as probable as it is.
@@ -356,7 +336,11 @@ class Averaged(AverageOfModels):
         return self._predict_with(self._read_points(X), "predict_mean_distribution")
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+        self,
+        X: TableLike,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] = "observation",
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 

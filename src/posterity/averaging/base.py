@@ -22,6 +22,7 @@ from posterity.averaging.members import (
     can_compare_evidence,
     check_member,
     check_same_columns,
+    check_same_steps,
     compute_evidence_before,
     copy_unfitted,
     get_evidence_terms,
@@ -31,7 +32,9 @@ from posterity.averaging.members import (
 )
 from posterity.distributions import Mixture
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
+from posterity.linear.inputs import check_same_features
 from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 from posterity.transaction import AtomicModel
@@ -162,7 +165,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
     @accept_other_names
     def average_effects(
         self,
-        X: Any,
+        X: TableLike,
         *,
         per: Literal["unit", "sd"] = "unit",
         level: float = 0.95,
@@ -225,8 +228,8 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
 
     def _learn(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None,
         times: ArrayLike | None,
         return_predictions: bool = False,
@@ -274,7 +277,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         self._replace(models, ensemble)
         return Mixture.of([prediction.distribution for prediction in predictions], weights)
 
-    def _read_points(self, X: Any) -> inputs.Rows:
+    def _read_points(self, X: TableLike) -> inputs.Rows:
         """Rows to predict at; that nothing was learned comes first."""
         self._ensemble  # noqa: B018
         return inputs.read_points(self, X)
@@ -307,6 +310,26 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
                 "directions); fit the rows you want again"
             )
         return self._ensemble
+
+    def _check_mergeable(self, other: AverageOfModels) -> Ensemble:
+        """The standing; ``ValueError`` where the two can't be merged."""
+        ensemble, theirs = (one._compute_ensemble("merge models") for one in (self, other))
+        check_same_features(self, other)
+        if not np.allclose(np.exp(ensemble.log_prior), np.exp(theirs.log_prior)):
+            raise ValueError(
+                "the models differ in prior_weights: only averages with the same prior weights "
+                "can be merged"
+            )
+        if len(self.models_) != len(other.models_):
+            raise ValueError(
+                f"the other average has {len(other.models_)} models, this one "
+                f"{len(self.models_)}: merge averages of the same models in the same order"
+            )
+        for (name, _), model, its in zip(
+            self._named_models, self.models_, other.models_, strict=True
+        ):
+            check_same_steps(name, model, its)
+        return ensemble
 
     @property
     def _evidence_terms(self) -> EvidenceTerms | None:

@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.averaging import inputs
 from posterity.averaging.members import get_final_step, transform_for_last
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.kernel.tables import find_table
 from posterity.linear.effects import feature_names, mean_of_draws, table_of_effects
 
 Array = NDArray[np.float64]
 
 
 def average_effects(
-    average: Any,
+    average: BaseEstimator,
     X: Any,
     *,
     per: str,
@@ -36,11 +38,11 @@ def average_effects(
     rng = np.random.default_rng(rng)
     seed, weights = int(rng.integers(2**63)), average.weights_
     which = rng.choice(len(weights), size, p=weights)
-    columns = getattr(X, "columns", None)
+    table = find_table(X)
 
-    def draws(model: Any, values: Array) -> Array:
-        given = values if columns is None else require_pandas().DataFrame(values, columns=columns)
-        points = inputs.Rows(given, values, np.empty(0)).of(model)
+    def draws(model: BaseEstimator, values: Array) -> Array:
+        frame = values if table is None else require_pandas().DataFrame(values, columns=table.names)
+        points = inputs.Rows(frame, values, np.empty(0)).of(model)
         final, points = get_final_step(model), transform_for_last(model, points)
         return mean_of_draws(final, np.asarray(points, dtype=np.float64), size, seed, {})
 

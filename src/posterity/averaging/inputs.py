@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from posterity.factor.usable import LARGEST
+from posterity.kernel.tables import find_table, read_names
 from posterity.kernel.values import read_floats, read_scalar
 from posterity.linear.coding import takes_categories
 from posterity.linear.inputs import read_points as read_array
@@ -36,12 +38,12 @@ class Rows:
     y: Array
     weights: Array | None = None
 
-    def of(self, model: Any) -> Any:
+    def of(self, model: BaseEstimator) -> Any:
         """The rows as this model takes them."""
         if self.array is None:
             return self.given
-        framed = hasattr(self.given, "columns")
-        return self.given if framed and isinstance(model, Pipeline) else self.array
+        framed = isinstance(model, Pipeline) and find_table(self.given) is not None
+        return self.given if framed else self.array
 
     def with_target(self, y: float, weight: float) -> Rows:
         """The same row, to be learned."""
@@ -111,7 +113,9 @@ def check_persistence(persistence: float) -> float:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Rows:
+def read(
+    average: BaseEstimator, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool
+) -> Rows:
     """Rows to learn, checked; with ``reset`` the average takes the names of the features."""
     if not _requires_array(average, X):
         if y is None:
@@ -126,7 +130,7 @@ def read(average: Any, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset
     return Rows(X, array, column[:, 0], weights)
 
 
-def read_points(average: Any, X: Any) -> Rows:
+def read_points(average: BaseEstimator, X: Any) -> Rows:
     """Rows to predict at, checked."""
     if _requires_array(average, X):
         return Rows(X, read_array(average, X), np.empty(0))
@@ -134,17 +138,18 @@ def read_points(average: Any, X: Any) -> Rows:
     return Rows(X, None, np.empty(0))
 
 
-def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = False) -> Rows:
+def read_one(
+    average: BaseEstimator, x: ArrayLike | Mapping[str, float], *, reset: bool = False
+) -> Rows:
     """One row, of an array (m,) or a mapping; with ``reset`` the average takes its features."""
-    if hasattr(x, "keys"):  # a mapping, or a row of a data frame
-        x = dict(cast(Mapping[str, float], x))
-        names = list(x) if reset else _names(average, x)
-        texts = reset and any(isinstance(value, str) for value in x.values())
+    named, names = read_names(x), None
+    if named is not None:
+        names = list(named) if reset else _names(average, named)
+        texts = reset and any(isinstance(value, str) for value in named.values())
         if texts or takes_levels(average):
-            return _read_levels(average, {name: x[name] for name in names}, reset=reset)
-        values = read_floats([x[name] for name in names], "x").reshape(1, -1)
+            return _read_levels(average, {name: named[name] for name in names}, reset=reset)
+        values = read_floats([named[name] for name in names], "x").reshape(1, -1)
     else:
-        names = None
         values = np.array(read_floats(x, "x")).reshape(1, -1)
     if reset:
         average.n_features_in_ = values.shape[1]
@@ -159,7 +164,7 @@ def read_one(average: Any, x: ArrayLike | Mapping[str, float], *, reset: bool = 
     return Rows(_as_frame(average, values), values, np.empty(0))
 
 
-def takes_levels(average: Any, X: Any = None) -> bool:
+def takes_levels(average: BaseEstimator, X: Any = None) -> bool:
     """Return True if the models of an average, or the model of a wrapper, take categories."""
     if hasattr(average, "model"):
         models = [getattr(average, "model_", average.model)]
@@ -169,23 +174,23 @@ def takes_levels(average: Any, X: Any = None) -> bool:
     return any(takes_categories(model, X) for model in models)
 
 
-def _read_levels(average: Any, x: dict[str, Any], *, reset: bool) -> Rows:
+def _read_levels(average: BaseEstimator, x: dict[str, Any], *, reset: bool) -> Rows:
     """One row of numbers and levels: a data frame, as models take it."""
     frame = _import_pandas("these models take categories").DataFrame([x])
     validate_data(average, frame, reset=reset, skip_check_array=True)
     return Rows(frame, None, np.empty(0))
 
 
-def _requires_array(average: Any, X: Any) -> bool:
+def _requires_array(average: BaseEstimator, X: Any) -> bool:
     """Return True if rows must be numbers: pipelines may turn other things into numbers first."""
     if takes_levels(average, X):
         return False
     if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
         return True
-    return not hasattr(X, "columns") and getattr(X, "dtype", np.dtype(float)).kind != "O"
+    return find_table(X) is None and getattr(X, "dtype", np.dtype(float)).kind != "O"
 
 
-def _names(average: Any, x: Mapping[str, float]) -> list[str]:
+def _names(average: BaseEstimator, x: Mapping[str, float]) -> list[str]:
     """Names of the features, in their order, all of them in ``x`` and no others."""
     names = get_feature_names(average)
     if names is None:
@@ -204,7 +209,7 @@ def _names(average: Any, x: Mapping[str, float]) -> list[str]:
     return list(names)
 
 
-def _as_frame(average: Any, values: Array) -> Any:
+def _as_frame(average: BaseEstimator, values: Array) -> Any:
     """A data frame of the row if a pipeline was fitted on one, and so expects its names."""
     pipelines = [m for m in getattr(average, "models_", ()) if isinstance(m, Pipeline)]
     if not any(get_feature_names(model) is not None for model in pipelines):

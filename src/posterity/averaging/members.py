@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from posterity.kernel.tables import find_table, take_rows
 from posterity.linear.named import get_feature_names
 from posterity.posteriors.ensemble import Ranks
 
@@ -22,17 +23,17 @@ TRIAL_ROWS = 100
 REQUIRED_METHODS = ("partial_fit", "predict_then_learn", "predict_distribution")
 
 
-def get_final_step(model: Any) -> Any:
+def get_final_step(model: BaseEstimator) -> Any:
     """The model itself, or the last step of a pipeline."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def copy_unfitted(model: Any) -> Any:
+def copy_unfitted(model: BaseEstimator) -> Any:
     """The same model, having learned nothing; what scikit-learn can't clone is copied as it is."""
     return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
 
 
-def check_member(name: str, model: Any, needed: Sequence[str] = REQUIRED_METHODS) -> None:
+def check_member(name: str, model: BaseEstimator, needed: Sequence[str] = REQUIRED_METHODS) -> None:
     """Raise ``TypeError`` unless the model, or a pipeline's last step, has the methods needed."""
     final = get_final_step(model)
     what = f"model {name!r}" + ("" if final is model else ", a pipeline whose last step")
@@ -48,14 +49,14 @@ def check_member(name: str, model: Any, needed: Sequence[str] = REQUIRED_METHODS
         )
 
 
-def select_columns(name: str, model: Any, X: Any) -> Any:
+def select_columns(name: str, model: BaseEstimator, X: Any) -> Any:
     """Return the columns of ``X`` that ``model`` was fitted on, if it was, in its order.
 
     Raises ``ValueError`` where they are not there, or can't be named.
     """
     names, width = get_feature_names(model), getattr(model, "n_features_in_", None)
-    theirs = getattr(X, "columns", None)
-    if names is None or theirs is None:
+    table = find_table(X)
+    if names is None or table is None:
         if width is not None and np.ndim(X) == 2 and np.shape(X)[1] != width:
             raise ValueError(
                 f"model {name!r} was fitted on {_count_features(width)}, and these rows have "
@@ -63,16 +64,17 @@ def select_columns(name: str, model: Any, X: Any) -> Any:
                 "that was not fitted (sklearn.base.clone)"
             )
         return X
-    missing = [each for each in names if each not in set(theirs)]
+    theirs = set(table.names)
+    missing = [each for each in names if each not in theirs]
     if missing:
         raise ValueError(
             f"model {name!r} was fitted with the column {missing[0]!r}, which these rows do not "
             "have: give all of its columns, or a model that was not fitted (sklearn.base.clone)"
         )
-    return X if list(names) == list(theirs) else X[list(names)]
+    return X if list(names) == table.names else table.select(names)
 
 
-def check_same_columns(name: str, model: Any, average: Any) -> None:
+def check_same_columns(name: str, model: BaseEstimator, average: BaseEstimator) -> None:
     """Raise ``ValueError`` where ``model`` was fitted on other features than the average gets."""
     its, ours = (get_feature_names(one) for one in (model, average))
     width = getattr(model, "n_features_in_", average.n_features_in_)
@@ -91,7 +93,9 @@ def _count_features(n_features: int) -> str:
     return f"{n_features} feature{'s' * (n_features != 1)}"
 
 
-def transform_for_last(model: Any, X: Any, y: Array | None = None, *, first: bool = False) -> Any:
+def transform_for_last(
+    model: BaseEstimator, X: Any, y: Array | None = None, *, first: bool = False
+) -> Any:
     """``X`` as the last step of a pipeline gets it; the other steps are fitted on the first batch.
 
     What is not a pipeline gets ``X`` as it is.
@@ -107,7 +111,7 @@ def transform_for_last(model: Any, X: Any, y: Array | None = None, *, first: boo
     return X
 
 
-def check_same_steps(name: str, model: Any, other: Any) -> None:
+def check_same_steps(name: str, model: BaseEstimator, other: BaseEstimator) -> None:
     """Raise ``ValueError`` unless both are pipelines that transform alike, or neither is one."""
     if isinstance(model, Pipeline) != isinstance(other, Pipeline):
         raise ValueError(
@@ -123,14 +127,6 @@ def check_same_steps(name: str, model: Any, other: Any) -> None:
             f"the steps before the last of model {name!r} differ, or were fitted on other rows: "
             "merge models whose features are computed in the same way, by steps that learn nothing"
         )
-
-
-def take_rows(X: Any, rows: slice) -> Any:
-    """Rows of an array or of a data frame, by position."""
-    if hasattr(X, "slice") and hasattr(X, "columns"):  # of Polars and Arrow
-        first, last, step = rows.indices(len(X))
-        return X[first:last:step] if step == 1 else X[list(range(first, last, step))]
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 
 # ---- evidence ------------------------------------------------------------------------------------
@@ -160,13 +156,13 @@ class EvidenceTerms:
         return ", ".join(words)
 
 
-def forgets(model: Any) -> bool:
+def forgets(model: BaseEstimator) -> bool:
     """Return True if some rows have faded, so that ``log_evidence_`` is not that of all rows."""
     final = get_final_step(model)
     return getattr(final, "forgetting", None) is not None or getattr(final, "_prequential", False)
 
 
-def get_evidence_terms(model: Any) -> EvidenceTerms | None:
+def get_evidence_terms(model: BaseEstimator) -> EvidenceTerms | None:
     """Return the improper terms of a fitted model's prior; None where they are unknown."""
     final = get_final_step(model)
     if hasattr(final, "_evidence_terms"):
@@ -177,7 +173,7 @@ def get_evidence_terms(model: Any) -> EvidenceTerms | None:
     return EvidenceTerms(improper[0], bool(posterior.intercept), improper[1])
 
 
-def may_be_flat(model: Any) -> bool:
+def may_be_flat(model: BaseEstimator) -> bool:
     """Return True if a prediction may still be flat; False only if none is.
 
     A flat intercept takes one observation, and noise without a proper prior one more.

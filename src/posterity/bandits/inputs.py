@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster, is_among
+from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.inputs import name_text_column
 
@@ -107,12 +108,10 @@ def _has_labels(X: Any) -> bool:
 
 def _in_order(X: Any, names: NDArray[Any] | None) -> Any:
     """A table whose columns have these names, in this order; any other as it is."""
-    columns = getattr(X, "column_names", getattr(X, "columns", None))
-    if names is None or columns is None or list(columns) == list(names):
+    table = find_table(X)
+    if names is None or table is None or len(table.names) != len(names):
         return X
-    if len(columns) != len(names) or set(columns) != set(names):
-        return X
-    return X.select(list(names)) if hasattr(X, "select") else X[list(names)]
+    return table.select(list(names)) if set(table.names) == set(names) else X
 
 
 def _read_mappings(reader: Any, rows: Sequence[Any], *, reset: bool) -> Array:

@@ -23,6 +23,7 @@ from posterity.averaging.members import (
 )
 from posterity.distributions._limits import interval_ends
 from posterity.factor import Rows
+from posterity.kernel.tables import find_table
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
     read_points,
@@ -361,8 +362,8 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """Return True if rows may be other than numbers: levels, or what a pipeline transforms."""
         if inputs.takes_levels(self, X):
             return True
-        table = hasattr(X, "columns") or getattr(X, "dtype", np.dtype(float)).kind == "O"
-        return table and isinstance(self.model, Pipeline)
+        objects = getattr(X, "dtype", np.dtype(float)).kind == "O"
+        return isinstance(self.model, Pipeline) and (objects or find_table(X) is not None)
 
     def _read_row(self, x: ArrayLike | Mapping[str, float], *, reset: bool) -> inputs.Rows:
         if isinstance(self.model, Pipeline) and isinstance(x, Mapping):

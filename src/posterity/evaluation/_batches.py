@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.generalized.base import RateOffsets
+from posterity.kernel.tables import find_table, take_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -69,11 +70,6 @@ def join_batches(first: Batch | None, second: Batch) -> Batch:
     return Batch(X, *parts)  # type: ignore[arg-type]
 
 
-def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
-    """Rows of an array or of a data frame, by position."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
 def refuse_nothing(n_rows: int) -> None:
     """Raise ``ValueError`` for a stream that had no row."""
     if n_rows == 0:
@@ -118,7 +114,7 @@ def read_stream(stream: Any, sample_weight: Any, calls: str) -> Iterable[Any]:
         )
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
         return [stream]
-    if isinstance(stream, np.ndarray) or hasattr(stream, "columns"):
+    if isinstance(stream, np.ndarray) or find_table(stream) is not None:
         raise ValueError(f"y is missing: give {calls}, or an iterable of (X, y)")
     if not isinstance(stream, Iterable):
         raise TypeError(

@@ -15,11 +15,11 @@ from posterity.evaluation._batches import (
     note_refusals,
     read_stream,
     refuse_nothing,
-    take_rows,
 )
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._tables import count_rows, to_plain
 from posterity.evaluation.progressive import check_count, check_learns
+from posterity.kernel.tables import take_rows
 
 FloatArray = NDArray[np.float64]
 Batch = tuple[Any, NDArray[Any], FloatArray | None]

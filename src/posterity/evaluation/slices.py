@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.evaluation._scores import Column, n_columns
+from posterity.kernel.tables import find_table
 
 FloatArray = NDArray[np.float64]
 
@@ -182,7 +183,8 @@ def _check_edges(feature: Any, edges: ArrayLike) -> FloatArray:
 
 def _get_feature(X: Any, feature: Any) -> FloatArray:
     """One column of an array, by number, or of a data frame, by name or number."""
-    names = list(X.columns) if hasattr(X, "columns") else None
+    table = find_table(X)
+    names = None if table is None else table.names
     if names is not None and feature in names:
         return np.asarray(X[feature], dtype=np.float64)
     n_features = X.shape[1]

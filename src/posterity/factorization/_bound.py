@@ -87,6 +87,3 @@ def sum_spreads(of: FactorizationPosterior, side: int) -> Array:
     variances = np.diagonal(of.covariances[side], axis1=1, axis2=2)
     spread = ((mean - centre) ** 2 + variances).sum(axis=0) + centre**2
     return np.asarray(spread + 2.0 * _make_rates(len(centre), of.labels))
-
-
-__all__ = ["compute_bound", "compute_logistic_curvature", "expect_logistic", "sum_spreads"]

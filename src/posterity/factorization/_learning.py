@@ -143,6 +143,3 @@ def _learn_offset_and_noise(
     if not of.noise_is_known:
         of.noise_shape = 0.5 * count
         of.noise_rate = 0.5 * (of.residual + total * of.offset_variance)
-
-
-__all__ = ["sweep"]

@@ -25,6 +25,3 @@ def extend(array: NDArray[Any], size: int, start: NDArray[Any]) -> NDArray[Any]:
         room = copy_with_room(array, size)
     room[len(array) : size] = start
     return room[:size]
-
-
-__all__ = ["copy_with_room", "extend"]

@@ -278,15 +278,3 @@ def _moments_of_block(
             mean += np.einsum("nk,nk->n", effect[:, 1:], effects[t][:, 1:])
             variance += np.einsum("nij,nij->n", spreads[s][:, 1:, 1:], spreads[t][:, 1:, 1:])
     return mean, variance
-
-
-__all__ = [
-    "LevelWeights",
-    "SideRows",
-    "append_prior",
-    "compute_errors",
-    "compute_moments",
-    "sum_moments",
-    "sum_variances",
-    "update_levels",
-]

@@ -44,6 +44,3 @@ class Units(NamedTuple):
         """Values (n, S) in one's own units, in others; no digits are lost if these are near."""
         apart = (self.centres - to.centres) / to.scales
         return np.asarray(values * (self.scales / to.scales) + apart)
-
-
-__all__ = ["Units"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,23 +65,9 @@ class BayesianFactorizationClassifier(TwoClasses, FactorizationLearner):
     """
 
     _of_labels: ClassVar[bool] = True
+    noise_precision = None
     _learned_names = (*FactorizationReader._learned_names, "classes_")
     classes_: Labels
-
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = 8,
-        *,
-        numeric: Sequence[str | int] | None = None,
-        max_sweeps: int = 60,
-        tolerance: float = 1e-5,
-        random_state: int | None = 0,
-    ) -> None:
-        self.rank = rank
-        self.numeric = numeric
-        self.max_sweeps = max_sweeps
-        self.tolerance = tolerance
-        self.random_state = random_state
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -178,6 +163,3 @@ class BayesianFactorizationClassifier(TwoClasses, FactorizationLearner):
         )
         shares = mix_labels(mean, variance, np.ones_like(mean))
         return float(np.log(np.where(rows.y == 1.0, shares[:, 1], shares[:, 0])).mean())
-
-
-__all__ = ["BayesianFactorizationClassifier"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.grouped.index import KeyIndex
+from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
-from posterity.linear.frames import name_columns
 from posterity.linear.keys import read_keys
 
 Array = NDArray[np.float64]
@@ -20,15 +20,16 @@ Codes = NDArray[np.intp]
 
 def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
     """The columns of a frame or of mappings, by ``names`` where these are known, or of an array."""
-    if hasattr(X, "columns") or hasattr(X, "column_names"):
-        own = name_columns(X)
+    table = find_table(X)
+    if table is not None:
+        own = table.by_name()
         wanted = list(own) if names is None else list(names)
         if missing := [name for name in wanted if name not in own]:
             raise ValueError(
                 f"X lacks the column {missing[0]!r}, which the model has learned from: give "
                 "all learned columns"
             )
-        return [X[own[name]] for name in wanted], wanted
+        return [own[name] for name in wanted], wanted
     if hasattr(X, "tocsr"):
         raise TypeError("X is a sparse matrix: give a column of levels for each side instead")
     if hasattr(X, "__array__"):
@@ -132,6 +133,3 @@ def read_sides(
 def make_row(x: Any) -> list[Any]:
     """A row as a table of one."""
     return [x] if isinstance(x, Mapping) else [list(x)]
-
-
-__all__ = ["find_numeric_columns", "make_row", "read_columns", "read_numbers", "read_sides"]

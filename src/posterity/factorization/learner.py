@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -37,15 +38,16 @@ FEW_ROWS, RESTART_FEW = 10, 1.5
 TRIAL_SWEEPS = 20
 
 
+@dataclass(eq=False, repr=False)
 class FactorizationLearner(FactorizationReader):
     """Base of factorization machines, which learns rows of levels for any kind of target."""
 
-    rank: int | Literal["auto"]
-    numeric: Sequence[str | int] | None
-    max_sweeps: int
-    tolerance: float
-    random_state: int | None
-    noise_precision: float | None = None
+    rank: int | Literal["auto"] = 8
+    _: KW_ONLY
+    numeric: Sequence[str | int] | None = None
+    max_sweeps: int = 60
+    tolerance: float = 1e-5
+    random_state: int | None = 0
 
     # Whether targets are labels, 0 or 1.
     _of_labels: ClassVar[bool] = False
@@ -286,6 +288,3 @@ def _check_rows(targets: Array, n: int, sample_weight: ArrayLike | None) -> tupl
         raise ValueError(f"y has shape {targets.shape}, but X has {n} rows: expected ({n},)")
     weights = read_weights(sample_weight, n)
     return targets, np.ones(n) if weights is None else weights
-
-
-__all__ = ["FactorizationLearner"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from posterity.factorization.posterior import FactorizationPosterior, Rows
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
     """Factorization machine: regression on pairs of categories, such as users and items.
 
@@ -87,22 +88,7 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
     True
     """
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = 8,
-        *,
-        numeric: Sequence[str | int] | None = None,
-        noise_precision: float | None = None,
-        max_sweeps: int = 60,
-        tolerance: float = 1e-5,
-        random_state: int | None = 0,
-    ) -> None:
-        self.rank = rank
-        self.numeric = numeric
-        self.noise_precision = noise_precision
-        self.max_sweeps = max_sweeps
-        self.tolerance = tolerance
-        self.random_state = random_state
+    noise_precision: float | None = None
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -187,6 +173,3 @@ class BayesianFactorizationMachine(RegressorMixin, FactorizationLearner):
         mean, variance = posterior.compute_moments(rows.codes, rows.values)
         spread = np.sqrt(variance + posterior.unit**2 / posterior.noise_precision)
         return float(Normal(mean, spread).logpdf(rows.y).mean())
-
-
-__all__ = ["BayesianFactorizationMachine"]

@@ -263,6 +263,3 @@ def _find_unit(y: Array, weights: Array, *, labels: bool) -> tuple[float, float]
 
 def _make_overflow(y: float, where: str = "") -> ValueError:
     return ValueError(f"y is {y}{where}, which is too large to learn")
-
-
-__all__ = ["FactorizationPosterior"]

@@ -13,6 +13,7 @@ from posterity.factorization._units import Units
 from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
+from posterity.linear.named import get_feature_names
 from posterity.linear.state import PosteriorEstimator
 
 Array = NDArray[np.float64]
@@ -180,7 +181,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         return np.asarray(sum(others, start=np.zeros(self.rank_)))
 
     def _names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
+        names = get_feature_names(self)
         return None if names is None else list(names)
 
     def _labels(self) -> list[str]:
@@ -233,6 +234,3 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         columns, labels = self._columns(X)
         codes, numbers = read_sides(columns, labels, self._indexes, new=False)
         return posterior.compute_moments(codes, self._units.apply(numbers))
-
-
-__all__ = ["FactorizationReader"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.conversions import as_days
 
 Codes = tuple[NDArray[np.intp], list[str]]
@@ -23,7 +22,7 @@ PARTS: dict[str, tuple[tuple[str, ...], str, int]] = {
 }
 
 
-def part_codes(values: Any, part: str) -> Codes:
+def part_codes(values: pa.Array, part: str) -> Codes:
     """Place of each date or time among the words of a part; missing is one past the last.
 
     Time stamps with a zone count in that zone, those without as they are written.
@@ -35,7 +34,6 @@ def part_codes(values: Any, part: str) -> Codes:
     >>> codes, words[codes[0]]
     (array([ 1, 12]), 'Feb')
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     words, function, first = PARTS[part]
@@ -44,14 +42,8 @@ def part_codes(values: Any, part: str) -> Codes:
     return codes.astype(np.intp), list(words)
 
 
-def reader_of(part: str) -> Callable[[Any], Codes]:
-    """Return a function, which pickles, that turns a column into codes of this part."""
-    return partial(part_codes, part=part)
-
-
-def find_calendar_parts(kind: Any, values: Any) -> tuple[str, ...]:
+def find_calendar_parts(kind: pa.DataType, values: pa.Array) -> tuple[str, ...]:
     """Parts that a column of this Arrow type has, and that differ among these values of it."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     having = {"hour": pa.types.is_timestamp(kind) or pa.types.is_time(kind)}
@@ -62,7 +54,7 @@ def find_calendar_parts(kind: Any, values: Any) -> tuple[str, ...]:
     return tuple(part for part, has in having.items() if has and _varies(values, part))
 
 
-def is_increasing(values: Any) -> bool:
+def is_increasing(values: pa.Array) -> bool:
     """Return True if dates never decrease and are not all equal: then they are a time."""
     days = as_days(values)
     days = days[~np.isnan(days)]
@@ -115,22 +107,10 @@ def find_date_format(words: Sequence[str], known: Sequence[str] = ()) -> str:
     return mark.join(order) + ("", " %H:%M", " %H:%M:%S")[min(colons, 2)]
 
 
-def _varies(values: Any, part: str) -> bool:
+def _varies(values: pa.Array, part: str) -> bool:
     codes, words = part_codes(values, part)
     return len(np.unique(codes[codes < len(words)])) > 1
 
 
-def _count_values(values: Any) -> int:
+def _count_values(values: pa.Array) -> int:
     return len(values.drop_null().unique())
-
-
-__all__ = [
-    "PARTS",
-    "find_calendar_part",
-    "find_calendar_parts",
-    "find_date_format",
-    "is_increasing",
-    "looks_like_date",
-    "part_codes",
-    "reader_of",
-]

@@ -6,18 +6,18 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from posterity.io.arrow import pa
 from posterity.io.calendar import (
     PARTS,
     find_calendar_part,
     find_calendar_parts,
     is_increasing,
-    reader_of,
 )
-from posterity.io.conversions import MISSING, as_days, encode_text, is_number, is_text
+from posterity.io.conversions import MISSING, encode_text, is_number, is_text
 from posterity.io.encoders import (
     Categories,
     Encoder,
@@ -55,10 +55,9 @@ class Encoding:
 
     def encode_levels(self, column: str, levels: Sequence[str], part: str = "") -> Encoder:
         """An encoder of a category, or of a `part` of a column of dates."""
-        coded = reader_of(part) if part else encode_text
         if self.whole:
-            return LevelNumbers(column, tuple(levels), part, coded, grows=True, holes=self.holes)
-        return Categories(column, tuple(levels), part, coded, drop_first=self.drop_first)
+            return LevelNumbers(column, tuple(levels), part, grows=True, holes=self.holes)
+        return Categories(column, tuple(levels), part, drop_first=self.drop_first)
 
 
 def select_columns(
@@ -108,15 +107,13 @@ def select_columns(
 
 def check_numbers(source: Source, column: str, role: str) -> None:
     """Refuse a target, or whatever the role of the column is, that is not numbers."""
-    import pyarrow as pa
-
     kind = source.schema.field(column).type
     if is_number(kind):
         return
     subject = f"column {column!r}" if role == "column" else f"the {role} {column!r}"
     if is_text(kind):
         raise explain_text(source, column, subject, [_LABELS] if role == "target" else [])
-    raise TableError(f"{subject} holds {_describe_column(pa, kind)}; it must contain numbers")
+    raise TableError(f"{subject} holds {_describe_column(kind)}; it must contain numbers")
 
 
 # What labels are predicted by.
@@ -128,15 +125,13 @@ _LABELS = Cure(
 
 
 def make_encoders(
-    source: Source, columns: Sequence[str], first: Any, how: Encoding
+    source: Source, columns: Sequence[str], first: pa.RecordBatch | None, how: Encoding
 ) -> tuple[Encoder, ...]:
     """An encoder for each column: by its type, and for categories by the levels in `first`.
 
     `first` is the first record batch. Nothing later is looked at: the stream is read once. Where
     ``how.levels`` names a column, its levels are those. Dates may have several encoders.
     """
-    import pyarrow as pa
-
     require(tuple(how.categories), list(source.schema.names), "category")
     encoders: list[Encoder] = []
     for name in columns:
@@ -148,7 +143,7 @@ def make_encoders(
         elif how.dates != "error" and pa.types.is_temporal(kind):
             encoders += _convert_dates(name, kind, first, how)
         else:
-            raise _refuse_type(pa, name, kind)
+            raise _refuse_type(name, kind)
     if not (how.lags or any(encoder.names for encoder in encoders)):
         raise TableError(
             f"no feature is left: {_list(columns)} had only one level in the first batch: give "
@@ -157,7 +152,7 @@ def make_encoders(
     return tuple(encoders)
 
 
-def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> Encoder:
+def _find_categories(source: Source, name: str, first: pa.RecordBatch, how: Encoding) -> Encoder:
     given = (how.levels or {}).get(name)
     if given is not None:
         return how.encode_levels(name, list(map(str, given)))
@@ -167,17 +162,19 @@ def _find_categories(source: Source, name: str, first: Any, how: Encoding) -> En
     return how.encode_levels(name, [*(sort_levels(levels) if how.whole else levels), *holes])
 
 
-def _convert_dates(name: str, kind: Any, first: Any, how: Encoding) -> list[Encoder]:
+def _convert_dates(
+    name: str, kind: pa.DataType, first: pa.RecordBatch, how: Encoding
+) -> list[Encoder]:
     """Return encoders of days, or of the parts of the calendar that vary; both if time runs on."""
     if how.dates == "days":
-        return [Numbers(name, as_days)]
+        return [Numbers(name)]
     values = first.column(name)
     parts = find_calendar_parts(kind, values)
     made = [how.encode_levels(name, PARTS[part][0], part) for part in parts]
-    return made if parts and not is_increasing(values) else [*made, Numbers(name, as_days)]
+    return made if parts and not is_increasing(values) else [*made, Numbers(name)]
 
 
-def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
+def _refuse_type(name: str, kind: pa.DataType) -> TableError:
     ways: list[Cure | str] = ["turn it into numbers first"]
     if pa.types.is_temporal(kind):
         ways = [
@@ -185,8 +182,7 @@ def _refuse_type(pa: Any, name: str, kind: Any) -> TableError:
             Cure("count days ({})", {"dates": "days"}),
         ]
     return TableError(
-        f"column {name!r} holds {_describe_column(pa, kind)}, which can't be used as numbers "
-        "directly",
+        f"column {name!r} holds {_describe_column(kind)}, which can't be used as numbers directly",
         [*ways, Cure("leave it out ({})", {"drop": [name]})],
     )
 
@@ -222,13 +218,8 @@ def make_learned_encoders(
     for place, name in enumerate(names):
         label = _get_label(name, present)
         if name in known.levels:
-            column, part = (name, "") if name in present else find_calendar_part(name) or (name, "")
-            require([column], list(schema.names), "feature")
-            if part:
-                _check_dates(schema, column)
-            coded = reader_of(part) if part else encode_text
             numbers = LevelNumbers(
-                column, known.levels[name], part, coded, grows=known.grow, holes=known.holes
+                *_find_part(schema, name, known.levels[name]), grows=known.grow, holes=known.holes
             )
             made.append(PlacedEncoder(numbers, (place,)))
         elif label is not None:
@@ -236,7 +227,8 @@ def make_learned_encoders(
         else:
             made.append(PlacedEncoder(_get_learned_column(source, name), (place,)))
     for label, found in levels.items():
-        words = _list_words(schema, label, tuple(word for _, word in found))
+        parts = _find_part(schema, label, tuple(word for _, word in found))
+        words = Categories(*parts, drop_first=False)
         made.append(PlacedEncoder(words, tuple(place for place, _ in found)))
     return tuple(made)
 
@@ -252,8 +244,6 @@ def _get_label(feature: str, present: Collection[str]) -> str | None:
 
 def _get_learned_column(source: Source, name: str) -> Encoder:
     """The column of this name, in numbers, or what it was so many rows before."""
-    import pyarrow as pa
-
     schema = source.schema
     lag = None if name in schema.names else find_lag(name, schema.names)
     if lag is not None:
@@ -261,46 +251,40 @@ def _get_learned_column(source: Source, name: str) -> Encoder:
         return lag
     require([name], list(schema.names), "feature")
     kind = schema.field(name).type
-    if pa.types.is_temporal(kind):
-        return Numbers(name, as_days)
-    if is_number(kind):
+    if is_number(kind) or pa.types.is_temporal(kind):
         return Numbers(name)
     if is_text(kind):
         raise explain_text(source, name, f"column {name!r}", was="numbers or dates")
     raise TableError(
-        f"column {name!r} holds {_describe_column(pa, kind)}, and was numbers or dates when it was "
+        f"column {name!r} holds {_describe_column(kind)}, and was numbers or dates when it was "
         "learned"
     )
 
 
-def _list_words(schema: Any, label: str, levels: tuple[str, ...]) -> Categories:
+def _find_part(
+    schema: pa.Schema, label: str, levels: tuple[str, ...]
+) -> tuple[str, tuple[str, ...], str]:
+    """The column of a category, its levels, and the part of its dates, if it is one."""
     dated = None if label in schema.names else find_calendar_part(label)
-    if dated is None:
-        return Categories(label, levels, drop_first=False)
-    _check_dates(schema, dated[0])
-    column, part = dated
-    return Categories(column, levels, part, reader_of(part), drop_first=False)
-
-
-def _check_dates(schema: Any, column: str) -> None:
-    import pyarrow as pa
-
+    column, part = dated or (label, "")
+    require([column], list(schema.names), "feature")
     kind = schema.field(column).type
-    if not pa.types.is_temporal(kind):
+    if part and not pa.types.is_temporal(kind):
         raise TableError(
-            f"column {column!r} holds {_describe_column(pa, kind)}, "
+            f"column {column!r} holds {_describe_column(kind)}, "
             "and was dates when it was learned: give dates"
         )
+    return column, levels, part
 
 
-def has_missing(values: Any) -> bool:
+def has_missing(values: pa.Array) -> bool:
     """Return True if a value of an Arrow array is missing."""
     codes, words = encode_text(values)
     return bool((codes == len(words)).any())
 
 
 def _levels(
-    source: Source, name: str, values: Any, *, categories: Collection[str]
+    source: Source, name: str, values: pa.Array, *, categories: Collection[str]
 ) -> tuple[str, ...]:
     codes, words = encode_text(values)
     counts = np.bincount(codes, minlength=len(words) + 1)
@@ -336,7 +320,7 @@ def require(names: Sequence[str], present: list[str], role: str) -> None:
         raise TableError(f"{role} {name!r} is not a column of the file; {hint}")
 
 
-def _describe_column(pa: Any, kind: Any) -> str:
+def _describe_column(kind: pa.DataType) -> str:
     if pa.types.is_duration(kind):
         return f"durations ({kind})"
     if pa.types.is_temporal(kind):
@@ -346,11 +330,9 @@ def _describe_column(pa: Any, kind: Any) -> str:
     return "text" if is_text(kind) else f"values of type {kind}"
 
 
-def describe_type(type_: Any) -> str:
+def describe_type(type_: pa.DataType) -> str:
     """Describe the type of a column in words: numbers and text are each one kind."""
-    import pyarrow as pa
-
-    return "numbers" if is_number(type_) else _describe_column(pa, type_)
+    return "numbers" if is_number(type_) else _describe_column(type_)
 
 
 def _as_number(word: str) -> tuple[float, str]:

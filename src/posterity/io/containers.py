@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
+
 Output = Literal["same", "arrow", "pandas", "polars", "numpy"]
 Columns = Mapping[str, NDArray[Any]]
 Wrap = Callable[[NDArray[np.intp], Columns], Any]
@@ -51,14 +53,9 @@ def _polars(rows: NDArray[np.intp], columns: Columns) -> Any:
     return pl.DataFrame({"row": rows, **columns})
 
 
-def _arrow(rows: NDArray[np.intp], columns: Columns) -> Any:
-    import pyarrow as pa
-
+def _arrow(rows: NDArray[np.intp], columns: Columns) -> pa.RecordBatch:
     arrays = [
         pa.array(values.tolist() if values.dtype == object else values)
         for values in (rows, *columns.values())
     ]
     return pa.RecordBatch.from_arrays(arrays, names=["row", *columns])
-
-
-__all__ = ["Output", "make_container"]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
+
 FloatArray = NDArray[np.float64]
 # The level of what is missing, where that is a level.
 MISSING = "missing"
@@ -17,11 +19,9 @@ NUMBER_WITH_UNIT = re.compile(r"[-+]?[$€£¥] ?[-+]?\d[\d.,]*|[-+]?\d[\d.,]* ?
 GROUPED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 
 
-def is_number(kind: Any) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     """Return True for an Arrow type of numbers or booleans."""
-    import pyarrow as pa
-
-    checks: list[Callable[[Any], bool]] = [
+    checks: list[Callable[[pa.DataType], bool]] = [
         pa.types.is_integer,
         pa.types.is_floating,
         pa.types.is_boolean,
@@ -31,10 +31,8 @@ def is_number(kind: Any) -> bool:
     return any(check(kind) for check in checks) or bool(pa.types.is_null(kind))
 
 
-def is_text(kind: Any) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     """Return True for an Arrow type of text; a dictionary is a category, whatever its words are."""
-    import pyarrow as pa
-
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -43,10 +41,8 @@ def is_text(kind: Any) -> bool:
     )
 
 
-def as_days(values: Any) -> FloatArray:
+def as_days(values: pa.Array) -> FloatArray:
     """An Arrow array of dates, times or durations as days, with fractions."""
-    import pyarrow as pa
-
     kind = values.type
     if pa.types.is_date(kind):
         return as_floats(values.cast(pa.date32()).cast(pa.int32()))
@@ -56,19 +52,20 @@ def as_days(values: Any) -> FloatArray:
     return as_floats(values.cast(pa.int64())) / (86400.0 * per_second)
 
 
-def as_floats(values: Any) -> FloatArray:
+def as_floats(values: pa.Array) -> FloatArray:
     """An Arrow array of numbers or booleans as float64, without a copy where there can be none."""
-    import pyarrow as pa
-
     if values.type != pa.float64():
         values = values.cast(pa.float64(), safe=False)
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def get_codes(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
-    """Place of each value among the words of its dictionary; missing is one past the last."""
-    import pyarrow as pa
+def as_numbers(values: pa.Array) -> FloatArray:
+    """An Arrow array as numbers: of dates, times and durations days."""
+    return as_days(values) if pa.types.is_temporal(values.type) else as_floats(values)
 
+
+def get_codes(values: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
+    """Place of each value among the words of its dictionary; missing is one past the last."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     words = values.dictionary.to_pylist()
@@ -80,7 +77,7 @@ def get_codes(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     return place, words
 
 
-def encode_text(values: Any) -> tuple[NDArray[np.intp], list[str]]:
+def encode_text(values: pa.Array) -> tuple[NDArray[np.intp], list[str]]:
     """The same, with words as text; of whole numbers, too, in whatever type they come."""
     place, words = get_codes(values)
     return place, [_convert_to_text(word) for word in words]
@@ -89,17 +86,3 @@ def encode_text(values: Any) -> tuple[NDArray[np.intp], list[str]]:
 def _convert_to_text(word: Any) -> str:
     whole = isinstance(word, float) and word.is_integer()
     return str(int(word)) if whole else str(word)
-
-
-__all__ = [
-    "DECIMAL_COMMA",
-    "GROUPED_THOUSANDS",
-    "MISSING",
-    "NUMBER_WITH_UNIT",
-    "as_days",
-    "as_floats",
-    "encode_text",
-    "get_codes",
-    "is_number",
-    "is_text",
-]

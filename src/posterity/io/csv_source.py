@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from posterity.io.arrow import pa
 from posterity.io.errors import Cure, TableError
 from posterity.io.odd_values import (
     Cures,
@@ -40,8 +41,6 @@ class CsvSource(Source):
     path: Path
 
     def __init__(self, path: Path, text: TextFormat | None = None) -> None:
-        import pyarrow as pa
-
         self.path, self.text = path, text or TextFormat()
         self._names: list[str] | None = None
         self._grouped: set[str] = set()
@@ -108,8 +107,6 @@ class CsvSource(Source):
 
     def _refuse_undecodable(self, columns: Sequence[str]) -> None:
         """Raise for columns that Arrow took for bytes, as they are not UTF-8."""
-        import pyarrow as pa
-
         for name in columns:
             if pa.types.is_binary(self.schema.field(name).type):
                 raise self._explain_encoding(
@@ -132,8 +129,7 @@ class CsvSource(Source):
                 f"{MOST_COLUMNS:,}: transpose the table if its rows are columns"
             )
 
-    def _reader(self, columns: list[str] | None, schema: Any) -> tuple[Any, Any]:
-        import pyarrow as pa
+    def _reader(self, columns: list[str] | None, schema: pa.Schema | None) -> tuple[Any, Any]:
         import pyarrow.csv as pc
 
         types = None
@@ -164,10 +160,8 @@ class CsvSource(Source):
         )
         return file, reader
 
-    def _first_batch(self, texts: Any) -> Any:
+    def _first_batch(self, texts: pa.Schema | None) -> pa.RecordBatch:
         """The first block; all numbers and text of the schema ``texts`` as text."""
-        import pyarrow as pa
-
         schema = texts and pa.schema(
             [
                 pa.field(f.name, f.type if pa.types.is_temporal(f.type) else pa.string())
@@ -180,9 +174,7 @@ class CsvSource(Source):
                 return batch
         raise TableError(f"{self.path} has column names but no rows: give a table with rows")
 
-    def _choose_field(self, field: Any) -> Any:
-        import pyarrow as pa
-
+    def _choose_field(self, field: pa.Field) -> pa.Field:
         if field.name in self._grouped:
             return pa.field(field.name, pa.float64())
         if pa.types.is_date(field.type) and self.text.date_format:
@@ -190,10 +182,8 @@ class CsvSource(Source):
             return pa.field(field.name, pa.timestamp("s"))
         return pa.field(field.name, choose_column_type(field.type))
 
-    def _writes_grouped_numbers(self, words: Any, name: str) -> bool:
+    def _writes_grouped_numbers(self, words: pa.RecordBatch, name: str) -> bool:
         """Return True if a column of text holds numbers whose thousands may be grouped."""
-        import pyarrow as pa
-
         values = words.column(name)
         if not pa.types.is_dictionary(values.type):
             return False
@@ -202,18 +192,16 @@ class CsvSource(Source):
         known = [word for word in used.to_pylist() if word]
         return bool(known) and all(self.text.grouped.fullmatch(word) for word in known)
 
-    def _remove_thousands_marks(self, batch: Any, done: int) -> Any:
+    def _remove_thousands_marks(self, batch: pa.RecordBatch, done: int) -> pa.RecordBatch:
         """The batch, numbers whose thousands are grouped as numbers; it begins at row ``done``."""
-        import pyarrow as pa
-
         arrays = []
         for name, values in zip(batch.schema.names, batch.columns, strict=True):
             if name in self._grouped:
-                values = self._convert_to_numbers(pa, name, values, done)
+                values = self._convert_to_numbers(name, values, done)
             arrays.append(values)
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
-    def _convert_to_numbers(self, pa: Any, name: str, values: Any, done: int) -> Any:
+    def _convert_to_numbers(self, name: str, values: pa.Array, done: int) -> pa.Array:
         numbers: list[float | None] = []
         for code, word in enumerate(values.dictionary.to_pylist()):
             try:
@@ -228,8 +216,6 @@ class CsvSource(Source):
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn Arrow's errors into sentences."""
-        import pyarrow as pa
-
         try:
             yield
         except UnicodeDecodeError as error:
@@ -239,13 +225,9 @@ class CsvSource(Source):
         except OSError as error:
             raise TableError(
                 f"{self.path} is cut off or damaged: gzip cannot unpack it to its end ({error})"
-                if self._is_gzipped
+                if self.path.suffix.lower() == ".gz"
                 else f"{self.path} cannot be read: {error}"
             ) from error
-
-    @property
-    def _is_gzipped(self) -> bool:
-        return self.path.name.lower().endswith(".gz")
 
     def _explain_encoding(self, problem: str) -> TableError:
         other = "latin-1" if self.text.encoding == "utf-8" else "utf-8"
@@ -318,22 +300,15 @@ class CsvSource(Source):
             before=", or ",
         )
 
-    def texts(self, name: str) -> Iterator[Any]:
+    def texts(self, name: str) -> Iterator[pa.Array]:
         """See :class:`Source`."""
-        import pyarrow as pa
-
         file, reader = self._reader([name], pa.schema([pa.field(name, pa.string())]))
         with file, reader:
             for batch in reader:
                 yield batch.column(0)
 
 
-def choose_column_type(inferred: Any) -> Any:
+def choose_column_type(inferred: pa.DataType) -> pa.DataType:
     """The type of a column that Arrow inferred from the first block: every number is a float64."""
-    import pyarrow as pa
-
     number = pa.types.is_integer(inferred) or pa.types.is_null(inferred)
     return pa.float64() if number else inferred
-
-
-__all__ = ["MOST_COLUMNS", "Batches", "CsvSource", "choose_column_type"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.calendar import Codes
-from posterity.io.conversions import MISSING, as_floats, encode_text
+from posterity.io.arrow import pa
+from posterity.io.calendar import Codes, part_codes
+from posterity.io.conversions import MISSING, as_numbers, encode_text
 from posterity.linear.categories import Category
 
 FloatArray = NDArray[np.float64]
@@ -21,53 +22,64 @@ class Encoder:
     """Turns one Arrow column into numbers; NaN where a value is missing."""
 
     column: str
+    # Whether it is of a category, and whether that is one feature, the number of its level.
+    is_category: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features it makes; there may be none."""
         return (self.column,)
 
+    @property
+    def n_before(self) -> int:
+        """Number of earlier rows that it looks at."""
+        return 0
+
     def begin(self) -> None:
         """A stream starts at its first row."""
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Write an Arrow array (n,) into out (n, len(names))."""
         raise NotImplementedError
 
-    def join(self, values: Any) -> Self:
+    def join(self, values: pa.Array) -> Self:
         """The same with those levels of the values, too, that come for the first time."""
         return self
 
 
 @dataclass(frozen=True)
 class Numbers(Encoder):
-    """A column of numbers or booleans, or of what ``read`` makes numbers of: days, of dates."""
+    """A column of numbers or booleans, or of dates, which become days."""
 
     column: str
-    read: Callable[[Any], FloatArray] = as_floats
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Copy the numbers."""
-        out[:, 0] = self.read(values)
+        out[:, 0] = as_numbers(values)
 
 
 @dataclass(frozen=True)
 class LevelEncoder(Encoder):
     """A column of levels. A value that is none of them is counted in `unseen`.
 
-    ``coded`` says which words the values stand for, and `part` which part of a date they are.
+    `part` is which part of a date they are, if they are one.
     """
 
     column: str
     levels: tuple[str, ...]
     part: str = ""
-    coded: Callable[[Any], Codes] = encode_text
     unseen: Counter[str] = field(default_factory=Counter, compare=False)
+    is_category: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
         """The column, or ``column.part``."""
         return f"{self.column}.{self.part}" if self.part else self.column
+
+    def coded(self, values: pa.Array) -> Codes:
+        """Which words the values stand for."""
+        return part_codes(values, self.part) if self.part else encode_text(values)
 
     def begin(self) -> None:
         """Forget the unseen levels."""
@@ -95,7 +107,7 @@ class Categories(LevelEncoder):
         """``column=level`` for each level that is kept."""
         return tuple(f"{self.label}={level}" for level in self.levels[self.drop_first :])
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Write zeros and ones, and count what is none of the levels."""
         codes, words = self.coded(values)
         index = {level: i for i, level in enumerate(self.levels)}
@@ -111,7 +123,7 @@ class Categories(LevelEncoder):
             counts = _count_words(codes, words)
             self.unseen.update({word: n for word, n in counts.items() if word not in index})
 
-    def join(self, values: Any) -> Self:
+    def join(self, values: pa.Array) -> Self:
         """The same with a feature more for each new level, behind the others."""
         new = sorted(_count_words(*self.coded(values)).keys() - set(self.levels))
         return replace(self, levels=(*self.levels, *new)) if new else self
@@ -127,13 +139,14 @@ class LevelNumbers(LevelEncoder):
 
     grows: bool = False
     holes: bool = False
+    is_whole: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """The label alone."""
         return (self.label,)
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Write the numbers, and count what is none of the levels."""
         codes, words = self.coded(values)
         numbers = {level: float(number) for number, level in enumerate(self.levels, start=1)}
@@ -143,7 +156,7 @@ class LevelNumbers(LevelEncoder):
         counts = _count_words(codes, self._name_holes(words))
         self.unseen.update({word: n for word, n in counts.items() if word not in numbers})
 
-    def join(self, values: Any) -> Self:
+    def join(self, values: pa.Array) -> Self:
         """The same with new levels where they belong."""
         if not self.grows:
             return self
@@ -168,7 +181,7 @@ class PlacedEncoder:
         """Names of its features."""
         return self.encoder.names
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Write into those of the columns of the rows ``out`` (n, m) that are its own."""
         if not self.places:
             return
@@ -180,7 +193,7 @@ class PlacedEncoder:
         self.encoder.fill(values, block)
         out[:, self.places] = block
 
-    def grow(self, values: Any, n_features: int) -> PlacedEncoder:
+    def grow(self, values: pa.Array, n_features: int) -> PlacedEncoder:
         """Return the encoder with a feature more for each new level in ``values`` that has one."""
         grown = self.encoder.join(values)
         new = range(n_features, n_features + len(grown.names) - len(self.places))
@@ -195,14 +208,3 @@ def place_encoders(encoders: Sequence[Encoder]) -> tuple[PlacedEncoder, ...]:
         made.append(PlacedEncoder(encoder, tuple(range(first, last))))
         first = last
     return tuple(made)
-
-
-__all__ = [
-    "Categories",
-    "Encoder",
-    "LevelEncoder",
-    "LevelNumbers",
-    "Numbers",
-    "PlacedEncoder",
-    "place_encoders",
-]

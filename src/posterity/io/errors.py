@@ -61,6 +61,3 @@ class TableError(ValueError):
 
 def _quote(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
-__all__ = ["Cure", "TableError"]

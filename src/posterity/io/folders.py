@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from posterity.io.columns import describe_type
 from posterity.io.errors import TableError
@@ -80,7 +79,7 @@ class FolderSource(Source):
                 )
 
 
-def open_folder(path: Path, text: TextFormat | None = None) -> Any:
+def open_folder(path: Path, text: TextFormat | None = None) -> Source:
     """Open all tables in a folder and those below it, or with names like ``rides-*.csv``, as one.
 
     Raises
@@ -165,13 +164,3 @@ def is_table_of(path: Path, file: Path) -> bool:
 
 def _find_root(path: Path) -> Path:
     return path if path.is_dir() else path.parent
-
-
-__all__ = [
-    "FolderSource",
-    "find_tables",
-    "is_folder_or_pattern",
-    "is_table_of",
-    "open_folder",
-    "open_source",
-]

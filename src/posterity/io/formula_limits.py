@@ -83,6 +83,3 @@ def _refuse_endless_code(code: str) -> None:
 def _number(node: ast.AST) -> float:
     value = node.value if isinstance(node, ast.Constant) else 0.0
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-__all__ = ["refuse_endless"]

@@ -13,6 +13,7 @@ from posterity.io.errors import TableError
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
 from posterity.io.reading import BATCH_ROWS, ReadSettings
+from posterity.io.source import Source
 from posterity.io.table import FIRST_ROWS, open_any
 from posterity.io.text_format import TextFormat
 
@@ -25,7 +26,7 @@ class FormulaStream:
     ``X`` is a data frame (pandas) with a column for each term, ``y`` (n,) an array.
     """
 
-    def __init__(self, source: Any, formula: str, batch_rows: int, missing: Missing) -> None:
+    def __init__(self, source: Source, formula: str, batch_rows: int, missing: Missing) -> None:
         self._source, self._batch_rows, self._missing = source, batch_rows, missing
         self.formula = formula
         self._columns = sorted(_list_columns(formula, source.schema.names))
@@ -198,6 +199,3 @@ def _convert_to_pandas(frame: Any) -> Any:
     if hasattr(frame, "to_pandas"):
         return frame.to_pandas()
     raise TableError(f"a {type(frame).__name__} is not a data frame: give one of pandas or Polars")
-
-
-__all__ = ["FormulaStream", "open_formula"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from posterity.io.arrow import pa
 from posterity.io.csv_source import choose_column_type
 from posterity.io.errors import Cure, TableError
 from posterity.io.source import Batches, Source
@@ -32,8 +33,6 @@ class JsonLinesSource(Source):
     path: Path
 
     def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
         self.path = path
         self._gzipped = path.name.lower().endswith(".gz")
         try:
@@ -53,8 +52,6 @@ class JsonLinesSource(Source):
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, block by block."""
-        import pyarrow as pa
-
         size, done = self.path.stat().st_size, 0
         schema = pa.schema([self.schema.field(name) for name in columns])
         try:
@@ -83,8 +80,7 @@ class JsonLinesSource(Source):
                     return f"line {number}"
         return f"row {row + 1}"
 
-    def _open_reader(self, schema: Any) -> tuple[Any, Any]:
-        import pyarrow as pa
+    def _open_reader(self, schema: pa.Schema | None) -> tuple[Any, Any]:
         import pyarrow.json as pj
 
         file = pa.OSFile(str(self.path))
@@ -96,7 +92,7 @@ class JsonLinesSource(Source):
         )
         return file, reader
 
-    def _read_first_batch(self) -> Any:
+    def _read_first_batch(self) -> pa.RecordBatch:
         file, reader = self._open_reader(None)
         with file, reader:
             for batch in reader:
@@ -139,10 +135,8 @@ class JsonLinesSource(Source):
         )
 
 
-def _describe_field(field: Any, values: Any) -> Any:
+def _describe_field(field: pa.Field, values: pa.Array) -> pa.Field:
     """The field of a column, whose text is a time if all of it can be read as one."""
-    import pyarrow as pa
-
     if pa.types.is_timestamp(field.type):
         # Fractions of a second may follow.
         return pa.field(field.name, pa.timestamp("us"))

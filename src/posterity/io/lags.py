@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.conversions import as_floats
 from posterity.io.encoders import Encoder
 
@@ -33,11 +33,16 @@ class Lag(Encoder):
         """``column.lag24`` for 24 rows."""
         return (f"{self.column}.lag{self.rows}",)
 
+    @property
+    def n_before(self) -> int:
+        """Number of earlier rows that it looks at."""
+        return self.rows
+
     def begin(self) -> None:
         """Start without earlier rows."""
         self._past[:] = [np.full(self.rows, np.nan)]
 
-    def fill(self, values: Any, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: FloatArray) -> None:
         """Write what came before, and keep the end for the next batch."""
         if not self._past:
             self.begin()
@@ -64,6 +69,3 @@ def find_lag(name: str, present: Collection[str]) -> Lag | None:
     """
     found = _NAME.fullmatch(name)
     return Lag(found[1], int(found[2])) if found and found[1] in present else None
-
-
-__all__ = ["Lag", "check_lags", "find_lag"]

@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
+from posterity.io.arrow import pa
 from posterity.io.columns import Dates, Encoding, Learned
 from posterity.io.containers import Output, make_container
 from posterity.io.errors import TableError
@@ -19,8 +20,9 @@ from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.table import TableStream, open_any, open_first, open_rows
 from posterity.io.targets import Target, TargetLabels, TargetNumbers
 from posterity.io.text_format import TextFormat
+from posterity.kernel.values import is_word
 from posterity.linear.base import LinearModel
-from posterity.linear.named import NamedRows
+from posterity.linear.named import NamedRows, list_feature_names
 
 FloatArray = NDArray[np.float64]
 Model = TypeVar("Model")
@@ -112,7 +114,7 @@ def learn_stream(
     >>> learn_stream(model, rides.select(["zone", "fare", "km"]), "fare").n_observations_
     8.0
     """
-    known = getattr(model, "feature_names_in_", None)
+    known = list_feature_names(model)
     goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
     growing = levels == "growing"
     reading = ReadSettings(
@@ -125,14 +127,14 @@ def learn_stream(
         exposure=exposure,
     )
     check_takes_offsets(model, reading)
-    if known is None:
+    if not known:
         given = levels if isinstance(levels, Mapping) else None
         how = Encoding(
             drop_first=not growing,
             dates=dates,
             levels=given,
             categories=(*categories, *(given or ())),
-            holes=missing == "level" if isinstance(missing, str) else False,
+            holes=is_word(missing, "level"),
             whole=levels == "model",
             lags=check_lags(lags),
         )
@@ -167,7 +169,7 @@ def learn_stream(
 
 
 def predict_stream(
-    model: Any,
+    model: BaseEstimator,
     table: Any,
     *,
     level: float | None = None,
@@ -229,8 +231,8 @@ def predict_stream(
     z    7.0
     Name: mean, dtype: float64
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    names = list_feature_names(model)
+    if not names:
         raise TableError(
             "the model has no feature names: learn with learn_stream, or from a data frame"
         )
@@ -245,14 +247,14 @@ def predict_stream(
         yield wrapped(rows.y, _list_columns(model, X, level, quantiles, rows.keywords()))
 
 
-def get_categories(model: Any, *, grow: bool = False) -> Learned:
+def get_categories(model: BaseEstimator, *, grow: bool = False) -> Learned:
     """The features that a model takes as categories; when it learns, their levels ``grow``."""
     known = getattr(model, "categories_", None)
     levels = {} if known is None else {one.name: one.levels for one in known.each}
     return Learned(levels, grow, getattr(model, "missing", None) == "level")
 
 
-def _add_new_features(model: Any, names: Sequence[str]) -> None:
+def _add_new_features(model: BaseEstimator, names: Sequence[str]) -> None:
     """Let features that have come since join the model, behind the others."""
     n_known = getattr(model, "n_features_in_", len(names))
     if n_known == len(names):
@@ -272,7 +274,7 @@ def _add_new_features(model: Any, names: Sequence[str]) -> None:
 def name_columns(
     X: Any,
     names: Sequence[str],
-    model: Any = None,
+    model: BaseEstimator = None,
     categories: Mapping[str, Sequence[str]] | None = None,
 ) -> Any:
     """Rows with names for their columns, which models check: an Arrow table, a copy.
@@ -283,12 +285,11 @@ def name_columns(
     if not isinstance(X, np.ndarray):
         return X
     levels = dict(categories or {})
-    has_learned = isinstance(model, LinearModel) and hasattr(model, "feature_names_in_")
+    has_learned = isinstance(model, LinearModel) and list_feature_names(model)
     if has_learned and (not levels or levels == get_categories(model).levels):
         return NamedRows(X, tuple(names))
-    import pyarrow as pa
 
-    def convert(name: str, column: FloatArray) -> Any:
+    def convert(name: str, column: FloatArray) -> pa.Array:
         if name not in levels:
             return pa.array(column)
         places = pa.array(column.astype(np.int64) - 1, mask=column == 0.0)
@@ -298,7 +299,7 @@ def name_columns(
     return pa.Table.from_arrays(arrays, names=list(names))
 
 
-def check_takes_offsets(model: Any, settings: Any) -> None:
+def check_takes_offsets(model: BaseEstimator, settings: object) -> None:
     """Raise ``TypeError`` where settings name offsets or exposures, and the model knows none."""
     given = [role for role in ("offset", "exposure") if getattr(settings, role) is not None]
     if given and "offset" not in signature(model.partial_fit).parameters:
@@ -308,7 +309,7 @@ def check_takes_offsets(model: Any, settings: Any) -> None:
 
 
 def _list_columns(
-    model: Any,
+    model: BaseEstimator,
     X: Any,
     level: float | None,
     quantiles: Sequence[float],
@@ -319,19 +320,14 @@ def _list_columns(
         labels = model.classes_[np.argmax(shares, axis=1)]
         columns = {f"p={label}": shares[:, i] for i, label in enumerate(model.classes_)}
         return {"label": labels, **columns}
-    distribution = model.predict_distribution(X, **added)
-    row_columns = {"mean": distribution.mean(), "std": distribution.std()}
+    return describe_predictions(model.predict_distribution(X, **added), level, quantiles)
+
+
+def describe_predictions(
+    distribution: Any, level: float | None, quantiles: Sequence[float]
+) -> dict[str, FloatArray]:
+    """Columns of numbers that describe predictions, as of :func:`predict_stream`."""
+    columns = {"mean": distribution.mean(), "std": distribution.std()}
     if level is not None:
-        row_columns["lower"], row_columns["upper"] = distribution.interval(level)
-    for quantile in quantiles:
-        row_columns[f"q{quantile:g}"] = np.asarray(distribution.ppf(quantile))
-    return row_columns
-
-
-__all__ = [
-    "check_takes_offsets",
-    "get_categories",
-    "learn_stream",
-    "name_columns",
-    "predict_stream",
-]
+        columns["lower"], columns["upper"] = distribution.interval(level)
+    return columns | {f"q{one:g}": np.asarray(distribution.ppf(one)) for one in quantiles}

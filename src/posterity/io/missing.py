@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
 from posterity.io.errors import Cure, TableError
+from posterity.kernel.values import is_word
 
 FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
@@ -219,7 +220,7 @@ class Constant(Skip):
 
 def check_missing(missing: Missing) -> None:
     """Raise ``ValueError`` for what is no way to deal with missing values."""
-    if isinstance(missing, ColumnMeans) or (isinstance(missing, str) and missing in WAYS):
+    if isinstance(missing, ColumnMeans) or is_word(missing, *WAYS):
         return
     if not isinstance(missing, Mapping):
         raise ValueError(

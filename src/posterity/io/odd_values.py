@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
+from posterity.io.arrow import pa
 from posterity.io.calendar import find_date_format
 from posterity.io.conversions import NUMBER_WITH_UNIT, encode_text
 from posterity.io.errors import Cure
+from posterity.io.source import Source
 from posterity.io.text_format import MISSING_WORDS, TextFormat
 from posterity.io.text_stream import is_total
 
@@ -52,7 +53,9 @@ class OddValues:
         return f"{self.count:,} of {self.n_rows:,} row{'' if self.n_rows == 1 else 's'}"
 
 
-def find_odd_values(chunks: Iterable[Any], is_usable: Callable[[str], bool]) -> OddValues | None:
+def find_odd_values(
+    chunks: Iterable[pa.Array], is_usable: Callable[[str], bool]
+) -> OddValues | None:
     """Find the values of an Arrow column, chunk by chunk, that are not usable; None without any."""
     first_rows: dict[str, int] = {}
     known: dict[str, bool | None] = {}
@@ -77,7 +80,7 @@ def find_odd_values(chunks: Iterable[Any], is_usable: Callable[[str], bool]) -> 
     return OddValues(tuple(ordered), first_rows[ordered[0]], count, n_rows, n_usable)
 
 
-def read_column(source: Any, name: str) -> Iterator[Any]:
+def read_column(source: Source, name: str) -> Iterator[pa.Array]:
     """Yield a column, chunk by chunk; of a table that can be read only once, its first chunk."""
     batches = source.batches([name], _AT_ONCE)
     for batch, _ in batches if source.reads_again else islice(batches, 1):
@@ -125,14 +128,3 @@ def _suggest_missing(odd: OddValues) -> Cures:
         return []
     them = "it" if len(odd.words) == 1 else "them"
     return [Cure(f"give {{}} to take {them} as missing", {"na": list(odd.words)})]
-
-
-__all__ = [
-    "Cures",
-    "OddValues",
-    "find_odd_values",
-    "list_number_formats",
-    "read_column",
-    "suggest_date_format",
-    "suggest_number_format",
-]

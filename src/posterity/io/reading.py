@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
-from posterity.io.conversions import as_days, as_floats
+from posterity.io.conversions import as_floats, as_numbers
 from posterity.io.errors import TableError
 from posterity.io.missing import Missing, check_missing
 from posterity.io.source import Source
@@ -126,8 +127,6 @@ class ColumnsBeside:
 
     def check(self, source: Source, target: Collection[str]) -> None:
         """Refuse columns that are not there, hold something else, or are the target."""
-        import pyarrow as pa
-
         schema = source.schema
         for role, name in self._roles.items():
             if name is None:
@@ -141,7 +140,7 @@ class ColumnsBeside:
                 check_numbers(source, name, role)
 
     def read(
-        self, batch: Any, place: Place
+        self, batch: pa.RecordBatch, place: Place
     ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
         """Weights, times and offsets (n,) of a record batch; ``place(row, column)`` names a value.
 
@@ -154,22 +153,20 @@ class ColumnsBeside:
         logs = None if exposure is None else np.log(exposure)
         return weight, time, logs if offset is None else offset if logs is None else offset + logs
 
-    def _read_weight(self, batch: Any, name: str, place: Place) -> FloatArray:
+    def _read_weight(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
         rule = "weights must be finite and not negative (0 leaves a row out)"
         return _read_numbers(batch, name, place, lambda values: values >= 0.0, rule)
 
-    def _read_offset(self, batch: Any, name: str, place: Place) -> FloatArray:
+    def _read_offset(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
         return _read_numbers(batch, name, place, np.isfinite, "offsets must be finite")
 
-    def _read_exposure(self, batch: Any, name: str, place: Place) -> FloatArray:
+    def _read_exposure(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
         rule = "an exposure must be positive and finite; leave out rows without exposure"
         return _read_numbers(batch, name, place, lambda values: values > 0.0, rule)
 
-    def _read_time(self, batch: Any, name: str, place: Place) -> FloatArray:
-        import pyarrow as pa
-
+    def _read_time(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
         column = batch.column(name)
-        times = as_days(column) if pa.types.is_temporal(column.type) else as_floats(column)
+        times = as_numbers(column)
         before = times[:1] if self._now is None else np.array([self._now])
         elapsed = np.diff(times, prepend=before)
         bad = np.flatnonzero(~((elapsed >= 0.0) & np.isfinite(times)))
@@ -187,7 +184,7 @@ class ColumnsBeside:
 
 
 def _read_numbers(
-    batch: Any, name: str, place: Place, is_right: Callable[[FloatArray], Any], rule: str
+    batch: pa.RecordBatch, name: str, place: Place, is_right: Callable[[FloatArray], Any], rule: str
 ) -> FloatArray:
     """A column of finite numbers (n,); raises ``TableError`` where one breaks the rule."""
     values = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
@@ -200,6 +197,3 @@ def _read_numbers(
 
 def _show(value: float) -> str:
     return "missing" if np.isnan(value) else f"{value:g}"
-
-
-__all__ = ["BATCH_ROWS", "MEMORY", "ROLES", "ColumnsBeside", "ReadSettings", "Rows"]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes
 from posterity.io.errors import TableError
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
+from posterity.io.source import Source
 from posterity.io.table import TableStream, open_any, open_first
 from posterity.io.targets import TargetRewards, read_yes_and_no
 from posterity.kernel.values import read_floats
@@ -84,7 +86,7 @@ class Rounds:
             raise TableError(f"the {what} in row {self.first + row} is {values[row]:g}: it {rule}")
 
 
-def read_rewards(values: Any) -> Array:
+def read_rewards(values: ArrayLike) -> Array:
     """Return rewards (n,) as numbers, of yes 1 and of no 0; a :class:`TableError` names another."""
     given = np.asarray(values)
     if given.dtype.kind in "OUT":
@@ -320,8 +322,7 @@ def _list_columns(
         require(list(given.values()), present, "propensity")
     if names is not None and (not names or len(set(names)) < len(names)):
         raise TableError(f"arms are {list(names)}: give at least one, each with its own name")
-    changed = {**columns.__dict__, "propensities": given}
-    return RoundColumns(**changed), names
+    return replace(columns, propensities=given), names
 
 
 def _list_propensity_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
@@ -346,13 +347,11 @@ def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence
     return [*left, *propensity_columns, columns.arm]
 
 
-def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
+def _scan_arms(source: Source, columns: RoundColumns) -> tuple[Any, ...]:
     """Names of all arms, in order; raises for ids that come twice."""
-    import pyarrow as pa
-
     names = [columns.arm] if columns.id is None else [columns.arm, columns.id]
     found: dict[Any, None] = {}
-    ids: list[Any] = []
+    ids: list[pa.Array] = []
     for batch, _ in source.batches(names, _AT_ONCE):
         codes, words = get_codes(batch.column(columns.arm))
         for code in np.flatnonzero(np.bincount(codes, minlength=len(words) + 1)[: len(words)]):
@@ -368,14 +367,3 @@ def _scan_arms(source: Any, columns: RoundColumns) -> tuple[Any, ...]:
             name = counts.field("values")[int(most.argmax())].as_py()
             raise TableError(f"the id {name!r} occurs {most.max()} times: give each decision once")
     return tuple(sorted(found))
-
-
-__all__ = [
-    "RoundColumns",
-    "RoundTable",
-    "Rounds",
-    "iterate_pieces",
-    "open_rounds",
-    "read_arms",
-    "read_rewards",
-]

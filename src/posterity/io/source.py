@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from posterity.io.arrow import pa
 from posterity.io.text_format import TextFormat
 from posterity.io.unnamed import set_index_aside
 
 # Record batches, each with the share of the file read so far.
-Batches = Generator[tuple[Any, float], None, None]
+Batches = Generator["tuple[pa.RecordBatch, float]", None, None]
 
 
 class Source(ABC):
@@ -32,20 +32,22 @@ class Source(ABC):
     """
 
     path: Path | str
-    schema: Any
+    schema: pa.Schema
     text = TextFormat()
     reads_ahead = True
     reads_again = True
+    # Number of the first row in messages.
+    first_row = 1
 
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches of these columns, each with the share of the file read so far."""
 
     def row_name(self, row: int) -> str:
-        """Return the name of row `row` (the first is 0) for a message: counted from one."""
-        return f"row {row + 1}"
+        """Return the name of row `row` (the first is 0) for a message."""
+        return f"row {row + self.first_row}"
 
-    def texts(self, name: str) -> Iterator[Any]:
+    def texts(self, name: str) -> Iterator[pa.Array]:
         """Yield a column as it is written, in chunks; none where it is not written as text."""
         return iter(())
 
@@ -58,6 +60,3 @@ class Source(ABC):
     def notes(self) -> tuple[str, ...]:
         """What was left out on the way in, in words."""
         return tuple(f"{name!r} {what}: left out" for name, what in self.set_aside.items())
-
-
-__all__ = ["Batches", "Source"]

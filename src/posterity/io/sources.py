@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from posterity.io.arrow import pa
 from posterity.io.csv_source import CsvSource
 from posterity.io.errors import Cure, TableError
 from posterity.io.json_source import JsonLinesSource
@@ -21,7 +22,6 @@ class ParquetSource(Source):
     """An Apache Parquet file, read row group by row group."""
 
     def __init__(self, path: Path) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.path = path
@@ -43,7 +43,6 @@ class ParquetSource(Source):
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Record batches, row group by row group."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         done = 0
@@ -68,8 +67,6 @@ class ArrowSource(Source):
     """
 
     def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-
         self.path = path
         try:
             with pa.OSFile(str(path)) as file, pa.ipc.open_file(file) as reader:
@@ -82,8 +79,6 @@ class ArrowSource(Source):
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
         """Slices of the file's own record batches."""
-        import pyarrow as pa
-
         places = [self.schema.get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=sorted(set(places)), use_threads=False)
         try:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.io._ahead import read_ahead
+from posterity.io.arrow import pa
 from posterity.io.columns import (
     Dates,
     Encoding,
@@ -26,7 +27,6 @@ from posterity.io.columns import (
 from posterity.io.encoders import (
     Encoder,
     LevelEncoder,
-    LevelNumbers,
     PlacedEncoder,
     place_encoders,
 )
@@ -49,6 +49,7 @@ from posterity.io.source import Source
 from posterity.io.tables import is_table, open_tables
 from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
 from posterity.io.text_format import TextFormat
+from posterity.kernel.values import is_word
 
 FloatArray = NDArray[np.float64]
 # Arrow hands out whole blocks; levels are looked for in the first of at least so many rows.
@@ -144,35 +145,27 @@ class TableStream:
     @property
     def n_before(self) -> int:
         """Number of first rows that serve only as the past of later rows, if there are lags."""
-        lags = [one.encoder.rows for one in self._encoders if isinstance(one.encoder, Lag)]
-        return max(lags, default=0)
+        return max((one.encoder.n_before for one in self._encoders), default=0)
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """The known levels of each category, including those without a feature."""
-        return {
-            one.encoder.label: one.encoder.levels
-            for one in self._encoders
-            if isinstance(one.encoder, LevelEncoder)
-        }
+        return {one.label: one.levels for one in self._categories}
 
     @property
     def whole_categories(self) -> dict[str, tuple[str, ...]]:
         """The levels of the features that are numbers of levels."""
-        return {
-            one.encoder.label: one.encoder.levels
-            for one in self._encoders
-            if isinstance(one.encoder, LevelNumbers)
-        }
+        return {one.label: one.levels for one in self._categories if one.is_whole}
 
     @property
     def unseen_levels(self) -> dict[str, dict[str, int]]:
         """For each column, the values that were not among its levels, with counts."""
-        return {
-            one.encoder.label: dict(one.encoder.unseen)
-            for one in self._encoders
-            if isinstance(one.encoder, LevelEncoder) and one.encoder.unseen
-        }
+        return {one.label: dict(one.unseen) for one in self._categories if one.unseen}
+
+    @property
+    def _categories(self) -> list[LevelEncoder]:
+        encoders = [one.encoder for one in self._encoders]
+        return [one for one in encoders if isinstance(one, LevelEncoder)]
 
     def fill_with(self, means: ColumnMeans) -> None:
         """Fill missing values with these means, and update them from here on."""
@@ -235,7 +228,7 @@ class TableStream:
     def _refuse_missing_levels(self, rows: Rows, place: Place) -> None:
         """Raise where a level is missing, and means are filled in: numbers of levels have none."""
         for one in self._encoders:
-            if self._policy.fills and isinstance(one.encoder, LevelNumbers):
+            if self._policy.fills and one.encoder.is_whole:
                 bad = np.flatnonzero(np.isnan(rows.X[:, one.places[0]]))
                 if len(bad):
                     raise TableError(
@@ -255,7 +248,7 @@ class TableStream:
             found[name] = max(int(np.isnan(rows.y).sum()), found.get(name, 0))
         return {column: count for column, count in found.items() if count}
 
-    def _numbers(self, batch: Any) -> tuple[FloatArray, FloatArray]:
+    def _numbers(self, batch: pa.RecordBatch) -> tuple[FloatArray, FloatArray]:
         """Encode a record batch: X (n, p) C-contiguous, y (n,), with NaN where missing."""
         self._grow(batch)
         X = np.empty((batch.num_rows, sum(len(one.places) for one in self._encoders)))
@@ -264,11 +257,11 @@ class TableStream:
         y = self._target.numbers(batch, self.n_rows_read)
         return X, y
 
-    def _grow(self, batch: Any) -> None:
+    def _grow(self, batch: pa.RecordBatch) -> None:
         grown: list[PlacedEncoder] = []
         n_features = sum(len(one.places) for one in self._encoders)
         for one in self._encoders:
-            if not (self._growing or isinstance(one.encoder, LevelNumbers)):
+            if not (self._growing or one.encoder.is_whole):
                 grown.append(one)
                 continue
             grown.append(one.grow(batch.column(one.encoder.column), n_features))
@@ -434,7 +427,7 @@ def open_table(
         dates=dates,
         levels=levels,
         categories=(*categories, *(levels or ())),
-        holes=isinstance(missing, str) and missing == "level",
+        holes=is_word(missing, "level"),
         lags=check_lags(lags),
     )
     goal: Target = TargetLabels(target) if labels else TargetNumbers(target)

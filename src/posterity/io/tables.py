@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from posterity.io.arrow import pa
 from posterity.io.errors import TableError
 from posterity.io.source import Batches, Source
 
@@ -20,12 +21,13 @@ class TableSource(Source):
     """
 
     reads_ahead = False
+    first_row = 0  # as positions in a frame are counted
 
     def __init__(
         self,
         name: str,
-        schema: Any,
-        read: Callable[[Sequence[str]], Iterable[Any]],
+        schema: pa.Schema,
+        read: Callable[[Sequence[str]], Iterable[pa.RecordBatch]],
         rows: int | None = None,
     ) -> None:
         self.path, self.schema = name, schema
@@ -38,12 +40,8 @@ class TableSource(Source):
             done += batch.num_rows
             yield batch, min(done / self._rows, 1.0) if self._rows else 0.0
 
-    def row_name(self, row: int) -> str:
-        """The row, counted from zero as positions in a frame are."""
-        return f"row {row}"
 
-
-def describe_table(schema: Any) -> TableSource:
+def describe_table(schema: pa.Schema) -> TableSource:
     """A table of which only the columns are known."""
     return TableSource("the table", schema, lambda columns: ())
 
@@ -55,13 +53,14 @@ class SinglePassSource(Source):
     """
 
     reads_ahead = False
+    first_row = 0  # as positions in a frame are counted
     reads_again = False
 
-    def __init__(self, name: str, schema: Any, batches: Iterable[Any]) -> None:
+    def __init__(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         self.path, self.schema = name, schema
         self._coming = iter(batches)
-        self._chunks: Iterator[Any] | None = None
-        self._first: Any = None
+        self._chunks: Iterator[pa.RecordBatch] | None = None
+        self._first: pa.RecordBatch | None = None
         self._spent = False
 
     def batches(self, columns: Sequence[str], rows: int) -> Batches:
@@ -80,30 +79,26 @@ class SinglePassSource(Source):
         for batch in self._chunks:
             yield batch.select(list(columns)), 0.0
 
-    def row_name(self, row: int) -> str:
-        """The row, counted from zero."""
-        return f"row {row}"
 
-
-def rechunk(batches: Iterable[Any], columns: Sequence[str], rows: int) -> Iterator[Any]:
+def rechunk(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], rows: int
+) -> Iterator[pa.RecordBatch]:
     """The same rows in record batches of ``rows`` rows, the last of what is left."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
+    waiting: list[pa.RecordBatch] = []
     n_waiting = 0
     for batch in batches:
         waiting.append(batch.select(list(columns)))
         n_waiting += batch.num_rows
         while n_waiting >= rows:
-            whole = _join_parts(pa, waiting)
+            whole = _join_parts(waiting)
             yield whole.slice(0, rows)
             rest = whole.slice(rows)
             waiting, n_waiting = [rest], rest.num_rows
     if n_waiting:
-        yield _join_parts(pa, waiting)
+        yield _join_parts(waiting)
 
 
-def _join_parts(pa: Any, batches: list[Any]) -> Any:
+def _join_parts(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     filled = [batch for batch in batches if batch.num_rows]
     if len(filled) == 1:
         return filled[0]
@@ -135,31 +130,29 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
         data = data.collect(engine="streaming")
     if hasattr(data, "fetchmany"):
         return _read_cursor(data)
-    import pyarrow as pa
-
     if isinstance(data, pa.RecordBatchReader):
         return SinglePassSource("the reader", data.schema, data)
     if isinstance(data, pa.Table | pa.RecordBatch):
         table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
         return TableSource("the table", table.schema, _iterate_batches(table), table.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
-        return _read_stream(pa, data, module)
+        return _read_stream(data, module)
     if isinstance(data, Iterable):
-        return _open_many(pa, data)
+        return _open_many(data)
     raise TableError(
         f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
         "reader, a database cursor, or an iterable of tables"
     )
 
 
-def _iterate_batches(table: Any) -> Callable[[Sequence[str]], Iterable[Any]]:
+def _iterate_batches(table: pa.Table) -> Callable[[Sequence[str]], Iterable[pa.RecordBatch]]:
     return lambda columns: table.select(list(columns)).to_batches()
 
 
-def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
+def _read_stream(data: Any, module: str) -> TableSource:
     """Read anything that starts an Arrow stream on request: Polars, DuckDB, narwhals."""
 
-    def read(columns: Sequence[str]) -> Iterable[Any]:
+    def read(columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
         chosen = data.select(list(columns)) if module == "polars" else data
         return pa.RecordBatchReader.from_stream(chosen)
 
@@ -171,8 +164,6 @@ def _read_stream(pa: Any, data: Any, module: str) -> TableSource:
 
 
 def _convert_pandas(frame: Any) -> TableSource:
-    import pyarrow as pa
-
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise TableError(
@@ -187,7 +178,7 @@ def _convert_pandas(frame: Any) -> TableSource:
             "or to text"
         ) from error
 
-    def read(columns: Sequence[str]) -> Iterable[Any]:
+    def read(columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
         chosen = pa.schema([schema.field(name) for name in columns])
         for start in range(0, len(frame), FETCHED_ROWS):
             part = frame[list(columns)].iloc[start : start + FETCHED_ROWS]
@@ -200,8 +191,6 @@ def _convert_pandas(frame: Any) -> TableSource:
 
 def _read_cursor(cursor: Any) -> SinglePassSource:
     """A cursor of Python's database interface (PEP 249) that has run its query."""
-    import pyarrow as pa
-
     if hasattr(cursor, "fetch_record_batch"):  # ADBC: Arrow all the way
         reader = cursor.fetch_record_batch()
         return SinglePassSource("the query", reader.schema, reader)
@@ -210,14 +199,14 @@ def _read_cursor(cursor: Any) -> SinglePassSource:
     names = [column[0] for column in cursor.description]
     rows = cursor.fetchmany(FETCHED_ROWS)
     # Types are those of the first rows; a number that is whole there may have a fraction later.
-    kinds = [_choose_column_type(pa, values) for values in _columns(rows, names)]
+    kinds = [_choose_column_type(values) for values in _columns(rows, names)]
     schema = pa.schema(list(zip(names, kinds, strict=True)))
 
-    def read() -> Iterator[Any]:
+    def read() -> Iterator[pa.RecordBatch]:
         fetched, done = rows, 0
         while fetched:
             arrays = [
-                _convert_batch(pa, values, field, done)
+                _convert_batch(values, field, done)
                 for values, field in zip(_columns(fetched, names), schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -231,7 +220,7 @@ def _columns(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> list[list[A
     return [[row[i] for row in rows] for i in range(len(names))]
 
 
-def _choose_column_type(pa: Any, values: list[Any]) -> Any:
+def _choose_column_type(values: list[Any]) -> pa.DataType:
     try:
         kind = pa.array(values).type
     except pa.ArrowException:
@@ -240,7 +229,7 @@ def _choose_column_type(pa: Any, values: list[Any]) -> Any:
     return pa.float64() if numeric else kind
 
 
-def _convert_batch(pa: Any, values: list[Any], field: Any, first_row: int) -> Any:
+def _convert_batch(values: list[Any], field: pa.Field, first_row: int) -> pa.Array:
     try:
         if field.type == pa.float64():
             values = [None if value is None else float(value) for value in values]
@@ -252,17 +241,17 @@ def _convert_batch(pa: Any, values: list[Any], field: Any, first_row: int) -> An
         ) from error
 
 
-def _open_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
+def _open_many(tables: Iterable[Any]) -> SinglePassSource:
     """An iterable of tables, frames or record batches, all with the same columns."""
     coming = iter(tables)
     first = next(coming, None)
     if first is None:
         raise TableError("the stream of tables is empty: give at least one table")
-    schema = _convert_one(pa, first).schema
+    schema = _convert_one(first).schema
 
-    def read() -> Iterator[Any]:
+    def read() -> Iterator[pa.RecordBatch]:
         for number, data in enumerate(chain([first], coming)):
-            table = _convert_one(pa, data)
+            table = _convert_one(data)
             try:
                 yield from table.select(schema.names).cast(schema).to_batches()
             except (KeyError, ValueError, pa.ArrowException) as error:
@@ -275,13 +264,10 @@ def _open_many(pa: Any, tables: Iterable[Any]) -> SinglePassSource:
     return SinglePassSource("the stream", schema, read())
 
 
-def _convert_one(pa: Any, data: Any) -> Any:
+def _convert_one(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     source = open_tables(data)
     return pa.Table.from_batches(
         [b for b, _ in source.batches(source.schema.names, FETCHED_ROWS)], schema=source.schema
     )
-
-
-__all__ = ["SinglePassSource", "TableSource", "describe_table", "is_table", "open_tables"]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, encode_text, get_codes, is_text
 from posterity.io.errors import TableError
@@ -27,7 +28,7 @@ class Target:
         """Raise ``TableError`` if a column is missing or of the wrong kind."""
         require(self.columns, source.schema.names, "target")
 
-    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """(n,) numbers for the rows of a record batch; NaN where missing."""
         raise NotImplementedError
 
@@ -47,7 +48,7 @@ class TargetNumbers(Target):
         super().check(source)
         check_numbers(source, self.columns[0], "target")
 
-    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
 
@@ -88,7 +89,7 @@ class TargetRewards(TargetNumbers):
             ways = ["give numbers, or yes and no"]
             raise explain_text(source, name, f"the reward {name!r}", ways, is_usable=usable)
 
-    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """The column, with 1 for yes and 0 for no."""
         values = batch.column(self.columns[0])
         if not is_text(values.type):
@@ -111,7 +112,7 @@ class TargetLabels(Target):
         self.columns = (column,)
         self._label_numbers: dict[Any, int] = {}
 
-    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """A number for each label, in the order in which labels first came."""
         codes, labels = get_codes(batch.column(self.columns[0]))
         places = [
@@ -127,20 +128,10 @@ class TargetLabels(Target):
 class TargetRows(Target):
     """Target without a column: the number of the row, so that it is known which rows are left."""
 
-    def numbers(self, batch: Any, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """Row numbers, from 0; exact up to 2^53."""
         return np.arange(first_row, first_row + batch.num_rows, dtype=np.float64)
 
     def restore_targets(self, numbers: FloatArray) -> NDArray[np.intp]:
         """Row numbers."""
         return numbers.astype(np.intp)
-
-
-__all__ = [
-    "Target",
-    "TargetLabels",
-    "TargetNumbers",
-    "TargetRewards",
-    "TargetRows",
-    "read_yes_and_no",
-]

@@ -88,6 +88,3 @@ def refuse_numbers_and_dates(source: Source, name: str, levels: Sequence[str]) -
         raise explain_text(source, name, subject, [drop], dates=True)
     if 2 * numbers > len(levels) or list_number_formats(text, others):
         raise explain_text(source, name, subject, [categories, drop])
-
-
-__all__ = ["explain_text", "refuse_numbers_and_dates", "refuse_odd_dates"]

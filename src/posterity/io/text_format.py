@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 # What Arrow reads as missing in CSV files.
 MISSING_WORDS = (
@@ -128,8 +127,5 @@ class TextFormat:
         return False
 
 
-def _parser(form: str) -> Any:
+def _parser(form: str) -> Callable[[str], datetime]:
     return lambda word: datetime.strptime(word, form)
-
-
-__all__ = ["MISSING_WORDS", "TextFormat"]

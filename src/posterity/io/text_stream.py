@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from posterity.io.arrow import pa
 from posterity.io.text_format import TextFormat
 
 # The start of a row of totals, behind empty fields.
@@ -50,8 +51,6 @@ class TextStream:
 
     def open(self) -> tuple[Any, Any]:
         """Return Arrow's file, which tells how much was read, and its bytes in UTF-8."""
-        import pyarrow as pa
-
         file = pa.OSFile(str(self.path))
         stream = pa.CompressedInputStream(file, "gzip") if self.gzipped else file
         if self._text.encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
@@ -112,6 +111,3 @@ class _Start:
     def close(self) -> None:
         self.closed = True
         self._stream.close()
-
-
-__all__ = ["TextStream", "Total", "is_total"]

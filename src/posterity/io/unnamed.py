@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+
+from posterity.io.arrow import pa
 
 _INDEX = re.compile(r"__index_level_\d+__")
 
@@ -22,7 +23,7 @@ def name_columns(names: Sequence[str]) -> list[str]:
     return [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
 
 
-def set_columns_aside(first: Any, names: Sequence[str]) -> dict[str, str]:
+def set_columns_aside(first: pa.RecordBatch, names: Sequence[str]) -> dict[str, str]:
     """Columns of the first batch that are no features unless asked for, with what they hold."""
     found = {}
     for given, name, values in zip(first.schema.names, names, first.columns, strict=True):
@@ -38,9 +39,7 @@ def set_index_aside(names: Sequence[str]) -> dict[str, str]:
     return {name: "holds the index of a data frame" for name in names if _INDEX.fullmatch(name)}
 
 
-def _describe_content(values: Any) -> str:
-    import pyarrow as pa
-
+def _describe_content(values: pa.Array) -> str:
     if values.null_count == len(values):
         return "has no name and no values"
     if not pa.types.is_integer(values.type) or values.null_count:
@@ -48,6 +47,3 @@ def _describe_content(values: Any) -> str:
     numbers = np.asarray(values)
     counts = len(np.unique(numbers)) == len(numbers) or np.mean(np.diff(numbers) == 1) > 0.5
     return "has no name and numbers the rows" if counts else ""
-
-
-__all__ = ["name_columns", "set_columns_aside", "set_index_aside"]

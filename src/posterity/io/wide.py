@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.io.arrow import pa
 from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING
 from posterity.io.errors import TableError
@@ -127,9 +128,8 @@ def open_wide(
     return WideStream(source, goal, chosen, reading, since)
 
 
-def _with_level(batch: Any, names: Iterable[str]) -> Any:
+def _with_level(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
     """The batch, in which missing text of these columns is a level."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     for name in names:
@@ -140,6 +140,3 @@ def _with_level(batch: Any, names: Iterable[str]) -> Any:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             batch = batch.set_column(place, name, pc.fill_null(column, MISSING))
     return batch
-
-
-__all__ = ["WideStream", "open_wide"]

@@ -106,6 +106,17 @@ def read_size(size: Any) -> int:
     return number
 
 
+def is_word(value: object, *words: str) -> bool:
+    """Return True for text that is one of these words; an array would compare each of its values.
+
+    Examples
+    --------
+    >>> is_word("auto", "auto", "all"), is_word(np.array(["auto", "b"]), "auto")
+    (True, False)
+    """
+    return isinstance(value, str) and value in words
+
+
 def is_label(value: Any) -> bool:
     """Return True for what can be found again by an equal value, as text, numbers and dates.
 
@@ -151,4 +162,12 @@ def _describe(place: Any) -> str:
     return ", ".join(f"{word} {int(at)}" for word, at in zip(words, place, strict=False))
 
 
-__all__ = ["is_label", "read_float", "read_floats", "read_scalar", "read_size", "refuse_masked"]
+__all__ = [
+    "is_label",
+    "is_word",
+    "read_float",
+    "read_floats",
+    "read_scalar",
+    "read_size",
+    "refuse_masked",
+]

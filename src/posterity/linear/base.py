@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.kernel import RowPath
+from posterity.kernel.tables import TableLike
 from posterity.linear import functions
 from posterity.linear.categories import NAME_LEVELS, Categories
 from posterity.linear.columns import ModelColumns
@@ -91,7 +92,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         names = self._column_names(self._posterior.n_coefficients - self._offset)
         return (*["intercept"] * self._offset, *map(str, names))
 
-    def summary(self, level: float = 0.95, *, X: Any = None, base: Base = None) -> Any:
+    def summary(self, level: float = 0.95, *, X: TableLike | None = None, base: Base = None) -> Any:
         """Table of the coefficients: a pandas data frame with a row for each.
 
         A feature that has not varied in any row yet has an infinite standard deviation. A level of
@@ -210,7 +211,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         """What is shown of the coefficients."""
         return contrast_model(self, base)
 
-    def _read_points(self, X: Any) -> Array:
+    def _read_points(self, X: TableLike) -> Array:
         """The columns learned of rows to predict at; that nothing was learned comes first."""
         self._posterior  # noqa: B018
         return self._columns(read_points(self, X))

@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions.guesses import did_you_mean
+from posterity.kernel.tables import find_table, read_names
+from posterity.kernel.values import is_word
 from posterity.linear.categories import MISSING, Categories, Category
-from posterity.linear.frames import list_columns
 from posterity.linear.keys import is_missing
 from posterity.linear.levels import is_category, read_words, to_text
 from posterity.linear.matrices import MOST_COLUMNS
+from posterity.linear.named import has_learned
 from posterity.linear.rounding import find_level_of_user
 
 # Text of more rows, each with a level of its own, is no category.
 FEW_ROWS = 20
 
 
-def encode(model: Any, X: Any, *, reset: bool) -> Any:
+def encode(model: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """``X`` with numbers for levels; with ``reset`` the model takes its categories from it.
 
     Raises
@@ -49,17 +52,17 @@ def encode(model: Any, X: Any, *, reset: bool) -> Any:
     return _replace_columns(X, codes)
 
 
-def takes_categories(model: Any, X: Any) -> bool:
+def takes_categories(model: BaseEstimator, X: Any) -> bool:
     """Return True if a model, or one that has learned nothing, takes features of ``X`` so."""
-    if hasattr(model, "n_features_in_"):
+    if has_learned(model):
         return hasattr(model, "categories_")
     asked = getattr(model, "categorical_features", None)
-    if asked is None or not (isinstance(asked, str) and asked == "auto"):
+    if not is_word(asked, "auto"):
         return asked is not None
     return type(X) is not np.ndarray and any(is_category(one) for _, _, one in _list_columns(X))
 
 
-def join_levels(model: Any, X: Any) -> Categories:
+def join_levels(model: BaseEstimator, X: Any) -> Categories:
     """The categories of a model with all levels of ``X``, too."""
     known: Categories = model.categories_
     columns = {name: column for _, name, column in _list_columns(X)}
@@ -72,7 +75,7 @@ def join_levels(model: Any, X: Any) -> Categories:
     return _check_columns(replace(known, each=each))
 
 
-def join_categories(model: Any, other: Any) -> Categories:
+def join_categories(model: BaseEstimator, other: BaseEstimator) -> Categories:
     """The categories of two models together.
 
     Raises
@@ -111,20 +114,21 @@ class RowCoder:
         return self._reader.values(row)
 
 
-def find_categories_of_row(model: Any, x: Any) -> Categories | None:
+def find_categories_of_row(model: BaseEstimator, x: Any) -> Categories | None:
     """The categories of a model that begins with one row, a mapping or an array."""
-    names = [str(name) for name in x] if hasattr(x, "keys") else [f"x{j}" for j in range(len(x))]
-    values = list(x.values() if isinstance(x, Mapping) else x)
+    named = read_names(x)
+    row = {f"x{j}": value for j, value in enumerate(x)} if named is None else named
+    names = [str(name) for name in row]
     asked = _read_asked(model, names)
     found = []
-    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+    for place, (name, value) in enumerate(zip(names, row.values(), strict=True)):
         if name in asked or (model.categorical_features is not None and isinstance(value, str)):
             first = Category(place, name, asked.get(name, ()), model._leaves_out_first)
             found.append(first.join([_read_word(value, name, model.missing)]))
     return _check_columns(Categories(len(names), tuple(found))) if found else None
 
 
-def join_levels_of_row(model: Any, x: Any) -> Categories:
+def join_levels_of_row(model: BaseEstimator, x: Any) -> Categories:
     """The categories of a model with those levels of one row, too."""
     known: Categories = model.categories_
     row, places = _open_row(x, known.each)
@@ -137,11 +141,10 @@ def join_levels_of_row(model: Any, x: Any) -> Categories:
 
 def _open_row(x: Any, each: Sequence[Category]) -> tuple[Any, list[Any]]:
     """A copy of a row, and where in it the categories are."""
-    if hasattr(x, "keys"):
-        row = dict(x)
-        there = [one for one in each if one.name in row]
-        return row, [one.name for one in there]
-    return list(x), [one.place for one in each]
+    row = read_names(x)
+    if row is None:
+        return list(x), [one.place for one in each]
+    return row, [one.name for one in each if one.name in row]
 
 
 def _read_word(value: Any, name: str, missing: str) -> str:
@@ -158,9 +161,9 @@ def _read_word(value: Any, name: str, missing: str) -> str:
 # ---- which features ------------------------------------------------------------------------------
 
 
-def _find_categories(X: Any, model: Any) -> Categories | None:
+def _find_categories(X: Any, model: BaseEstimator) -> Categories | None:
     asked: Any = getattr(model, "categorical_features", None)
-    if asked is None or (isinstance(asked, str) and asked == "auto" and type(X) is np.ndarray):
+    if asked is None or (is_word(asked, "auto") and type(X) is np.ndarray):
         return None
     columns = _list_columns(X)
     named = _read_asked(model, [name for _, name, _ in columns])
@@ -175,7 +178,7 @@ def _find_categories(X: Any, model: Any) -> Categories | None:
     return _check_columns(Categories(len(columns), tuple(found))) if found else None
 
 
-def _learn_category(asked: Category, column: Any, model: Any) -> Category:
+def _learn_category(asked: Category, column: Any, model: BaseEstimator) -> Category:
     """The category with the levels of a column, behind those that were asked for."""
     levels = read_words(column, asked.name, model.missing).words
     _check_count(asked.name, len(levels))
@@ -184,14 +187,14 @@ def _learn_category(asked: Category, column: Any, model: Any) -> Category:
     return asked.join(levels) if asked.levels else replace(asked, levels=tuple(levels))
 
 
-def _read_asked(model: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _read_asked(model: BaseEstimator, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The features that are categories whatever they hold, with levels where these are given."""
     asked, missing = model.categorical_features, model.missing
     if missing not in ("error", "level"):
         raise ValueError(f"missing is {missing!r}: it must be 'error' or 'level'")
-    if asked is None or (isinstance(asked, str) and asked == "auto"):
+    if asked is None or is_word(asked, "auto"):
         return {}
-    if isinstance(asked, str) and asked == "all":
+    if is_word(asked, "all"):
         return dict.fromkeys(names, ())
     if isinstance(asked, str) or not hasattr(asked, "__iter__"):
         raise ValueError(
@@ -254,40 +257,22 @@ def warn_of_unique_texts(name: str, n: int, stacklevel: int) -> None:
 
 def _list_columns(X: Any) -> list[tuple[int, str, Any]]:
     """Place, name and values of each column of a frame or an array; none of other containers."""
-    columns = list_columns(X) or []
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        columns = [(f"x{place}", column) for place, column in enumerate(X.T)]
-    return [(place, str(name), column) for place, (name, column) in enumerate(columns)]
+    table = find_table(X)
+    if table is not None:
+        names = map(str, table.names)
+        return list(zip(range(len(table.names)), names, table.columns, strict=True))
+    arrays = X.T if isinstance(X, np.ndarray) and X.ndim == 2 else ()
+    return [(place, f"x{place}", column) for place, column in enumerate(arrays)]
 
 
 def _replace_columns(X: Any, codes: Mapping[int, NDArray[np.intp]]) -> Any:
     """A copy of a frame or array with these columns in the places of its own."""
     if not codes:
         return X
-    if hasattr(X, "column_names"):
-        for place, column in codes.items():
-            X = X.set_column(place, X.column_names[place], [column])
-        return X
-    if hasattr(X, "get_columns"):
-        kind = type(X.get_columns()[0])
-        names = X.columns
-        return X.with_columns(*(kind(names[place], column) for place, column in codes.items()))
-    X = X.copy(deep=False) if hasattr(X, "iloc") else X.astype(object)
+    table = find_table(X)
+    if table is not None:
+        return table.replace(codes)
+    X = X.astype(object)
     for place, column in codes.items():
-        if hasattr(X, "isetitem"):
-            X.isetitem(place, column)
-        else:
-            X[:, place] = column
+        X[:, place] = column
     return X
-
-
-__all__ = [
-    "RowCoder",
-    "encode",
-    "find_categories_of_row",
-    "join_categories",
-    "join_levels",
-    "join_levels_of_row",
-    "takes_categories",
-    "warn_of_unique_texts",
-]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
+from posterity.kernel.tables import read_names
 from posterity.linear import functions
 from posterity.linear.categories import CategoricalFeatures, Categories, Missing
 from posterity.linear.coding import RowCoder, find_categories_of_row
@@ -110,11 +111,9 @@ class ModelColumns(PosteriorEstimator[Posterior]):
 
     def _read_first(self, x: ArrayLike | Mapping[str, float]) -> Array:
         """The first row (1, d), from which a model takes its features."""
-        if hasattr(x, "keys"):  # a mapping, or a row of a data frame
-            names = list(x.keys())
-            self._set_features(len(names), names)
-        else:
-            self._set_features(np.size(x), None)
+        named = read_names(x)
+        names = None if named is None else list(named)
+        self._set_features(np.asarray(x).size if names is None else len(names), names)
         categories = find_categories_of_row(self, x)
         if categories is not None:
             self.categories_ = categories

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions.combinations import Combinations
 from posterity.distributions.guesses import did_you_mean
@@ -76,7 +77,7 @@ class Contrasts(NamedTuple):
         return Combinations(joint, np.kron(np.eye(blocks), self.weights), names)
 
 
-def contrast_model(model: Any, base: Base, named: Sequence[Term] = ()) -> Contrasts:
+def contrast_model(model: BaseEstimator, base: Base, named: Sequence[Term] = ()) -> Contrasts:
     """What is shown of a model's coefficients: levels against a base, all others as they are.
 
     Columns that are known to be levels by their names are ``named``. Raises as
@@ -213,6 +214,3 @@ def choose_bases(terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]) 
 def _example(terms: Sequence[Term]) -> str:
     name, level = (terms[0].name, terms[0].levels[0]) if terms else ("zone", "north")
     return f"base={{{name!r}: {level!r}}}"
-
-
-__all__ = ["Base", "Contrasts", "Term", "choose_bases", "contrast_levels", "contrast_model"]

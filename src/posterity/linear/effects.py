@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
@@ -25,7 +26,7 @@ _DRAWN_AT_ONCE = 2_000_000
 
 
 def average_effects(
-    model: Any,
+    model: BaseEstimator,
     X: Any,
     *,
     per: str,
@@ -86,7 +87,7 @@ def table_of_effects(
     return pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows])
 
 
-def feature_names(model: Any) -> list[str]:
+def feature_names(model: BaseEstimator) -> list[str]:
     """Names of the features that the model learned, x0, x1, ... if they came without."""
     names = get_feature_names(model)
     if names is None:
@@ -129,7 +130,7 @@ def _list_changes(
         yield name, low, high
 
 
-def _find_domains(model: Any) -> dict[int, tuple[float, float]]:
+def _find_domains(model: BaseEstimator) -> dict[int, tuple[float, float]]:
     """Ends of the domain of each feature of which the model learns functions that have one."""
     if model.basis is None:
         return {}
@@ -172,7 +173,9 @@ class _Means:
     Where few have, the others are not computed again; nor are rows that many features change from.
     """
 
-    def __init__(self, model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> None:
+    def __init__(
+        self, model: BaseEstimator, X: Array, size: int, seed: int, how: dict[str, Any]
+    ) -> None:
         self._given = model, size, seed
         self._X, self._how = X, how
         self._known: dict[bytes, Array] = {}
@@ -200,7 +203,9 @@ class _Means:
         return mean_of_draws(model, rows[some], size, seed, how)
 
 
-def _effects(model: Any, low: Array, high: Array, means: _Means) -> Iterator[tuple[list[str], Any]]:
+def _effects(
+    model: BaseEstimator, low: Array, high: Array, means: _Means
+) -> Iterator[tuple[list[str], Any]]:
     """Labels of the outputs, and the mean change of each: a distribution, or draws (size,)."""
     outputs = model._outputs()
     if model._expects_eta:
@@ -221,7 +226,9 @@ def _effects(model: Any, low: Array, high: Array, means: _Means) -> Iterator[tup
         yield [label], change[:, place]
 
 
-def mean_of_draws(model: Any, X: Array, size: int, seed: int, how: dict[str, Any]) -> Array:
+def mean_of_draws(
+    model: BaseEstimator, X: Array, size: int, seed: int, how: dict[str, Any]
+) -> Array:
     """Draws of the expected target's mean over the rows, (size,) or (size, q)."""
     n, total = len(X), 0.0
     step = max(1, _DRAWN_AT_ONCE // size)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
+from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_scalar
 from posterity.linear import functions
 from posterity.linear.coding import join_categories, join_levels, join_levels_of_row
@@ -50,8 +51,8 @@ class LinearEstimator(LinearReader):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -88,8 +89,8 @@ class LinearEstimator(LinearReader):
 
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -108,8 +109,8 @@ class LinearEstimator(LinearReader):
 
     def predict_then_learn(
         self,
-        X: Any,
-        y: Any,
+        X: TableLike,
+        y: TableLike,
         sample_weight: ArrayLike | None = None,
         *,
         times: ArrayLike | None = None,
@@ -255,7 +256,7 @@ class LinearEstimator(LinearReader):
         self._posterior.merge(theirs)
         return self
 
-    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def unlearn(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None) -> Self:
         """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
@@ -343,7 +344,7 @@ class LinearEstimator(LinearReader):
             posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
         return self
 
-    def _meet_levels(self, X: Any) -> None:
+    def _meet_levels(self, X: TableLike) -> None:
         """Let levels of rows join that come for the first time."""
         if self._categories is None:
             return

@@ -31,7 +31,7 @@ def fit_basis(
         raise ValueError("basis is given, and all features are categories: leave it out")
     # A row that is predicted before any was learned has no target, and gives no scales.
     y = np.zeros(len(X)) if y is None else y
-    if isinstance(basis, str) and basis == "auto":
+    if basis == "auto":
         basis = AutoBasis(n_functions=getattr(model, "_n_waves", None))
     if isinstance(basis, Mapping):
         return ByColumn(basis, names).fit(X, y)
@@ -162,7 +162,7 @@ def have_same_columns(one: Basis | None, other: Basis | None) -> bool:
     return _same(vars(one), vars(other))
 
 
-def _agree_on_domains(one: Any, other: Any) -> bool:
+def _agree_on_domains(one: Any, other: BaseEstimator) -> bool:
     """Return True if the columns are the same over both domains: some bases ignore theirs."""
     shares = np.linspace(0.0, 1.0, 7)[:, None]
     points = np.vstack([b.domain_[:, 0] + shares * np.ptp(b.domain_, axis=1) for b in (one, other)])
@@ -173,7 +173,7 @@ def _agree_on_domains(one: Any, other: Any) -> bool:
     return np.array_equal(mine, theirs)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: Any, other: BaseEstimator) -> bool:
     if isinstance(one, dict):
         return (
             isinstance(other, dict)

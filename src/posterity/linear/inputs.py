@@ -20,6 +20,7 @@ from posterity.factor.usable import (
     scale_by_weights,
 )
 from posterity.kernel.columns import Columns
+from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_float, read_floats, refuse_masked
 from posterity.linear.coding import encode
 from posterity.linear.frames import columns_of
@@ -167,8 +168,9 @@ def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> 
 
 
 def _holds_objects(X: Any) -> bool:
-    kinds = [getattr(kind, "kind", "O") for kind in X.dtypes] if hasattr(X, "dtypes") else []
-    return not set(kinds or [np.asarray(X).dtype.kind]) <= set("biuf")
+    table = find_table(X)
+    types = [np.asarray(X).dtype] if table is None else table.types
+    return any(getattr(type_, "kind", "O") not in "biuf" for type_ in types)
 
 
 def _refuse_other_tables(X: Any) -> None:
@@ -254,7 +256,7 @@ def name_bad_rows(
         raise ValueError("learning these rows overflows: use smaller values or weights") from error
 
 
-def check_same_kind(model: BaseEstimator, other: Any, kind: type) -> None:
+def check_same_kind(model: BaseEstimator, other: BaseEstimator, kind: type) -> None:
     """Raise ``TypeError`` unless the other is a model of this kind, which can be merged."""
     if not isinstance(other, kind):
         name = type(model).__name__
@@ -359,7 +361,8 @@ def _name_columns_of_fit(model: BaseEstimator, X: Any, cause: Exception) -> None
     names = get_feature_names(model)
     if names is None or "feature names should match" not in str(cause):
         return
-    if set(names) <= set(getattr(X, "column_names", getattr(X, "columns", ()))):
+    table = find_table(X)
+    if table is not None and set(names) <= set(table.names):
         raise ValueError(
             f"{cause}Give the columns of the fit, in their order, as in "
             "X[list(model.feature_names_in_)]"
@@ -375,7 +378,8 @@ def name_text_column(X: Any, cause: Exception) -> None:
 
 def refuse_no_number(X: Any, cause: Exception | None = None) -> None:
     """Raise an error that names row and column of the first value that is text, or no number."""
-    columns = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns
+    table = find_table(X)
+    columns = None if table is None else table.names
     values = np.asarray(X, dtype=object)
     for column in range(values.shape[1] if values.ndim == 2 else 0):
         for row, value in enumerate(values[:, column]):

@@ -266,6 +266,3 @@ def _check_lengths(one: Numbers, other: Numbers) -> None:
             f"the key columns have {len(one)} and {len(other)} rows: give columns of the same "
             "length"
         )
-
-
-__all__ = ["Keys", "Labels", "is_missing", "key_of", "list_labels", "read_keys", "select_labels"]

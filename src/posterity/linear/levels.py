@@ -7,13 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel.tables import kind_of, type_of
 from posterity.linear.categories import MISSING, Missing, sort_levels
-from posterity.linear.frames import type_of
 from posterity.linear.keys import is_missing, list_labels, read_keys
-
-# Types of text in Polars and Arrow, whatever their width.
-_TEXT = ("String", "Utf8", "Categorical", "string", "large_string", "str")
-_ENUMERATED = ("Enum",)
 
 
 class Words(NamedTuple):
@@ -29,11 +25,10 @@ class Words(NamedTuple):
 
 def is_category(column: Any) -> bool:
     """Return True if a column of a frame holds text, or is one of categories by its type."""
-    kind = type_of(column)
-    if hasattr(column, "iloc"):
-        texts = (isinstance(value, str) for value in column)
-        return hasattr(kind, "categories") or (getattr(kind, "kind", "O") in "OUT" and any(texts))
-    return str(kind).startswith((*_TEXT, *_ENUMERATED, "dictionary"))
+    kind = kind_of(type_of(column))
+    if kind in ("text", "other") and hasattr(column, "iloc"):  # pandas has text among objects
+        return any(isinstance(value, str) for value in column)
+    return kind in ("text", "categories")
 
 
 def read_words(column: Any, name: str, missing: Missing) -> Words:
@@ -88,7 +83,7 @@ def _read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
         column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return codes.astype(np.intp), column.dictionary.to_pylist()
-    if str(kind).startswith(_ENUMERATED):
+    if str(kind).startswith("Enum"):
         codes = column.to_physical().cast(int).fill_null(-1).to_numpy()
         return codes.astype(np.intp), kind.categories.to_list()
     return None
@@ -126,6 +121,3 @@ def take_values(column: Any, some: NDArray[np.bool_]) -> list[Any]:
     names = ("to_pylist", "to_list", "tolist")
     method = next(getattr(column, name) for name in names if hasattr(column, name))
     return [value for value, there in zip(method(), some, strict=True) if there]
-
-
-__all__ = ["Words", "find_missing", "is_category", "read_words", "take_values", "to_text"]

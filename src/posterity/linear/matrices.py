@@ -85,6 +85,3 @@ def find_block_starts(X: Any) -> list[int]:
     """Return where to cut the rows of a sparse matrix so that each part is small when dense."""
     rows = max(1, BLOCK // max(1, X.shape[1]))
     return list(range(0, X.shape[0], rows))
-
-
-__all__ = ["check_matrix", "check_width", "dense_rows", "find_block_starts"]

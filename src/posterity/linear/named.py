@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 
-def get_feature_names(model: Any) -> Any:
+def get_feature_names(model: BaseEstimator) -> Any:
     """The names of the features that a model has learned; None where rows come without names."""
     return getattr(model, "feature_names_in_", None)
+
+
+def has_learned(model: BaseEstimator) -> bool:
+    """Return True if a model, of whatever package, has learned features."""
+    return hasattr(model, "n_features_in_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +31,12 @@ class NamedRows:
     values: NDArray[np.float64]
     names: tuple[str, ...]
 
-    def read_by(self, model: Any) -> NDArray[np.float64]:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, m)."""
+        return self.values.shape
+
+    def read_by(self, model: BaseEstimator) -> NDArray[np.float64]:
         """The rows; raises ``ValueError`` unless the model has these features in this order."""
         known = list_feature_names(model)
         if known != self.names:
@@ -36,7 +47,7 @@ class NamedRows:
         return self.values
 
 
-def wrap_read_rows(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
+def wrap_read_rows(model: BaseEstimator, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
     """Rows that were read already, as the methods of ``model`` take them."""
     names = list_feature_names(model)
     if not names and not hasattr(model, "categories_"):
@@ -44,7 +55,7 @@ def wrap_read_rows(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64] | 
     return NamedRows(np.ascontiguousarray(X), names)
 
 
-def list_feature_names(model: Any) -> tuple[str, ...]:
+def list_feature_names(model: BaseEstimator) -> tuple[str, ...]:
     """The same names, none where rows come without."""
     names = get_feature_names(model)
     return () if names is None else tuple(names)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions import Normal
 from posterity.distributions.guesses import did_you_mean
+from posterity.kernel.values import is_word
 
 Array = NDArray[np.float64]
 Names = Callable[[], Sequence[str]]
@@ -20,7 +22,7 @@ _EXAMPLE = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity
 INTERCEPT = "intercept"
 
 
-def beliefs(model: Any, names: Names) -> tuple[Any, Any, tuple[float, float]]:
+def beliefs(model: BaseEstimator, names: Names) -> tuple[Any, Any, tuple[float, float]]:
     """Prior mean and precision of ``model``: as they are, or an array (m,) where given by name.
 
     Columns that are not named have the mean 0 and the precision 0, which is flat. Third come the
@@ -87,14 +89,14 @@ def _moments(prior: Any) -> tuple[dict[Any, float], dict[Any, float]]:
 
 def _check_alone(mean: Any, precision: Any) -> None:
     plain = np.isscalar(mean) and mean == 0.0
-    if not (plain and isinstance(precision, str) and precision == "auto"):
+    if not (plain and is_word(precision, "auto")):
         raise ValueError(
             "prior is given, and prior_mean or prior_precision too: give prior alone (the prior of "
             "features that it does not name is flat), or the other two"
         )
 
 
-def _check_noise(model: Any) -> None:
+def _check_noise(model: BaseEstimator) -> None:
     learned = model._noise_parameter
     if learned is not None and getattr(model, learned) is None:
         raise ValueError(

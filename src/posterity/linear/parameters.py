@@ -31,6 +31,3 @@ class LinearParameters:
     forgetting: Forgetting | None = None
     categorical_features: CategoricalFeatures = "auto"
     missing: Missing = "error"
-
-
-__all__ = ["LinearParameters", "Means", "Precisions", "Priors"]

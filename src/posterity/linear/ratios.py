@@ -23,6 +23,3 @@ def add_ratios(table: Any, name: str) -> Any:
         for ending, column in endings:
             table[name + ending] = np.exp(table[column])
     return table
-
-
-__all__ = ["add_ratios"]

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, compute_explained_share
@@ -111,7 +113,7 @@ class LinearReader(LinearModel):
         draws = self._joint().rvs(read_size(size), random_state=np.random.default_rng(rng))
         return draws[..., self._offset :]
 
-    def predict_mean_distribution(self, X: Any) -> RowDistribution:
+    def predict_mean_distribution(self, X: TableLike) -> RowDistribution:
         """Posterior distribution of the expected target at ``X`` (n, m), without noise.
 
         New observations vary more: see ``predict_distribution``, whose mean is the same.
@@ -128,7 +130,9 @@ class LinearReader(LinearModel):
         return self._eta_distribution(X, None)
 
     @accept_other_names
-    def sample_mean(self, X: Any, size: int, rng: int | np.random.Generator | None = None) -> Array:
+    def sample_mean(
+        self, X: TableLike, size: int, rng: int | np.random.Generator | None = None
+    ) -> Array:
         """Draw ``size`` times the expected target at all rows of ``X`` (n, m): (size, n).
 
         Of several targets (size, n, q). Each draw is of one coefficient vector, intercept included,
@@ -152,7 +156,7 @@ class LinearReader(LinearModel):
     @accept_other_names
     def average_effects(
         self,
-        X: Any,
+        X: TableLike,
         *,
         per: Literal["unit", "sd"] = "unit",
         level: float = 0.95,
@@ -216,7 +220,11 @@ class LinearReader(LinearModel):
 
     @accept_other_names
     def sample_r2(
-        self, X: Any, size: int = 1000, rng: int | np.random.Generator | None = None, **how: Any
+        self,
+        X: TableLike,
+        size: int = 1000,
+        rng: int | np.random.Generator | None = None,
+        **how: Any,
     ) -> Array:
         """Draw the explained share of the targets' variance at ``X``, Bayesian R^2: (size,).
 
@@ -267,7 +275,7 @@ class LinearReader(LinearModel):
         return [f"y{place}" for place in range(self.n_targets_)] if names is None else list(names)
 
     def _means_and_variances(
-        self, X: Any, size: int, rng: np.random.Generator
+        self, X: TableLike, size: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         """Draws of the expected targets (size, n), and of the mean variance around them (size,)."""
         raise NotImplementedError
@@ -276,7 +284,7 @@ class LinearReader(LinearModel):
         """Return the offset that users add to eta, as numbers (n,)."""
         return None
 
-    def _eta_distribution(self, X: Any, added: ArrayLike | None) -> RowDistribution:
+    def _eta_distribution(self, X: TableLike, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at the rows of ``X``."""
         posterior, (rows, shift) = self._joint(), self._prepare_rows(X, added)
         return self._project(posterior, self._posterior, rows, shift)
@@ -292,7 +300,11 @@ class LinearReader(LinearModel):
         return projected.widen((effects * effects).sum(axis=1))
 
     def _eta_draws(
-        self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
+        self,
+        X: TableLike,
+        size: int,
+        rng: int | np.random.Generator | None,
+        added: ArrayLike | None,
     ) -> Array:
         """(size, n) draws of the linear predictor at the rows of ``X``; of targets (size, n, q)."""
         posterior, (rows, shift) = self._joint(), self._prepare_rows(X, added)
@@ -308,7 +320,7 @@ class LinearReader(LinearModel):
                 draws[:, :, place] += (effects @ rng.standard_normal((effects.shape[1], size))).T
         return draws if several else draws[:, :, 0]
 
-    def _prepare_rows(self, X: Any, added: ArrayLike | None) -> tuple[Array, Array | float]:
+    def _prepare_rows(self, X: TableLike, added: ArrayLike | None) -> tuple[Array, Array | float]:
         """Columns of ``X``, after any 1, and what is added to eta."""
         X = read_points(self, X)
         columns, shift = self._columns(X), self._eta_offsets(added, len(X))
@@ -327,7 +339,9 @@ class LinearReader(LinearModel):
         return self._learns_features and self._posterior.has_fast_predict_one
 
 
-def predict_targets_or_means(model: Any, X: Any, of: str, how: Mapping[str, Any]) -> Any:
+def predict_targets_or_means(
+    model: BaseEstimator, X: TableLike, of: str, how: Mapping[str, Any]
+) -> Any:
     """Distributions of new observations at ``X``, or of their means."""
     if of == "observation":
         return model.predict_distribution(X, **how)

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
 from posterity.distributions._limits import interval_ends
+from posterity.kernel.tables import TableLike
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
     read_rows,
@@ -46,7 +47,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
 
         Examples
@@ -60,7 +61,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return distribution.mean(), distribution.std()
         return self._posterior.predict_mean(self._read_points(X))
 
-    def predict_distribution(self, X: Any) -> Any:
+    def predict_distribution(self, X: TableLike) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
         Of several targets it is a :class:`posterity.distributions.JointPrediction` of them all.
@@ -75,7 +76,11 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         return self._posterior.predictive(self._read_points(X))
 
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "observation"
+        self,
+        X: TableLike,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] = "observation",
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
@@ -104,7 +109,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return np.stack([interval_ends(one, level) for one in each], axis=1)
         return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
-    def leave_one_out(self, X: Any, y: Any) -> Any:
+    def leave_one_out(self, X: TableLike, y: TableLike) -> Any:
         """Distribution of each row's target given all other rows, in closed form.
 
         Its ``logpdf(y)`` adds up to the expected log predictive density of leave-one-out cross
@@ -155,7 +160,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _means_and_variances(
-        self, X: Any, size: int, rng: np.random.Generator
+        self, X: TableLike, size: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         if self.noise != "constant":
             raise ValueError(

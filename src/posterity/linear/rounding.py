@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 # Rows that are looked at first, and how little a column varies in them, beside its values, where
 # all of its rows are looked at.
@@ -15,7 +16,7 @@ SAMPLE, NEARLY_CONSTANT = 64, 1e-10
 PACKAGE = str(Path(__file__).parents[1])
 
 
-def warn_of_columns_lost(model: Any, X: Any) -> None:
+def warn_of_columns_lost(model: BaseEstimator, X: Any) -> None:
     """Warn of columns of the first rows ``X`` (n, m) that vary and have no effect.
 
     A learned prior holds the coefficient of a column at its mean where the column varies by less

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from posterity import evidence
 from posterity.evidence.bounded import RareFeatureScales
 from posterity.forgetting import Changepoint, Window
+from posterity.kernel.values import is_word
 from posterity.likelihoods import LogPrecision
 from posterity.noise import KnownNoise
 from posterity.posteriors import (
@@ -20,7 +23,7 @@ from posterity.priors import GaussianPrior
 NOISES = ("constant", "linear")
 
 
-def noise_depends(model: Any) -> bool:
+def noise_depends(model: BaseEstimator) -> bool:
     """Return True if the noise depends on the features; ``ValueError`` for an unknown ``noise``.
 
     Examples
@@ -29,7 +32,7 @@ def noise_depends(model: Any) -> bool:
     >>> noise_depends(BayesianLinearRegression(noise="linear"))
     True
     """
-    if not isinstance(model.noise, str) or model.noise not in NOISES:
+    if not is_word(model.noise, *NOISES):
         raise ValueError(f"noise is {model.noise!r}: it must be 'constant' or 'linear'")
     if model.noise == "constant":
         return False

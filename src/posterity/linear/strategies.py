@@ -48,6 +48,3 @@ def choose_strategy(
     # NumPy's arrays and numbers have a method of that name, too.
     learns = hasattr(prior_precision, "choose") and not hasattr(prior_precision, "dtype")
     return cast(evidence.Strategy, prior_precision) if learns else None
-
-
-__all__ = ["PRIOR_STRATEGIES", "begin_forgetting", "choose_strategy"]

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from posterity.kernel.values import read_floats, read_scalar
 
 Array = NDArray[np.float64]
 
 
-def targets_of(model: Any) -> tuple[int | None, list[str] | None]:
+def targets_of(model: BaseEstimator) -> tuple[int | None, list[str] | None]:
     """Number and names of a model's targets that came as columns; None where there are none."""
     names = getattr(model, "target_names_", None)
     return getattr(model, "n_targets_", None), None if names is None else names.tolist()
 
 
-def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
+def has_columns(model: BaseEstimator, y: Any, *, reset: bool) -> bool:
     """Return True if ``y`` is (n, q) and the model takes several targets.
 
     A model that has learned a vector reads one column as it always did, with scikit-learn's
@@ -33,7 +34,7 @@ def has_columns(model: Any, y: Any, *, reset: bool) -> bool:
     return len(shape) == 2 and (reset or shape[1] > 1)
 
 
-def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
+def read_targets(model: BaseEstimator, y: Any, *, reset: bool) -> Array:
     """``y`` (n, q) as floats; with ``reset`` the model takes number and names of its columns.
 
     Raises ``ValueError`` for text, and where they are not those that the model has learned.
@@ -67,14 +68,14 @@ def read_targets(model: Any, y: Any, *, reset: bool) -> Array:
     return columns
 
 
-def lacks_targets(model: Any, y: Array) -> bool:
+def lacks_targets(model: BaseEstimator, y: Array) -> bool:
     """Return True if rows of ``y`` (n, q) lack some of several targets: they are NaN."""
     if getattr(model, "n_targets_", 1) <= 1 or not np.isnan(y.sum()):
         return False
     return bool(np.isnan(y).any())  # infinities of both signs sum to NaN, too
 
 
-def check_targets_seen(model: Any, y: Array) -> None:
+def check_targets_seen(model: BaseEstimator, y: Array) -> None:
     """Raise ``ValueError``, naming the first, where no row of ``y`` (n, q) brings a target."""
     never = np.flatnonzero(np.isnan(y).all(axis=0))
     if len(never):
@@ -86,17 +87,17 @@ def check_targets_seen(model: Any, y: Array) -> None:
         )
 
 
-def row_lacks_targets(model: Any, y: Any) -> bool:
+def row_lacks_targets(model: BaseEstimator, y: Any) -> bool:
     """The same of the targets of one row."""
     return hasattr(model, "n_targets_") and lacks_targets(model, read_target_row(model, y))
 
 
-def fill_missing_targets(model: Any, y: Array) -> Array:
+def fill_missing_targets(model: BaseEstimator, y: Array) -> Array:
     """``y``, with 0 for targets that may be missing, and are."""
     return np.where(np.isnan(y), 0.0, y) if lacks_targets(model, y) else y
 
 
-def set_targets(model: Any, count: int, names: list[str] | None) -> None:
+def set_targets(model: BaseEstimator, count: int, names: list[str] | None) -> None:
     """Let a model that has learned nothing take number and names of its targets."""
     if count < 1:
         raise ValueError("y has no columns: give at least one target")
@@ -105,7 +106,7 @@ def set_targets(model: Any, count: int, names: list[str] | None) -> None:
         model.target_names_ = np.asarray(names, dtype=object)
 
 
-def set_targets_of_row(model: Any, y: Any) -> None:
+def set_targets_of_row(model: BaseEstimator, y: Any) -> None:
     """The same from the targets of one row: a mapping of names, an array, or one number."""
     if isinstance(y, Mapping):
         set_targets(model, len(y), [str(name) for name in y])
@@ -113,7 +114,7 @@ def set_targets_of_row(model: Any, y: Any) -> None:
         set_targets(model, len(y), None)
 
 
-def read_target_row(model: Any, y: Any) -> Array:
+def read_target_row(model: BaseEstimator, y: Any) -> Array:
     """The targets of one row, a number, (q,) or a mapping of names, as (1, q)."""
     count, names = targets_of(model)
     if count is None:
@@ -136,7 +137,7 @@ def read_target_row(model: Any, y: Any) -> Array:
     return row[None]
 
 
-def target_row(model: Any, values: Array) -> Any:
+def target_row(model: BaseEstimator, values: Array) -> Any:
     """Return the prediction of one row: a number, (q,) or a mapping of names, as targets come."""
     if values.ndim == 0:
         return float(values)
@@ -144,7 +145,7 @@ def target_row(model: Any, values: Array) -> Any:
     return values if names is None else dict(zip(names, values.tolist(), strict=True))
 
 
-def check_same_targets(model: Any, other: Any) -> None:
+def check_same_targets(model: BaseEstimator, other: BaseEstimator) -> None:
     """Raise ``ValueError`` unless both models have the same targets in the same order."""
     (mine, names), (theirs, others) = targets_of(model), targets_of(other)
     if mine != theirs:
@@ -160,7 +161,7 @@ def check_same_targets(model: Any, other: Any) -> None:
         )
 
 
-def refuse_several_targets(model: Any, what: str) -> None:
+def refuse_several_targets(model: BaseEstimator, what: str) -> None:
     """Raise ``ValueError`` where a model has learned targets that came as columns."""
     count, _ = targets_of(model)
     if count is not None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.rounds import RoundColumns, Rounds, open_rounds, read_rewards
+from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
 
@@ -192,7 +193,9 @@ class Log:
         if own is None and every is not None:
             own = every[np.arange(n), places]
         rounds = Rounds(contexts, places, earned, own, every).check_rewards()
-        columns = list(map(str, getattr(X, "columns", [f"x{j}" for j in range(contexts.shape[1])])))
+        table = find_table(X)
+        names = [f"x{j}" for j in range(contexts.shape[1])] if table is None else table.names
+        columns = list(map(str, names))
         return cls(lambda: [rounds], known, columns, own is not None)
 
     @classmethod

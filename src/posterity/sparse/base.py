@@ -17,7 +17,6 @@ from posterity.forgetting import Stabilized
 from posterity.generalized.base import RateOffsets
 from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
-from posterity.linear.categories import Missing
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.linear.state import PosteriorEstimator
@@ -27,10 +26,9 @@ from posterity.posteriors._diagonal_sweeps import visit_again
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
-from posterity.sparse.checks import Interactions, check_parameters, make_row, warn_of_texts
+from posterity.sparse.checks import check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
-from posterity.sparse.parts import Levels
 from posterity.sparse.reading import RowReader
 from posterity.transaction import Undo, hold_model_lock
 
@@ -40,7 +38,7 @@ Numbers = NDArray[np.int32]
 LEAST_DISCOUNT = 1e-200
 
 
-class DiagonalModel(Coefficients, RowReader, PosteriorEstimator[Any]):
+class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
     """A model of many features, of which a row has few."""
 
     # What is kept of how weights depend on each other: a class of posteriors.
@@ -49,25 +47,6 @@ class DiagonalModel(Coefficients, RowReader, PosteriorEstimator[Any]):
     _index: FeatureIndex
     _now: float | None = None
     _learned_names: ClassVar[tuple[str, ...]] = ("_posterior_or_none", "_index", "_now")
-
-    def __init__(
-        self,
-        *,
-        prior_precision: float | str = "auto",
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        categorical_features: Levels = "auto",
-        missing: Missing = "error",
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.categorical_features = categorical_features
-        self.missing = missing
-        self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -280,8 +259,7 @@ class DiagonalModel(Coefficients, RowReader, PosteriorEstimator[Any]):
 
     def _check_parameters(self) -> None:
         """Raise ``ValueError`` for a parameter out of its range."""
-        given = self.prior_precision, self.forgetting, self.hash_size, self.interactions
-        check_parameters(*given, self.missing)
+        check_parameters(self)
 
     @hold_model_lock
     def _learn_rows(
@@ -394,6 +372,3 @@ class DiagonalModel(Coefficients, RowReader, PosteriorEstimator[Any]):
             posterior.centres.add(index.list_numbers())
         posterior.set_owners(rows, undo)
         return rows
-
-
-__all__ = ["DiagonalModel", "Interactions"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from posterity.forgetting import Stabilized
-from posterity.sparse.parts import Part
+from posterity.linear.categories import Missing
+from posterity.sparse.parts import Levels, Part
 
 Interactions = int | Sequence[tuple[str, str]] | None
 
@@ -17,14 +19,23 @@ Interactions = int | Sequence[tuple[str, str]] | None
 MANY_ROWS = 100
 
 
-def check_parameters(
-    precision: float | str,
-    forgetting: Stabilized | None,
-    size: int | None,
-    interactions: Interactions,
-    missing: str,
-) -> None:
+@dataclass(kw_only=True, eq=False, repr=False)
+class WideParameters:
+    """Parameters that all models of many features have."""
+
+    prior_precision: float | str = "auto"
+    fit_intercept: bool = True
+    interactions: Interactions = None
+    hash_size: int | None = None
+    categorical_features: Levels = "auto"
+    missing: Missing = "error"
+    forgetting: Stabilized | None = None
+
+
+def check_parameters(model: WideParameters) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
+    precision, forgetting, size = model.prior_precision, model.forgetting, model.hash_size
+    missing, interactions = model.missing, model.interactions
     known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
     if not known:
         raise ValueError(
@@ -65,6 +76,3 @@ def warn_of_texts(n: int, parts: list[Part]) -> None:
 def make_row(x: Any) -> Any:
     """Rows with one row ``x``, a mapping, a list of tokens or a 1-D array."""
     return x[None] if isinstance(x, np.ndarray) and x.dtype.kind in "biuf" else [x]
-
-
-__all__ = ["Interactions", "check_parameters", "make_row", "warn_of_texts"]

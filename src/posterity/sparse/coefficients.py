@@ -143,6 +143,3 @@ class Coefficients:
 
     def _marginals(self) -> tuple[Array, Array]:
         return self._posterior.marginals(self._index.size)
-
-
-__all__ = ["Coefficients"]

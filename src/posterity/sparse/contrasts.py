@@ -77,6 +77,3 @@ def _list_terms(index: FeatureIndex) -> Iterator[Term]:
             levels, places = tuple(sort_levels(names)), {name: i for i, name in enumerate(names)}
             features = known.features[[places[level] for level in levels]].astype(np.intp)
             yield Term(index.column_name(column), levels, levels, features)
-
-
-__all__ = ["choose_level_bases", "compare_levels"]

@@ -184,6 +184,3 @@ class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
         2.0
         """
         return self._unlearn_rows((X, y, sample_weight), RateOffsets(offset, exposure))
-
-
-__all__ = ["SparseLinearRegression", "SparseLogisticRegression", "SparsePoissonRegression"]

@@ -266,6 +266,3 @@ def _mix_hashes(codes: Codes, size: int) -> Numbers:
         bits = (bits ^ bits >> np.uint64(shift)) * np.uint64(factor)
     bits ^= bits >> np.uint64(31)
     return (1 + bits % np.uint64(size)).astype(np.int32)
-
-
-__all__ = ["UNNAMED", "FeatureIndex", "FeatureLevels"]

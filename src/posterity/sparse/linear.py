@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,19 +11,17 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
-from posterity.forgetting import Stabilized
 from posterity.likelihoods import Gaussian, Likelihood
-from posterity.linear.categories import Missing
 from posterity.linear.reader import predict_targets_or_means
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
-from posterity.sparse.checks import Interactions, make_row
-from posterity.sparse.parts import Levels
+from posterity.sparse.checks import make_row
 
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     """Linear regression for sparse rows with up to millions of features.
 
@@ -101,28 +100,8 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        prior_precision: float | str = "auto",
-        noise_precision: float | None = None,
-        noise_prior: tuple[float, float] = (0.0, 0.0),
-        fit_intercept: bool = True,
-        interactions: Interactions = None,
-        hash_size: int | None = None,
-        categorical_features: Levels = "auto",
-        missing: Missing = "error",
-        forgetting: Stabilized | None = None,
-    ) -> None:
-        self.prior_precision = prior_precision
-        self.noise_precision = noise_precision
-        self.noise_prior = noise_prior
-        self.fit_intercept = fit_intercept
-        self.interactions = interactions
-        self.hash_size = hash_size
-        self.categorical_features = categorical_features
-        self.missing = missing
-        self.forgetting = forgetting
+    noise_precision: float | None = None
+    noise_prior: tuple[float, float] = (0.0, 0.0)
 
     # ---- predicting ------------------------------------------------------------------------------
 

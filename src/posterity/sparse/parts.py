@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.usable import LARGEST
+from posterity.kernel.tables import Table, find_table, kind_of, type_of
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.categories import MISSING, Missing
-from posterity.linear.frames import name_columns
 from posterity.linear.keys import Keys, is_missing, list_labels, read_keys
 from posterity.linear.levels import find_missing, take_values, to_text
 
@@ -45,8 +45,9 @@ def read_parts(
 
     Raises ``ValueError`` or ``TypeError`` that names the row and column of what can't be used.
     """
-    if hasattr(X, "column_names") or hasattr(X, "columns"):
-        return _parse_frame(X, levels, missing)
+    table = find_table(X)
+    if table is not None:
+        return _parse_frame(table, levels, missing)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return len(X), [
             _parse_column(f"x{j}", X[:, j], levels, missing, numeric=X.dtype.kind in "biuf")
@@ -61,30 +62,19 @@ def read_parts(
 # ---- frames --------------------------------------------------------------------------------------
 
 
-def _parse_frame(X: Any, levels: Levels, missing: Missing) -> tuple[int, list[Part]]:
-    names = name_columns(X)
+def _parse_frame(table: Table, levels: Levels, missing: Missing) -> tuple[int, list[Part]]:
+    columns = table.by_name()
     asked = [] if isinstance(levels, str) else list(levels)
-    if strange := [name for name in asked if name not in names]:
+    if strange := [name for name in asked if name not in columns]:
         raise ValueError(
             f"categorical_features names {strange[0]!r}, which X lacks: name some of "
-            f"{', '.join(map(repr, names))}"
+            f"{', '.join(map(repr, columns))}"
         )
-    read = [X.column(own) if hasattr(X, "column_names") else X[own] for own in names.values()]
     parts = [
-        _parse_column(name, column, levels, missing, numeric=_is_numeric(column))
-        for name, column in zip(names, read, strict=True)
+        _parse_column(name, column, levels, missing, numeric=kind_of(type_of(column)) == "numbers")
+        for name, column in columns.items()
     ]
-    return len(read[0]) if read else 0, parts
-
-
-def _is_numeric(column: Any) -> bool:
-    """Return True if a column of pandas, Polars or Arrow holds numbers or truth values."""
-    kind = getattr(column, "dtype", None)
-    if kind is None:
-        return str(column.type).startswith(("int", "uint", "float", "double", "half", "bool"))
-    if hasattr(kind, "is_numeric"):
-        return bool(kind.is_numeric()) or str(kind) == "Boolean"
-    return getattr(kind, "kind", "O") in "biuf" and str(kind) != "category"
+    return len(next(iter(columns.values()), ())), parts
 
 
 def _parse_column(
@@ -230,6 +220,3 @@ def _parse_tokens(rows: Sequence[Any]) -> list[Part]:
                 )
             collected.add(i, token, 1.0)
     return [collected.part("", levels=True)] if collected.rows else []
-
-
-__all__ = ["Levels", "Part", "check_values", "read_parts"]

@@ -9,25 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from posterity.linear.categories import Missing
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._wide import Pairs, match_moments
-from posterity.sparse.checks import Interactions
+from posterity.sparse.checks import WideParameters
 from posterity.sparse.index import FeatureIndex
-from posterity.sparse.parts import Levels, read_parts
+from posterity.sparse.parts import read_parts
 from posterity.sparse.rows import add_pairs, number_parts, read_matrix
 from posterity.sparse.single import read_known_row
 
 Array = NDArray[np.float64]
 
 
-class RowReader:
+class RowReader(WideParameters):
     """Rows as numbered features, by the model's index."""
-
-    interactions: Interactions
-    categorical_features: Levels
-    missing: Missing
 
     _posterior: Any
     _index: FeatureIndex
@@ -100,6 +95,3 @@ class RowReader:
 
     def _match_eta(self, X: Any) -> tuple[Array, Array]:
         return match_moments(*self._eta(X), self._posterior.weights)
-
-
-__all__ = ["RowReader"]

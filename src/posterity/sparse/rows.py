@@ -185,6 +185,3 @@ def _pair_columns(index: FeatureIndex, pair: tuple[str, str], new: bool) -> tupl
 def _codes(pairs: Any) -> NDArray[np.int64]:
     numbers = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     return numbers[:, 0] << 32 | numbers[:, 1]
-
-
-__all__ = ["add_pairs", "number_parts", "read_matrix"]

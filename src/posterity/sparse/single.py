@@ -51,6 +51,3 @@ def _entries(x: Any) -> list[tuple[str, str | None, float]] | None:
     if type(x) in (list, tuple) and all(type(token) is str for token in x):
         return [("", token, 1.0) for token in x]
     return None
-
-
-__all__ = ["read_known_row"]
