@@ -69,7 +69,7 @@ def module_of(path: Path) -> tuple[str, ...]:
 def parse(path: Path) -> ast.Module:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".pyx":  # Cython is not Python: keep the lines that import
-        lines = re.findall(r"^\s*((?:from\s+\S+\s+)?c?import\s+[^#(]+)", source, re.MULTILINE)
+        lines = re.findall(r"^\s*((?:from\s+\S+\s+)?c?import\s+[^#(\n]+)", source, re.MULTILINE)
         source = "\n".join(line.strip().replace("cimport", "import") for line in lines)
     return ast.parse(source)
 

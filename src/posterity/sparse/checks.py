@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,15 +27,15 @@ def check_parameters(
     missing: str,
 ) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
-    known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
-    if not known:
+    number = isinstance(precision, Real) and 0.0 < precision < math.inf
+    if not (number or (isinstance(precision, str) and precision == "auto")):
         raise ValueError(
             f"prior_precision is {precision!r}: it must be 'auto' or a positive number (a flat "
             "prior leaves features that occur once or never undetermined)"
         )
     if forgetting is not None and not isinstance(forgetting, Stabilized):
         raise ValueError(
-            f"forgetting is {forgetting!r}: a diagonal model supports only "
+            f"forgetting is {forgetting!r}: a model of many features supports only "
             "Stabilized(discount=...) or Stabilized(half_life=...)"
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
