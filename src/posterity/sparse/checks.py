@@ -20,14 +20,14 @@ MANY_ROWS = 100
 
 
 def check_parameters(
-    precision: float | str,
+    precision: object,
     forgetting: Stabilized | None,
     size: int | None,
     interactions: Interactions,
     missing: str,
 ) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
-    number = isinstance(precision, Real) and 0.0 < precision < math.inf
+    number = isinstance(precision, Real) and 0.0 < float(precision) < math.inf
     if not (number or (isinstance(precision, str) and precision == "auto")):
         raise ValueError(
             f"prior_precision is {precision!r}: it must be 'auto' or a positive number (a flat "

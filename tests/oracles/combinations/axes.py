@@ -56,6 +56,9 @@ class Within:
     weights: float = 1e-7
     # Of a row from many, relative, where the prior is learned.
     one: float = 1e-9
+    # Of what is told of rows all at once from each by itself, relative, where old rows fade.
+    told: float = 1e-6
+    times: float = 1e-7
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,9 @@ MODELS = [
         "numbers",
         within=Within(0.01, 1e-3, 1e-3, 1e-3),
     ),
-    Model("linear, several targets", BayesianLinearRegression, "two", within=GAUSSIAN),
+    Model(
+        "linear, several targets", BayesianLinearRegression, "two", within=Within(one=0.2, told=0.1)
+    ),
     Model(
         "robust, Student-t", BayesianRobustRegression, "numbers", within=Within(0.3, 0.1, 0.1, 0.01)
     ),
@@ -143,7 +148,7 @@ MODELS = [
         "numbers",
         within=Within(0.7, 0.6, 0.4),
     ),
-    Model("groups", GroupedRegression, "numbers", "bank", within=Within(0.6)),
+    Model("groups", GroupedRegression, "numbers", "bank", within=Within(0.6, told=0.1)),
     Model("sparse linear", SparseLinearRegression, "numbers", "sparse"),
     Model(
         "sparse logistic",
@@ -161,7 +166,7 @@ MODELS = [
         DiagonalLinearRegression,
         "numbers",
         "diagonal",
-        within=Within(0.8, 1.5, weights=0.05),
+        within=Within(0.8, 1.5, weights=0.05, times=0.02),
     ),
     Model(
         "diagonal logistic",
@@ -169,14 +174,14 @@ MODELS = [
         "labels",
         "diagonal",
         of=LABELS,
-        within=Within(1.2, 1.5, weights=0.05),
+        within=Within(1.2, 1.5, weights=0.05, times=0.02),
     ),
     Model(
         "diagonal Poisson",
         DiagonalPoissonRegression,
         "counts",
         "diagonal",
-        within=Within(3.0, 3.0, weights=0.2),
+        within=Within(3.0, 3.0, weights=0.2, times=0.02),
     ),
     Model(
         "factorization machine",
@@ -311,7 +316,7 @@ def refusal(model: str, column: str, method: str) -> Refusal | None:
     if found is None and column in MEMORIES:
         if method == "`unlearn`":
             return Refusal("", "can't unlearn")
-        if method == "`merge`" and column != "`Stabilized`":
+        if method == "`merge`" and column != "`Stabilized`" and model != "groups":
             return Refusal("", "can't merge")
     return found
 

@@ -163,7 +163,8 @@ def streams(cell: Cell) -> None:
     rests = isinstance(cell.forgetting, Stabilized | Adaptive)
     cell.near(stream, batch, 0.1 if isinstance(cell.forgetting, Adaptive) else PLAIN)
     if not rests:
-        np.testing.assert_allclose(numbers(told), np.concatenate(each), rtol=1e-6, atol=1e-9)
+        most = 1e-6 if cell.forgetting is None else cell.model.within.told
+        np.testing.assert_allclose(numbers(told), np.concatenate(each), rtol=most, atol=1e-9)
 
 
 def numbers(told: Any) -> Array:
@@ -210,7 +211,7 @@ def takes_weights(cell: Cell) -> None:
 
 def takes_times(cell: Cell) -> None:
     """Times one unit apart are those by default; single rows have them, too."""
-    cell.near(cell.fit(times=np.arange(float(N))), cell.fit(), PLAIN)
+    cell.near(cell.fit(times=np.arange(float(N))), cell.fit(), cell.model.within.times)
     times = np.cumsum(1.0 + np.arange(N) % 3)
     one, batch = (cell.begin(times=times[:FIRST]) for _ in range(2))
     for i in range(FIRST, LAST):

@@ -43,7 +43,8 @@ METHODS_AFTER = """\
 Forgetting limits two of these methods:
 
 - `unlearn` is refused, because the remaining weight of a row depends on when it was learned.
-- `merge` works under `Stabilized` only, whose prior does not fade with the rows. Under `Adaptive` and
+- `merge` works under `Stabilized` only, whose prior does not fade with the rows; groups, which keep their prior apart, merge under
+  `Exponential`, too. Under `Adaptive` and
   `Changepoint` the posterior depends on the order of all rows. This holds for every model, however many rows came.
 
 For labels, counts and other likelihoods, `unlearn` removes
