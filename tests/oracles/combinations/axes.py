@@ -129,18 +129,18 @@ MODELS = [
         "classes",
         within=Within(0.8, 0.9, 0.3),
     ),
-    Model("Poisson", BayesianPoissonRegression, "counts", within=Within(0.4, 0.05, 0.1, one=0.1)),
+    Model("Poisson", BayesianPoissonRegression, "counts", within=Within(1.0, 0.3, 0.3, one=0.1)),
     Model(
         "negative binomial",
         BayesianNegativeBinomialRegression,
         "counts",
-        within=Within(0.4, 0.1, 0.1),
+        within=Within(1.0, 0.3, 0.3),
     ),
     Model(
         "Gamma",
         partial(BayesianGeneralizedLinear, Gamma()),
         "waits",
-        within=Within(0.3, 0.05, 0.05),
+        within=Within(1.0, 0.3, 0.3),
     ),
     Model(
         "any likelihood",

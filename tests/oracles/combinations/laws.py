@@ -164,7 +164,7 @@ def streams(cell: Cell) -> None:
     cell.near(stream, batch, 0.1 if isinstance(cell.forgetting, Adaptive) else PLAIN)
     if not rests:
         most = 1e-6 if cell.forgetting is None else cell.model.within.told
-        np.testing.assert_allclose(numbers(told), np.concatenate(each), rtol=most, atol=1e-9)
+        np.testing.assert_allclose(numbers(told), np.concatenate(each), rtol=most, atol=most)
 
 
 def numbers(told: Any) -> Array:
