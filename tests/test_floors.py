@@ -69,7 +69,7 @@ def module_of(path: Path) -> tuple[str, ...]:
 def parse(path: Path) -> ast.Module:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".pyx":  # Cython is not Python: keep the lines that import
-        lines = re.findall(r"^\s*((?:from\s+\S+\s+)?c?import\s+[^#(]+)", source, re.MULTILINE)
+        lines = re.findall(r"^\s*((?:from\s+\S+\s+)?c?import\s+[^#(\n]+)", source, re.MULTILINE)
         source = "\n".join(line.strip().replace("cimport", "import") for line in lines)
     return ast.parse(source)
 
@@ -146,26 +146,26 @@ def test_no_floor_is_empty_of_reasons() -> None:
     assert {room: floor + 1 for room, floor in below.items()} == FLOORS
 
 
-def executed(tree: ast.Module) -> ast.Module:
-    """The module without what is imported for the names of types alone."""
-    body = [
-        node
-        for node in tree.body
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    ]
-    return ast.Module(body=body, type_ignores=[])
+# Names of types alone, still in a circle.
+LEFT = {
+    (
+        "posterity.generalized._heavy_tails_row",
+        "posterity.generalized._heavy_tails",
+    )
+}
 
 
 def test_modules_of_a_room_never_import_in_a_circle() -> None:
+    """Wherever imports stand: in functions, and for the names of types, too."""
     names = {module_of(path) for path in MODULES}
     graph: dict[str, set[str]] = {}
     for path in MODULES:
-        used = set()
-        for _, name in imports_of(executed(parse(path)), package_of(path)):
+        module, used = module_of(path), set()
+        for _, name in imports_of(parse(path), package_of(path)):
             target = name if name in names else name[:-1]
-            if target in names and room_of(target) == room_of(module_of(path)):
+            if target in names and target != module and room_of(target) == room_of(module):
                 used.add(".".join(target))
-        graph[".".join(module_of(path))] = used - {".".join(module_of(path))}
+        graph[".".join(module)] = {one for one in used if (".".join(module), one) not in LEFT}
     TopologicalSorter(graph).prepare()  # raises CycleError, naming the circle
 
 

@@ -73,7 +73,7 @@ class GaussianPrior:
 
     def means(self, n_features: int) -> Array:
         """(m,) prior mean of each coefficient. Raises ``ValueError`` as :meth:`factor`."""
-        mean = np.asarray(self.mean, dtype=np.float64)
+        mean = _read("prior_mean", self.mean)
         if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != n_features):
             raise ValueError(
                 f"prior_mean has shape {mean.shape}: expected a number or one for each of "
@@ -92,7 +92,7 @@ class GaussianPrior:
 
     def _root(self, n_features: int) -> Array:
         """Rows W with W'W = precision; of a diagonal one the diagonal."""
-        precision = np.asarray(self.precision, dtype=np.float64)
+        precision = _read("prior_precision", self.precision)
         if precision.ndim > 2 or any(size != n_features for size in precision.shape):
             raise ValueError(
                 f"prior_precision has shape {precision.shape}: expected a number, ({n_features},) "
@@ -108,6 +108,15 @@ class GaussianPrior:
         if (precision < 0.0).any():
             raise ValueError("prior_precision is negative: use 0 for a flat prior")
         return np.sqrt(precision if precision.ndim else np.full(n_features, precision))
+
+
+def _read(name: str, values: ArrayLike) -> Array:
+    """``values`` as an array; raises what NumPy does, with what is wanted."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        wanted = "it must be a number, or a number for each feature"
+        raise type(error)(f"{name} is {values!r}: {wanted}") from error
 
 
 def _compute_symmetric_root(precision: Array) -> Array:

@@ -160,3 +160,10 @@ def test_a_copy_goes_its_own_way() -> None:
     assert np.array_equal(model.predict(X), before)
     assert model.n_observations_ == other.n_observations_ == 140
     np.testing.assert_array_equal(model._posterior.y, y[:140])
+
+
+@pytest.mark.parametrize("name", ["merge", "unlearn", "predict_then_learn"])
+def test_what_a_machine_lacks_names_what_does(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}': use .*fit\(X, y\)"):
+        getattr(BayesianFactorizationMachine(), name)
+    assert not hasattr(BayesianFactorizationMachine(), name)

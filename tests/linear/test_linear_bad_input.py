@@ -17,6 +17,7 @@ from posterity import (
     Forecaster,
     GroupedRegression,
 )
+from posterity.forgetting import Window
 from posterity.sparse import SparseLinearRegression
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -242,6 +243,13 @@ def test_predicting_before_anything_is_known() -> None:
 def test_settings_out_of_range(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BayesianLinearRegression(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["prior_precision", "prior_mean"])
+def test_a_prior_that_is_no_number_is_named(name: str) -> None:
+    for value, error in ((Window(30), TypeError), ([[1.0], [1.0, 2.0]], ValueError)):
+        with pytest.raises(error, match=rf"{name} is .*: it must be a number, or a number for"):
+            BayesianLinearRegression(**{name: value}).fit(X, Y)
 
 
 def test_merging_what_does_not_belong_together() -> None:

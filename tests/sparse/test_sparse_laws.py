@@ -21,6 +21,7 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
 )
+from posterity.evidence import Integrated
 from posterity.files import dumps, loads
 from posterity.forgetting import Exponential, Stabilized
 from posterity.sparse import (
@@ -446,6 +447,7 @@ def test_text_for_numbers_is_refused() -> None:
     [
         ({"prior_precision": 0.0}, "must be 'auto' or a positive number"),
         ({"prior_precision": "ard"}, "must be 'auto' or a positive number"),
+        ({"prior_precision": Integrated()}, "must be 'auto' or a positive number"),
         ({"interactions": 3}, "it must be 2 for all pairs"),
         ({"hash_size": 0}, "must be a whole number"),
         ({"forgetting": Exponential(discount=0.9)}, r"Stabilized\(discount="),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
 from posterity.linear.named import get_feature_names
-from posterity.linear.state import PosteriorEstimator
+from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -23,6 +24,12 @@ Codes = NDArray[np.intp]
 class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     """Reads of a factorization machine; none changes it."""
 
+    _our_names: ClassVar[Mapping[str, str]] = {
+        **OUR_NAMES,
+        "merge": "partial_fit(X, y) with the rows of the other: its factors are turned otherwise",
+        "predict_then_learn": "predict_distribution(X), and then partial_fit(X, y)",
+        "unlearn": "fit(X, y) with the rows that are left",
+    }
     _learned_names: ClassVar[tuple[str, ...]] = (
         "_posterior_or_none",
         "_indexes",

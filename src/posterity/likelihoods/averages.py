@@ -9,15 +9,11 @@ then add up to the targets that came, as they do under the posterior itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-if TYPE_CHECKING:
-    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -28,7 +24,7 @@ LEAST_CURVATURE = 1e-8
 
 
 def averaged_sites(
-    likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array
+    likelihood: Observation, y: Array, mean: Array, variance: Array, weights: Array
 ) -> Sites:
     """Return the sites that are part of eta ~ Normal(mean, variance).
 
@@ -61,7 +57,7 @@ def averaged_sites(
 
 
 def integrate_derivatives(
-    likelihood: Likelihood, y: Array, mean: Array, variance: Array
+    likelihood: Observation, y: Array, mean: Array, variance: Array
 ) -> tuple[Array, Array, Array]:
     """Averages (n,) of log density, slope and curvature, eta ~ Normal(mean, variance): quadrature.
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-if TYPE_CHECKING:
-    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -22,7 +18,7 @@ class Cavity:
         self.mean, self.variance, self.added, self.flat = mean, variance, added, flat
 
     @classmethod
-    def of(cls, likelihood: Likelihood, y: Array, mean: Array, variance: Array) -> Cavity:
+    def of(cls, likelihood: Observation, y: Array, mean: Array, variance: Array) -> Cavity:
         """Make cavities proper: where flat, by a wide normal or by the target itself."""
         open_ = np.isinf(variance)
         vague = likelihood.vague_variance

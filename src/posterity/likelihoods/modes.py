@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from posterity.likelihoods.likelihood import Likelihood
+from posterity.likelihoods.observation import Observation
 
 Array = NDArray[np.float64]
 
 MOST_STEPS = 400
 
 
-def modes(likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array) -> Array:
+def modes(likelihood: Observation, y: Array, mean: Array, variance: Array, weights: Array) -> Array:
     """(n,) where weight log p(y | eta) - (eta - mean)^2 / 2 variance is largest."""
     own = getattr(likelihood, "modes", None)
     if own is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.distributions.mixing import get_matcher, match_column_moments
 from posterity.distributions.row_distribution import CountDistribution, RowDistribution
+from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.sites import moment_sites
-
-if TYPE_CHECKING:
-    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -67,7 +65,7 @@ class Predictive(RowDistribution):
     _unit: ClassVar[float] = 0.0
 
     def __init__(
-        self, likelihood: Likelihood, eta_mean: ArrayLike, eta_variance: ArrayLike
+        self, likelihood: Observation, eta_mean: ArrayLike, eta_variance: ArrayLike
     ) -> None:
         self.likelihood = likelihood
         self.eta_mean, self.eta_variance = np.broadcast_arrays(
@@ -203,7 +201,7 @@ class PredictiveCounts(CountDistribution, Predictive):
     _unit = 1.0
 
 
-def predictive(likelihood: Likelihood, eta_mean: Array, eta_variance: Array) -> Predictive:
+def predictive(likelihood: Observation, eta_mean: Array, eta_variance: Array) -> Predictive:
     """Predictions under a likelihood that defines ``distribution``."""
     counts = hasattr(likelihood.distribution(np.zeros(1)), "logpmf")
     kind = PredictiveCounts if counts else Predictive

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.likelihoods.cavity import Cavity, as_rows
 from posterity.likelihoods.modes import modes
+from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-if TYPE_CHECKING:
-    from posterity.likelihoods.likelihood import Likelihood
 
 Array = NDArray[np.float64]
 
@@ -26,7 +23,7 @@ LARGEST_CURVATURE = 1e9
 
 
 def laplace_sites(
-    likelihood: Likelihood,
+    likelihood: Observation,
     y: ArrayLike,
     mean: ArrayLike,
     variance: ArrayLike,
@@ -99,7 +96,7 @@ def _make_quadrature_rule(n_nodes: int) -> tuple[Array, Array]:
 
 
 def moment_sites(
-    likelihood: Likelihood,
+    likelihood: Observation,
     y: ArrayLike,
     mean: ArrayLike,
     variance: ArrayLike,
@@ -198,7 +195,7 @@ def _near(
 
 
 def _integrate_moments(
-    likelihood: Likelihood, y: Array, mean: Array, variance: Array, weights: Array, n_nodes: int
+    likelihood: Observation, y: Array, mean: Array, variance: Array, weights: Array, n_nodes: int
 ) -> tuple[Array, Array, Array]:
     """log Z, the mean's move, and the ratio of the variances, by adaptive Gauss-Hermite."""
     nodes, log_weights = _make_quadrature_rule(n_nodes)

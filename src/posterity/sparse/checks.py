@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from posterity.forgetting import Stabilized
+from posterity.kernel.values import is_word
 from posterity.linear.categories import Missing
 from posterity.sparse.parts import Levels, Part
 
@@ -36,15 +38,15 @@ def check_parameters(model: WideParameters) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
     precision, forgetting, size = model.prior_precision, model.forgetting, model.hash_size
     missing, interactions = model.missing, model.interactions
-    known = precision == "auto" if isinstance(precision, str) else 0.0 < precision < np.inf
-    if not known:
+    number = isinstance(precision, Real) and 0.0 < float(precision) < np.inf
+    if not (number or is_word(precision, "auto")):
         raise ValueError(
             f"prior_precision is {precision!r}: it must be 'auto' or a positive number (a flat "
             "prior leaves features that occur once or never undetermined)"
         )
     if forgetting is not None and not isinstance(forgetting, Stabilized):
         raise ValueError(
-            f"forgetting is {forgetting!r}: a diagonal model supports only "
+            f"forgetting is {forgetting!r}: a model of many features supports only "
             "Stabilized(discount=...) or Stabilized(half_life=...)"
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
