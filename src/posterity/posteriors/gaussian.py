@@ -21,6 +21,7 @@ from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Joint, Noise, Predictive
+from posterity.posteriors._reads import read_along, refuse
 from posterity.posteriors._removal import unlearn
 from posterity.posteriors._row_evidence import sum_evidence_gains
 from posterity.posteriors.memory import KEEP, KeptRows, Memory
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
+NO_NOISE_COEFFICIENTS = "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
 
 
 @dataclass(frozen=True)
@@ -350,13 +352,13 @@ class LinearPosterior:
         """Let ``learn`` find sites row after row, in stretches under one prior each."""
         return [learn(self, rows)]
 
-    def shared_factor(self) -> Factor:
-        """The factor in which a row path learns sites."""
-        return self.factor
-
-    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
-        """Let all that is known fade before each row that ``path`` learns."""
+    def open_path(
+        self, kind: Callable[..., RowPath], names: Sequence[str] | None, *how: Any
+    ) -> RowPath:
+        """A path of this kind that learns rows, before each of which all that is known fades."""
+        path = self.factor.open_path(kind, self.intercept, names, *how)
         self.memory.fade(self, path)
+        return path
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""
@@ -390,35 +392,19 @@ class LinearPosterior:
         mean = self.coefficients()
         return self.noise.posterior(mean, self.factor.root, self.residual_df, self.residual, names)
 
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients, in the user's units."""
-        return self.belief.precision
-
-    @property
-    def n_coefficients(self) -> int:
-        """Coefficients, intercept included."""
-        return self.prior.n_coefficients
+    # Prior precision of the coefficients, in the user's units; their number, intercept included.
+    prior_precision = read_along("belief.precision")
+    n_coefficients = read_along("prior.n_coefficients")
+    # Sum of the weights of the rows learned; what is left of it after forgetting; and of that the
+    # most, of several memories.
+    n_observations = read_along("factor.seen")
+    n_effective = read_along("factor.count")
+    n_held = read_along("n_effective")
 
     @property
     def n_features(self) -> int:
         """Columns of the rows that it learns."""
         return self.n_coefficients - int(self.intercept)
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.factor.seen
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.factor.count
-
-    @property
-    def n_held(self) -> float:
-        """The same; of several memories that of the longest."""
-        return self.n_effective
 
     @property
     def n_flat(self) -> int:
@@ -447,21 +433,9 @@ class LinearPosterior:
 
     # Attributes that only some kinds have: the others refuse them, in the user's words.
 
-    @property
-    def change_probability(self) -> Array:
-        """(n,) probability of a change right before each row of the last call."""
-        raise AttributeError(NO_CHANGES.format("change_probability_"))
-
-    @property
-    def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the regression changed, from the start of the stream."""
-        raise AttributeError(NO_CHANGES.format("changes_"))
-
-    def noise_coefficients(self) -> Array:
-        """Mean of [intercept, coefficients] of the log variance of the noise."""
-        raise AttributeError(
-            "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
-        )
+    change_probability = refuse(NO_CHANGES.format("change_probability_"))
+    changes = refuse(NO_CHANGES.format("changes_"))
+    noise_coefficients = refuse(NO_NOISE_COEFFICIENTS)
 
     @property
     def log_evidence(self) -> float:

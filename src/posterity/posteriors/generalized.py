@@ -298,9 +298,7 @@ class GeneralizedPosterior(KeepsFirstRows):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site = SiteCode(*code, self.approximation == "moments")
         how = site, self.statistics, self.likelihood.check_targets
-        path = inner.shared_factor().open_path(SitePath, self.intercept, names, *how)
-        inner.learn_alongside(path, names)
-        return path
+        return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
