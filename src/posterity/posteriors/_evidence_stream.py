@@ -295,16 +295,13 @@ class EvidenceStream(LinearPosterior):
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
         if len(X):
             super().absorb(X, y, weights, elapsed)
-        self.state.fresh = None
-        self._count(X, weights)
-        if self.state.clock[0] >= self.state.clock[1]:
+        state = self.state
+        state.fresh = None
+        if state.scales is not None:
+            state.scales.learn(self._features(X), weights)
+        state.clock[0] += count_rows(weights, len(X))
+        if state.clock[0] >= state.clock[1]:
             self.begin_turn()
-
-    def _count(self, X: Array, weights: Array | None) -> None:
-        """Count rows, and the sizes of their features."""
-        if self.state.scales is not None:
-            self.state.scales.learn(self._features(X), weights)
-        self.state.clock[0] += count_rows(weights, len(X))
 
     def _find_stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Return the end of the stretch of rows from ``first``: the prior's next choice."""

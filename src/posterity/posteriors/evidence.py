@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,9 +25,10 @@ from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
 from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
-from posterity.noise import Distribution, Joint, Noise
+from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_stream import EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._turns import count_rows, find_last_turn, find_turns_around
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KEEP, Memory
@@ -128,10 +130,9 @@ class EvidencePosterior(EvidenceStream):
         data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}
         return self._copy_with(**data, noise=noise, state=EvidenceState())
 
-    @property
-    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """The nodes, with their weights."""
-        return self.nodes.parts
+    # The nodes, with their weights; joint distribution of [intercept, coefficients].
+    parts = read_along("nodes.parts")
+    joint = read_along("nodes.joint")
 
     @property
     def reads_columns(self) -> bool:
@@ -192,7 +193,8 @@ class EvidencePosterior(EvidenceStream):
                 predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
             else:
                 nodes = nodes or self.make_nodes(choice)
-                predictions.append(nodes.predict_then_learn(*rows, self.unseen(nodes, X[part])))
+                added = self.unseen(nodes, X[part])
+                predictions.append(nodes.predict(methodcaller("predict_then_learn", *rows), added))
             self.absorb(*rows)
             if by_data and self.state.turn is turn:
                 self.state.stream = self.make_nodes(choice)
@@ -289,7 +291,7 @@ class EvidencePosterior(EvidenceStream):
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
         nodes = self.nodes
-        return nodes.predictive(X, self.unseen(nodes, X))
+        return nodes.predict(methodcaller("predictive", X), self.unseen(nodes, X))
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``, by the stream's nodes."""
@@ -303,10 +305,6 @@ class EvidencePosterior(EvidenceStream):
         if self.prior_is_frozen:
             return self.central().coefficients()
         return self._fresh.coefficients.copy()
-
-    def joint(self, names: tuple[str, ...]) -> Joint:
-        """Joint distribution of [intercept, coefficients]."""
-        return self.nodes.joint(names)
 
     @property
     def prior_precision(self) -> Array:

@@ -171,10 +171,8 @@ class LinearPosterior:
         """Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets."""
         self.append(*rows)
 
-    @property
-    def reads_columns(self) -> bool:
-        """True if rows that come together may be columns that each lie by themselves."""
-        return self.is_plain
+    # True if rows that come together may be columns that each lie by themselves.
+    reads_columns = read_along("is_plain")
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn the first rows together; a posterior that forgets learns them in order."""
