@@ -98,9 +98,8 @@ class LinearPosterior:
         if self.stored_rows is not None:
             self.stored_rows.__dict__.update(other.stored_rows.__dict__)
 
-    def copy_for_average(self) -> LinearPosterior:
-        """A copy to be one of many that are averaged."""
-        return self.copy()
+    # A copy to be one of many that are averaged.
+    copy_for_average = read_along("copy")
 
     def with_one_node(self, *, rests: bool) -> Self:
         """The same, whose rows all are met under one prior; see :class:`EvidencePosterior`."""
@@ -124,9 +123,8 @@ class LinearPosterior:
         """Return ``read(self)``; of an ensemble, the weighted average of it over the members."""
         return read(self)
 
-    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
-        """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
-        return read(self)
+    # The prediction that ``read`` reads of it: of an ensemble, the mixture.
+    mixture_of = average_of
 
     def with_averages(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
@@ -167,16 +165,13 @@ class LinearPosterior:
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for targets (n, 1) that can't be learned."""
 
-    def learn_together(self, *rows: Any) -> None:
-        """Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets."""
-        self.append(*rows)
+    # Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets; learn the
+    # first rows together. What forgets learns them in order.
+    learn_together = read_along("append")
+    fit = read_along("append")
 
     # True if rows that come together may be columns that each lie by themselves.
     reads_columns = read_along("is_plain")
-
-    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn the first rows together; a posterior that forgets learns them in order."""
-        self.append(X, y, weights, elapsed)
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once; where something is forgotten, in order."""
@@ -377,9 +372,8 @@ class LinearPosterior:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
 
-    def predict_mean_ahead(self, X: Array) -> Array:
-        """The same where a row is predicted in a stream, before it is learned."""
-        return self.predict_mean(X)
+    # The same where a row is predicted in a stream, before it is learned.
+    predict_mean_ahead = read_along("predict_mean")
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
