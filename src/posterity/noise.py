@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,6 +82,8 @@ class KnownNoise:
     array([1.])
     """
 
+    improper: ClassVar[None] = None  # the prior of known noise is proper
+
     known_precision: float
 
     def __post_init__(self) -> None:
@@ -95,11 +97,6 @@ class KnownNoise:
     def prior_unit(self) -> float:
         """The prior is stated for the coefficients themselves (Bishop's alpha)."""
         return 1.0 / self.known_precision
-
-    @property
-    def improper(self) -> None:
-        """None: the prior of known noise is proper."""
-        return None
 
     @property
     def unit(self) -> KnownNoise:
@@ -158,6 +155,9 @@ class LearnedNoise:
     StudentT(df=5, loc=[1.], scale=[2.])
     """
 
+    # The prior is stated relative to the noise: Normal(m, sigma^2 / precision).
+    prior_unit: ClassVar[float] = 1.0
+
     shape: float = 0.0
     rate: float = 0.0
 
@@ -167,11 +167,6 @@ class LearnedNoise:
                 f"noise_prior is ({self.shape}, {self.rate}): shape and rate must be finite and "
                 "not negative"
             )
-
-    @property
-    def prior_unit(self) -> float:
-        """The prior is stated relative to the noise: Normal(m, sigma^2 / precision)."""
-        return 1.0
 
     @property
     def improper(self) -> tuple[float, float] | None:

@@ -35,7 +35,7 @@ def learn_fading(
     if share != 1.0:
         weights = np.full(len(rows), share) if weights is None else share * weights
     scaled = replace(rows, weights=weights)
-    return _learn(factor, scaled, discounts, kernel.learn_rows, (discounts,), seen=rows.total)
+    return learn_in_order(kernel.learn_rows, factor, scaled, discounts, discounts, seen=rows.total)
 
 
 def learn_stabilized(
@@ -43,7 +43,8 @@ def learn_stabilized(
 ) -> OneStepPredictions:
     """Discount everything but the prior, which is in the factor, before each row."""
     discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
-    return _learn(factor, rows, discounts, kernel.learn_stabilized, (discounts, prior.triangle))
+    given = discounts, prior.triangle
+    return learn_in_order(kernel.learn_stabilized, factor, rows, discounts, *given)
 
 
 def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Array) -> None:
@@ -73,26 +74,6 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)
     factor.set_triangle(triangle, counts[-1], factor.seen + rows.total)
-
-
-def learn_directional(
-    factor: Factor, prior: Factor, rows: Rows, discounts: Array
-) -> OneStepPredictions:
-    """Discount, before each row, what is known beyond the prior of the row's own direction.
-
-    Rows that were needed to determine directions of a flat prior tell nothing of the noise: their
-    count, one for each direction, does not fade with what is known of the noise.
-    """
-    arguments, spent = (discounts, prior.triangle), factor.rank - prior.rank
-    return _learn(factor, rows, discounts, kernel.learn_directional, arguments, spent=spent)
-
-
-def learn_random_walk(
-    factor: Factor, rows: Rows, elapsed: Array, variance: Array
-) -> OneStepPredictions:
-    """Learn rows; before row i, add Normal(0, variance * elapsed[i]), noise-relative, to w."""
-    kept, elapsed = np.ones(len(rows)), np.ascontiguousarray(elapsed)
-    return _learn(factor, rows, kept, kernel.learn_random_walk, (elapsed, variance))
 
 
 def slide(
@@ -125,19 +106,24 @@ def slide(
     return OneStepPredictions(*before, counts[:-1])
 
 
-def _learn(
+def learn_in_order(
+    learn: Callable[..., RowPredictions],
     factor: Factor,
     rows: Rows,
     discounts: Array,
-    learn: Callable[..., RowPredictions],
-    arguments: tuple[Array, ...],
+    *how: Array,
     seen: float | None = None,
     spent: int | None = None,
 ) -> OneStepPredictions:
+    """Let a function of the kernel ``learn`` rows in order; the count is discounted before each.
+
+    Rows that were needed to determine directions of a flat prior, as many as were ``spent`` already
+    or None, tell nothing of the noise: their count does not fade with what is known of it.
+    """
     check_rows(rows.X, rows.y, rows.weights)  # before: what fades or leaves would leave no trace
     triangle = factor.triangle.copy()
     ones = factor.lacks_intercept_column(rows.X, rows.intercept)
-    before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *arguments)
+    before = learn(triangle, factor.n_targets, rows.X, rows.y, rows.weights, ones, *how)
     factor.check_underflow(triangle, rows.X, rows.y, rows.weights)
     if spent is None:
         counts = kernel.fading_counts(factor.count, len(rows), rows.weights, discounts)

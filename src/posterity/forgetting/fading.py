@@ -10,16 +10,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity import kernel
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import (
     SMALLEST_DISCOUNT,
     absorb_stabilized,
-    learn_directional,
     learn_fading,
-    learn_random_walk,
+    learn_in_order,
     learn_stabilized,
 )
-from posterity.kernel import DirectionalPath, RowPath, WanderingPath
+from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import Learned, Memory
 
@@ -183,12 +183,14 @@ class Directional(_Discounted):
 
     def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
-        return learn_directional(data.factor, data.prior, rows, self.discounts(rows.elapsed))
+        factor, prior, left = data.factor, data.prior, self.discounts(rows.elapsed)
+        how, spent = (left, left, prior.triangle), factor.rank - prior.rank
+        return learn_in_order(kernel.learn_directional, factor, rows, *how, spent=spent)
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
         how = self._of_one_row, data.prior.triangle
-        return data.factor.open_path(DirectionalPath, data.intercept, names, *how)
+        return data.factor.open_path(kernel.DirectionalPath, data.intercept, names, *how)
 
     def fade(self, data: Learned, path: RowPath) -> None:
         """Fade nothing by itself: only the path of :meth:`row_path` knows directions."""
@@ -290,12 +292,13 @@ class RandomWalk(Strategy):
 
     def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
-        return learn_random_walk(data.factor, rows, rows.elapsed, self._each(data.factor))
+        how = np.ascontiguousarray(rows.elapsed), self._each(data.factor)
+        return learn_in_order(kernel.learn_random_walk, data.factor, rows, np.ones(len(rows)), *how)
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
         steps = self._each(data.factor)
-        return data.factor.open_path(WanderingPath, data.intercept, names, steps)
+        return data.factor.open_path(kernel.WanderingPath, data.intercept, names, steps)
 
     def _each(self, factor: Factor) -> Array:
         # With K classes there are K - 1 times the coefficients of one contrast.

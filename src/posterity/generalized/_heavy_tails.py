@@ -34,7 +34,7 @@ from posterity.kernel import RowPath
 from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._reads import read_along
-from posterity.posteriors._site_start import weigh_rest
+from posterity.posteriors._removal import weigh_rest
 from posterity.posteriors.growth import spread_columns, widen
 from posterity.posteriors.memory import Memory
 

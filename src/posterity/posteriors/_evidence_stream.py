@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy
-from posterity.evidence.columns import FeatureScales
 from posterity.evidence.members import use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
@@ -114,56 +113,36 @@ class EvidenceStream(LinearPosterior):
 
     # ---- the choice of a prior -----------------------------------------------------------------
 
-    def _choose(
-        self, turn: Factor | None = None, *, stream: bool = False, single: bool = False
-    ) -> Choice:
+    def _choose(self, strategy: Strategy, turn: Factor | None = None) -> Choice:
         """Choose the prior by the evidence of all data, or as they were at a turn of the stream."""
-        strategy = self._select_strategy(stream=stream, single=single)
-        rows = self._rows_for_prior(turn)
+        rows = turn or self._unfaded
         if isinstance(strategy, Integrated) and self.noise.parameters[0]:  # as that of sites is
             strategy = strategy.for_sites(rows.count, float(self.state.clock[0]), len(self.mean))
         with limit_blas_threads(len(self.mean)):
-            return strategy.choose(
-                rows,
-                self.noise,
-                intercept=self.intercept,
-                mean=self.mean,
-                shapes=self.shapes,
-                scales=self._scales,
-            )
-
-    def _select_strategy(self, *, stream: bool, single: bool) -> Strategy:
-        """Return the strategy of nodes that a stream learns, or that are read, or of one node."""
-        strategy = use_single_node(self.strategy) if single else self.strategy
-        return strategy.for_stream if stream and isinstance(strategy, Integrated) else strategy
-
-    def _rows_for_prior(self, turn: Factor | None) -> Factor:
-        """Return the factor that the prior is chosen from: all data, or ``turn``, unfaded."""
-        if turn is not None:
-            return turn
-        scales = self.state.scales
-        if scales is None or not (self.memory.forgets and self.memory.only_discounts):
-            return self.factor
-        return restore_weight(self.factor, scales.count)
+            return strategy.choose(rows, self.noise, **self._given)
 
     @property
-    def _scales(self) -> FeatureScales | None:
-        """The scales of the features, over all rows that ever came, where they are kept."""
+    def _given(self) -> dict[str, Any]:
+        """What else a strategy is told; features' scales over all rows, where they are kept."""
         scales = self.state.scales
-        return None if scales is None else scales.read(intercept=self.intercept)
+        read = None if scales is None else scales.read(intercept=self.intercept)
+        prior = {"mean": self.mean, "shapes": self.shapes}
+        return {**prior, "scales": read, "intercept": self.intercept}
+
+    @property
+    def _unfaded(self) -> Factor:
+        """The factor that the prior is chosen from: all data, with the weight that rows had."""
+        scales = self.state.scales
+        if scales is None or not self.memory.only_discounts:
+            return self.factor
+        return restore_weight(self.factor, scales.count)
 
     def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
         if not isinstance(self.strategy, SharedScale):
             return self
-        chosen = self.strategy.fix_prior_choice(
-            self._rows_for_prior(self.state.turn if stream else None),
-            self.noise,
-            intercept=self.intercept,
-            mean=self.mean,
-            shapes=self.shapes,
-            scales=self._scales,
-        )
+        rows = (self.state.turn if stream else None) or self._unfaded
+        chosen = self.strategy.fix_prior_choice(rows, self.noise, **self._given)
         return self._copy_with(strategy=chosen)
 
     # ---- the nodes -----------------------------------------------------------------------------
@@ -189,10 +168,12 @@ class EvidenceStream(LinearPosterior):
         return nodes.posteriors[0].factor.seen == self.factor.seen
 
     def _choice_ahead(self) -> Choice:
-        state = self.state
-        if state.stream is not None:
-            return state.stream.choice
-        return self._choose(state.turn, stream=not self.prior_is_frozen, single=self.single_node)
+        if self.state.stream is not None:
+            return self.state.stream.choice
+        strategy = use_single_node(self.strategy) if self.single_node else self.strategy
+        if isinstance(strategy, Integrated) and not self.prior_is_frozen:
+            strategy = strategy.for_stream
+        return self._choose(strategy, self.state.turn)
 
     def begin_turn(self) -> None:
         """The schedule turns: from now on the nodes rest on the data as they are."""
@@ -230,11 +211,10 @@ class EvidenceStream(LinearPosterior):
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path of the data's factor and of the stream's nodes."""
+        if self.prior_is_frozen and self.memory.forgets:  # which only reads
+            return self.current().posteriors[0].factor.row_path(self.intercept, names)
         if self.prior_is_frozen:
-            path = self.shared_factor().row_path(self.intercept, names)
-            if not self.memory.forgets:
-                self.learn_alongside(path, names)
-            return path
+            return self.open_path(RowPath, names)
         path = super().row_path(names)
         if not self.has_fast_learn_one:
             return path
@@ -258,17 +238,14 @@ class EvidenceStream(LinearPosterior):
         turn = Factor(self.n_coefficients)
         return turn, turn.row_path(self.intercept), due
 
-    def shared_factor(self) -> Factor:
-        """The factor of the stream's only node, for a path that goes on to learn in it."""
+    def open_path(
+        self, kind: Callable[..., RowPath], names: Sequence[str] | None, *how: Any
+    ) -> RowPath:
+        """A path by which the stream's only node learns rows, and the data with it."""
         (node,) = self.current().posteriors
-        return node.factor
-
-    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
-        """Let the data learn what ``path``, the single node's, learns; its prior is kept up."""
-        (node,) = self.current().posteriors
-        node.learn_alongside(path, names)
-        data = super().row_path(names)
+        path, data = node.open_path(kind, names, *how), super().row_path(names)
         path.go_together(data, self.state.clock, self.find_constant_features, self.state)
+        return path
 
     def as_member(self) -> FadingMember:
         """Return what an average updates row by row: the predicting node, and the data's factor."""
@@ -318,16 +295,13 @@ class EvidenceStream(LinearPosterior):
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
         if len(X):
             super().absorb(X, y, weights, elapsed)
-        self.state.fresh = None
-        self._count(X, weights)
-        if self.state.clock[0] >= self.state.clock[1]:
+        state = self.state
+        state.fresh = None
+        if state.scales is not None:
+            state.scales.learn(self._features(X), weights)
+        state.clock[0] += count_rows(weights, len(X))
+        if state.clock[0] >= state.clock[1]:
             self.begin_turn()
-
-    def _count(self, X: Array, weights: Array | None) -> None:
-        """Count rows, and the sizes of their features."""
-        if self.state.scales is not None:
-            self.state.scales.learn(self._features(X), weights)
-        self.state.clock[0] += count_rows(weights, len(X))
 
     def _find_stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Return the end of the stretch of rows from ``first``: the prior's next choice."""
@@ -371,15 +345,8 @@ class EvidenceStream(LinearPosterior):
         """Find the entries of these rows at which features vary for the first time."""
         if not nodes.choice.pinned.any():
             return None
-        moves = find_first_variations(
-            nodes,
-            self.factor,
-            self.state.scales,
-            self.find_constant_features(),
-            self._features(X),
-            mean=self.mean,
-            intercept=self.intercept,
-        )
+        data = self.factor, self.state.scales, self.find_constant_features()
+        moves = find_first_variations(nodes, *data, self._features(X))
         if moves is None or X.shape[1] == len(self.mean):
             return moves
         return moves.scaled(X[:, 0])  # rows in units of their own noise

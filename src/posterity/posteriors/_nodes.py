@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,46 +65,23 @@ class Nodes:
         """Mean of [intercept, coefficients], for nodes that learn no more."""
         return self.average([node.coefficients() for node in self.posteriors])
 
-    def predict_then_learn(
-        self,
-        X: Array,
-        y: Array,
-        weights: Array | None,
-        elapsed: Array,
-        added: Array | None = None,
+    def predict(
+        self, ask: Callable[[LinearPosterior], Any], added: Array | None = None
     ) -> Distribution:
-        """Learn row after row, weighed as they were when they were chosen.
+        """The predictions that ``ask`` asks of each, as one; weighed as when they were chosen.
 
         ``added`` (K, n) is variance that each does not know of, in units of its noise's.
         """
-        added = self._convert_units(added)
-        predictions = [
-            cast(Distribution, posterior.predict_then_learn(X, y, weights, elapsed))
-            for posterior in self.posteriors
-        ]
-        return self._together(predictions, added)
-
-    def predictive(self, X: Array, added: Array | None = None) -> Distribution:
-        """Distribution of new observations at the rows of ``X``; ``added`` (K, n) as above."""
-        predictions = [cast(Distribution, posterior.predictive(X)) for posterior in self.posteriors]
-        return self._together(predictions, self._convert_units(added))
-
-    def _convert_units(self, added: Array | None) -> Array | None:
-        if added is None:
-            return None
-        noise = np.array([posterior.noise_precision for posterior in self.posteriors])
-        return np.asarray(added / noise[:, None])
-
-    def _together(self, predictions: list[Distribution], added: Array | None) -> Distribution:
+        if added is not None:  # in units of the noise before they learn
+            added = added / np.array([[one.noise_precision] for one in self.posteriors])
+        predictions: list[Distribution] = [ask(one) for one in self.posteriors]
         if added is not None:
             # A noise that is not known yet has no units.
             more = np.where(added > 0.0, added, 0.0)
             predictions = [one.widen(each) for one, each in zip(predictions, more, strict=True)]
-        return (
-            predictions[0]
-            if self.is_single
-            else mix_predictions(predictions, self.weights[:, None])
-        )
+        if self.is_single:
+            return predictions[0]
+        return mix_predictions(predictions, self.weights[:, None])
 
     def average(self, values: ArrayLike) -> Array:
         """Return the average over nodes of ``values`` (K, ...), by their weights."""

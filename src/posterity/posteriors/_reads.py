@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, NoReturn
 
 
 def read_along(path: str) -> Any:
@@ -19,3 +19,12 @@ def read_along(path: str) -> Any:
     3
     """
     return property(attrgetter(path))
+
+
+def refuse(message: str) -> Any:
+    """An attribute that this kind of object lacks, which says so by an ``AttributeError``."""
+
+    def read(_: object) -> NoReturn:
+        raise AttributeError(message)
+
+    return property(read)

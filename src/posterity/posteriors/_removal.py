@@ -16,18 +16,22 @@ Array = NDArray[np.float64]
 SMALL_COSINE = 1e-6
 
 
+def weigh_rest(learned: float, gone: float) -> float:
+    """The weight that is left of what was learned; raises ``ValueError`` if that was less."""
+    rest = learned - gone
+    if rest < -1e-12 * gone:
+        raise ValueError(
+            f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
+            "give learned rows (nothing was changed)"
+        )
+    return rest if rest > 1e-12 * gone else 0.0
+
+
 def unlearn(
     factor: Factor, prior: Factor, X: Array, y: Array, weights: Array | None, *, intercept: bool
 ) -> None:
     """Take rows out of a factor of them and ``prior``; raises ``ValueError`` where it can't."""
-    removed = float(len(X)) if weights is None else float(np.sum(weights))
-    left = factor.count - removed
-    rounding = 1e-12 * max(factor.count, removed)
-    if left < -rounding:
-        raise ValueError(
-            f"can't unlearn rows of total weight {removed:g}: only {factor.count:g} "
-            "was learned; give learned rows (nothing was changed)"
-        )
+    left = weigh_rest(factor.count, len(X) if weights is None else float(np.sum(weights)))
     remaining = factor.copy()
     ones = factor.lacks_intercept_column(X, intercept)
     try:
@@ -35,7 +39,7 @@ def unlearn(
     except NotInFactorError as error:
         which = "one of the rows" if error.row is None else f"row {error.row}"
         raise ValueError(explain_never_learned(which)) from error
-    if abs(left) <= rounding:
+    if not left:
         factor.copy_from(prior)
         return
     _check_data_left(remaining, prior, least_cosine)

@@ -226,17 +226,6 @@ class KeepsFirstRows(LinearPosterior):
         raise NotImplementedError
 
 
-def weigh_rest(learned: float, gone: float) -> float:
-    """The weight that is left of what was learned; raises ``ValueError`` if that was less."""
-    rest = learned - gone
-    if rest < -1e-12 * gone:
-        raise ValueError(
-            f"can't unlearn rows of total weight {gone:g}: only {learned:g} was learned; "
-            "give learned rows (nothing was changed)"
-        )
-    return rest if rest > 1e-12 * gone else 0.0
-
-
 def weigh_without(
     kept: Array,
     weights: Array,

@@ -74,12 +74,9 @@ def find_first_variations(
     scales: RunningScales | None,
     still: ConstantFeatures,
     X: Array,
-    *,
-    mean: Array,
-    intercept: bool,
 ) -> FirstVariations | None:
     """Find the entries at which constant features begin to vary; None if there are none."""
-    pinned = nodes.choice.pinned
+    pinned, intercept = nodes.choice.pinned, nodes.posteriors[0].intercept
     features, constants = still
     features, constants = features[pinned[features]], constants[pinned[features]]
     moves = have_moved(X[:, features], constants)
@@ -91,7 +88,7 @@ def find_first_variations(
     means, whole = np.abs(means[~pinned]), whole[~pinned]
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes = np.where(means > 0.0, whole / means, 0.0)  # the other value, if one is 0
-    energies = _compute_mean_squares(nodes, mean, pinned, intercept=intercept)
+    energies = _compute_mean_squares(nodes)
     usual = energies * (whole - np.square(means) if intercept else whole)
     lengths, which = np.unique(np.abs(steps), return_inverse=True)
     more, counts = (found[..., which] for found in _average_like(lengths, sizes, energies))
@@ -132,17 +129,16 @@ def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array,
     return np.square(lengths) * sums / np.maximum(last - first, 1), last - first
 
 
-def _compute_mean_squares(
-    nodes: Nodes, mean: Array, pinned: NDArray[np.bool_], *, intercept: bool
-) -> Array:
+def _compute_mean_squares(nodes: Nodes) -> Array:
     """(K, m) mean squares of the coefficients that vary, about the prior's mean, per noise's."""
-    energies = []
+    energies, vary = [], ~nodes.choice.pinned
     for node, precision in zip(nodes.posteriors, nodes.choice.precisions, strict=True):
-        off = (node.coefficients()[int(intercept) :] - mean)[~pinned]
-        spread = node.factor.predict(np.eye(node.n_coefficients))[1][int(intercept) :][~pinned]
+        first = int(node.intercept)
+        off = node.coefficients()[first:] - node.belief.means(node.n_features)
+        spread = node.factor.predict(np.eye(node.n_coefficients))[1][first:]
         with np.errstate(invalid="ignore"):  # without noise nothing is off, and 0 times infinity
             found = np.square(off) * node.noise_precision + spread
-        energies.append(np.where(np.isfinite(found), found, 1.0 / precision[~pinned]))
+        energies.append(np.where(np.isfinite(found), found, 1.0 / precision)[vary])
     return np.array(energies)
 
 

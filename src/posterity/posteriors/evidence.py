@@ -11,21 +11,24 @@ before it is learned come from the nodes of the stream
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence import Integrated, RunningScales, Strategy, match_moments
+from posterity.distributions.mixing import match_column_moments
+from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
-from posterity.factor import Factor
+from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
-from posterity.noise import Distribution, Joint, Noise
+from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_stream import EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._turns import count_rows, find_last_turn, find_turns_around
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KEEP, Memory
@@ -109,29 +112,27 @@ class EvidencePosterior(EvidenceStream):
         """The one posterior that stands for all nodes of what is known now."""
         if self.prior_is_frozen:
             return self.current().posteriors[0]
-        return self.make_nodes(self._choose(single=True)).posteriors[0]
+        return self.make_nodes(self._choose(use_single_node(self.strategy))).posteriors[0]
 
     def choose_prior(self, rows: Factor) -> Factor:
-        """The prior of that posterior, were these all the rows learned; nothing is forgotten."""
-        strategy = self._select_strategy(stream=True, single=True)
-        (node,) = self._choose_nodes(rows, self.noise, strategy).posteriors
+        """The prior of the stream's only node, were these all the rows; nothing is forgotten."""
+        (node,) = self._with_rows(rows, self.noise).nodes_ahead().posteriors
         return node.prior
 
     def integrate_prior(
         self, rows: Factor, noise: Noise
     ) -> tuple[tuple[float, LinearPosterior], ...]:
         """The parts that these rows would choose under this noise; nothing is forgotten."""
-        return self._choose_nodes(rows, noise, use_many_nodes(self.strategy)).parts
+        twin = self._with_rows(rows, noise)
+        return twin.make_nodes(twin._choose(use_many_nodes(self.strategy))).parts
 
-    def _choose_nodes(self, rows: Factor, noise: Noise, strategy: Strategy) -> Nodes:
-        rule = {"strategy": strategy, "noise": noise, "state": EvidenceState()}
-        twin = self._copy_with(factor=rows, memory=KEEP, tally=None, stored_rows=None, **rule)
-        return twin.make_nodes(twin._choose())
+    def _with_rows(self, rows: Factor, noise: Noise) -> Self:
+        data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}
+        return self._copy_with(**data, noise=noise, state=EvidenceState())
 
-    @property
-    def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
-        """The nodes, with their weights."""
-        return self.nodes.parts
+    # The nodes, with their weights; joint distribution of [intercept, coefficients].
+    parts = read_along("nodes.parts")
+    joint = read_along("nodes.joint")
 
     @property
     def reads_columns(self) -> bool:
@@ -151,23 +152,17 @@ class EvidencePosterior(EvidenceStream):
 
     def _append_at_once(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows at once, and keep them as they were at the last turn."""
-        state = self.state
-        rows = int(state.clock[0]) + count_rows(weights, len(X))
-        last, due = find_turns_around(rows, self.n_coefficients, forgets=False)
-        still = self.find_constant_features() if state.clock[0] or not self.intercept else None
-        first = find_last_turn(self._features(X), weights, state.clock, last, still)
-        data, turn = self.of_rows.copy(), state.turn
-        for part in (slice(0, first), slice(first, len(X))):
-            some = None if weights is None else weights[part]
-            if part.start < part.stop or not len(X):
-                data.append(X[part], y[part], some, elapsed[part])
-            if 0 < part.stop == first:
-                turn = data.factor.copy()
-        self.factor.copy_from(data.factor)
-        self._count(X, weights)
-        state.clock[1], state.fresh = due, None
+        after, rows = self.copy(), Rows(X, y, weights, elapsed)
+        clock = after.state.clock
+        counted = int(clock[0]) + count_rows(weights, len(X))
+        last, _ = find_turns_around(counted, self.n_coefficients, forgets=False)
+        still = self.find_constant_features() if clock[0] or not self.intercept else None
+        first = find_last_turn(self._features(X), weights, clock, last, still)
         if first:
-            state.turn, state.stream = turn, None
+            clock[1] = 0  # the schedule turns right after them
+        for some in (rows[:first], rows[first:]):
+            after.absorb(some.X, some.y, some.weights, some.elapsed)
+        self.copy_from(after)
 
     def predict_then_learn(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -198,7 +193,8 @@ class EvidencePosterior(EvidenceStream):
                 predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
             else:
                 nodes = nodes or self.make_nodes(choice)
-                predictions.append(nodes.predict_then_learn(*rows, self.unseen(nodes, X[part])))
+                added = self.unseen(nodes, X[part])
+                predictions.append(nodes.predict(methodcaller("predict_then_learn", *rows), added))
             self.absorb(*rows)
             if by_data and self.state.turn is turn:
                 self.state.stream = self.make_nodes(choice)
@@ -210,15 +206,11 @@ class EvidencePosterior(EvidenceStream):
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
         nodes = self.nodes
-        moments = [node.linear_moments(X) for node in nodes.posteriors]
+        means, variances = zip(*(one.linear_moments(X) for one in nodes.posteriors), strict=True)
         added = self.unseen(nodes, X)
         if added is not None:  # the noise of sites has variance 1
-            moments = [(mean, var + more) for (mean, var), more in zip(moments, added, strict=True)]
-        if nodes.is_single:
-            return moments[0]
-        scales = np.sqrt([variance for _, variance in moments])
-        mean, scale = match_moments(np.array([mean for mean, _ in moments]), scales, nodes.weights)
-        return mean, scale * scale
+            variances = tuple(np.add(variances, added))
+        return match_column_moments(means, variances, nodes.weights)
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
@@ -274,11 +266,12 @@ class EvidencePosterior(EvidenceStream):
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both learn their priors in the same way, so that they can be merged."""
+        equal: Callable[..., bool] = np.array_equal  # of None, too
         return (
             super().has_same_prior(other)
             and self.strategy == other.strategy
-            and np.array_equal(self.mean, other.mean)
-            and _same_shapes(self.shapes, other.shapes)
+            and equal(self.mean, other.mean)
+            and equal(self.shapes, other.shapes)
         )
 
     # ---- reading -------------------------------------------------------------------------------
@@ -292,13 +285,13 @@ class EvidencePosterior(EvidenceStream):
     def _fresh(self) -> Nodes:
         state = self.state
         if state.fresh is None or not self.is_known_to(state.fresh):
-            state.fresh = self.make_nodes(self._choose())
+            state.fresh = self.make_nodes(self._choose(self.strategy))
         return state.fresh
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
         nodes = self.nodes
-        return nodes.predictive(X, self.unseen(nodes, X))
+        return nodes.predict(methodcaller("predictive", X), self.unseen(nodes, X))
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``, by the stream's nodes."""
@@ -312,10 +305,6 @@ class EvidencePosterior(EvidenceStream):
         if self.prior_is_frozen:
             return self.central().coefficients()
         return self._fresh.coefficients.copy()
-
-    def joint(self, names: tuple[str, ...]) -> Joint:
-        """Joint distribution of [intercept, coefficients]."""
-        return self.nodes.joint(names)
 
     @property
     def prior_precision(self) -> Array:
@@ -340,9 +329,3 @@ class EvidencePosterior(EvidenceStream):
         if not self.memory.has_evidence:
             return self.state.tally
         return self._fresh.choice.log_evidence
-
-
-def _same_shapes(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)

@@ -21,6 +21,7 @@ from posterity.factor.rows import SiteRows
 from posterity.factor.targets import for_targets, of_target
 from posterity.kernel import FadingMember, ForgettingPath, RowPath
 from posterity.noise import Joint, Noise, Predictive
+from posterity.posteriors._reads import read_along, refuse
 from posterity.posteriors._removal import unlearn
 from posterity.posteriors._row_evidence import sum_evidence_gains
 from posterity.posteriors.memory import KEEP, KeptRows, Memory
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
+NO_NOISE_COEFFICIENTS = "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,8 @@ class LinearPosterior:
         if self.stored_rows is not None:
             self.stored_rows.__dict__.update(other.stored_rows.__dict__)
 
-    def copy_for_average(self) -> LinearPosterior:
-        """A copy to be one of many that are averaged."""
-        return self.copy()
+    # A copy to be one of many that are averaged.
+    copy_for_average = read_along("copy")
 
     def with_one_node(self, *, rests: bool) -> Self:
         """The same, whose rows all are met under one prior; see :class:`EvidencePosterior`."""
@@ -122,9 +123,8 @@ class LinearPosterior:
         """Return ``read(self)``; of an ensemble, the weighted average of it over the members."""
         return read(self)
 
-    def mixture_of(self, read: Callable[[Any], Any]) -> Any:
-        """The prediction that ``read`` reads of it: of an ensemble, the mixture."""
-        return read(self)
+    # The prediction that ``read`` reads of it: of an ensemble, the mixture.
+    mixture_of = average_of
 
     def with_averages(self) -> LinearPosterior:
         """The same, to find the mode of rows that come together; in memory that both share."""
@@ -165,18 +165,13 @@ class LinearPosterior:
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for targets (n, 1) that can't be learned."""
 
-    def learn_together(self, *rows: Any) -> None:
-        """Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets."""
-        self.append(*rows)
+    # Learn all rows there are, as one batch: (X, y, weights, elapsed), and any offsets; learn the
+    # first rows together. What forgets learns them in order.
+    learn_together = read_along("append")
+    fit = read_along("append")
 
-    @property
-    def reads_columns(self) -> bool:
-        """True if rows that come together may be columns that each lie by themselves."""
-        return self.is_plain
-
-    def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn the first rows together; a posterior that forgets learns them in order."""
-        self.append(X, y, weights, elapsed)
+    # True if rows that come together may be columns that each lie by themselves.
+    reads_columns = read_along("is_plain")
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows at once; where something is forgotten, in order."""
@@ -350,13 +345,13 @@ class LinearPosterior:
         """Let ``learn`` find sites row after row, in stretches under one prior each."""
         return [learn(self, rows)]
 
-    def shared_factor(self) -> Factor:
-        """The factor in which a row path learns sites."""
-        return self.factor
-
-    def learn_alongside(self, path: RowPath, names: Sequence[str] | None) -> None:
-        """Let all that is known fade before each row that ``path`` learns."""
+    def open_path(
+        self, kind: Callable[..., RowPath], names: Sequence[str] | None, *how: Any
+    ) -> RowPath:
+        """A path of this kind that learns rows, before each of which all that is known fades."""
+        path = self.factor.open_path(kind, self.intercept, names, *how)
         self.memory.fade(self, path)
+        return path
 
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w; infinite where a direction is open."""
@@ -377,9 +372,8 @@ class LinearPosterior:
             return X @ coefficients[1:] + coefficients[0]
         return X @ coefficients
 
-    def predict_mean_ahead(self, X: Array) -> Array:
-        """The same where a row is predicted in a stream, before it is learned."""
-        return self.predict_mean(X)
+    # The same where a row is predicted in a stream, before it is learned.
+    predict_mean_ahead = read_along("predict_mean")
 
     def coefficients(self) -> Array:
         """Mean of [intercept, coefficients]."""
@@ -390,35 +384,19 @@ class LinearPosterior:
         mean = self.coefficients()
         return self.noise.posterior(mean, self.factor.root, self.residual_df, self.residual, names)
 
-    @property
-    def prior_precision(self) -> ArrayLike:
-        """Prior precision of the coefficients, in the user's units."""
-        return self.belief.precision
-
-    @property
-    def n_coefficients(self) -> int:
-        """Coefficients, intercept included."""
-        return self.prior.n_coefficients
+    # Prior precision of the coefficients, in the user's units; their number, intercept included.
+    prior_precision = read_along("belief.precision")
+    n_coefficients = read_along("prior.n_coefficients")
+    # Sum of the weights of the rows learned; what is left of it after forgetting; and of that the
+    # most, of several memories.
+    n_observations = read_along("factor.seen")
+    n_effective = read_along("factor.count")
+    n_held = read_along("n_effective")
 
     @property
     def n_features(self) -> int:
         """Columns of the rows that it learns."""
         return self.n_coefficients - int(self.intercept)
-
-    @property
-    def n_observations(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self.factor.seen
-
-    @property
-    def n_effective(self) -> float:
-        """The weight of the rows that is left after forgetting."""
-        return self.factor.count
-
-    @property
-    def n_held(self) -> float:
-        """The same; of several memories that of the longest."""
-        return self.n_effective
 
     @property
     def n_flat(self) -> int:
@@ -447,21 +425,9 @@ class LinearPosterior:
 
     # Attributes that only some kinds have: the others refuse them, in the user's words.
 
-    @property
-    def change_probability(self) -> Array:
-        """(n,) probability of a change right before each row of the last call."""
-        raise AttributeError(NO_CHANGES.format("change_probability_"))
-
-    @property
-    def changes(self) -> NDArray[np.int64]:
-        """Rows right before which the regression changed, from the start of the stream."""
-        raise AttributeError(NO_CHANGES.format("changes_"))
-
-    def noise_coefficients(self) -> Array:
-        """Mean of [intercept, coefficients] of the log variance of the noise."""
-        raise AttributeError(
-            "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
-        )
+    change_probability = refuse(NO_CHANGES.format("change_probability_"))
+    changes = refuse(NO_CHANGES.format("changes_"))
+    noise_coefficients = refuse(NO_NOISE_COEFFICIENTS)
 
     @property
     def log_evidence(self) -> float:

@@ -20,6 +20,7 @@ from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
+from posterity.posteriors._removal import weigh_rest
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors._site_removal import remove_sites
@@ -28,11 +29,7 @@ from posterity.posteriors._site_rows import (
     join_learned_sites,
     learn_rows,
 )
-from posterity.posteriors._site_start import (
-    KeepsFirstRows,
-    StartRows,
-    weigh_rest,
-)
+from posterity.posteriors._site_start import KeepsFirstRows, StartRows
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -298,9 +295,7 @@ class GeneralizedPosterior(KeepsFirstRows):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site = SiteCode(*code, self.approximation == "moments")
         how = site, self.statistics, self.likelihood.check_targets
-        path = inner.shared_factor().open_path(SitePath, self.intercept, names, *how)
-        inner.learn_alongside(path, names)
-        return path
+        return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""

@@ -20,6 +20,7 @@ from posterity.distributions.mixing import mix_predictions
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Joint
+from posterity.posteriors._reads import refuse
 from posterity.posteriors.gaussian import NO_CHANGES
 
 Array = NDArray[np.float64]
@@ -159,12 +160,7 @@ class Hypotheses:
         """Average of what the members have learned."""
         return float(self.average(lambda one: one.noise_precision))
 
-    @property
-    def change_probability(self) -> Array:
-        """(n,) probability of a change right before each row of the last call."""
-        raise AttributeError(NO_CHANGES.format("change_probability_"))
-
-    @property
-    def changed_rows(self) -> NDArray[np.int64]:
-        """Rows right before which all changed, from the start of the stream."""
-        raise AttributeError(NO_CHANGES.format("changes_"))
+    # (n,) probability of a change right before each row of the last call, and the rows, from the
+    # start of the stream, right before which all changed: only of some kinds.
+    change_probability = refuse(NO_CHANGES.format("change_probability_"))
+    changed_rows = refuse(NO_CHANGES.format("changes_"))

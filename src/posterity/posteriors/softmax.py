@@ -24,8 +24,7 @@ import numpy as np
 from posterity.distributions import Categorical
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
-from posterity.posteriors._removal import explain_never_learned
-from posterity.posteriors._site_start import weigh_rest
+from posterity.posteriors._removal import explain_never_learned, weigh_rest
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors._softmax_likelihood import (
     Array,

@@ -34,6 +34,7 @@ from posterity.factor.usable import LARGEST, check_usable
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution
 from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._target_chain import ChainReading, Pattern
 from posterity.posteriors._target_coefficients import TargetCoefficients
@@ -70,10 +71,8 @@ class TargetsPosterior:
 
     # ---- learning ------------------------------------------------------------------------------
 
-    @property
-    def reads_columns(self) -> bool:
-        """True if rows that come together may be columns that each lie by themselves."""
-        return self.wide.reads_columns
+    # True if rows that come together may be columns that each lie by themselves.
+    reads_columns = read_along("wide.reads_columns")
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows; where they are forgotten, in order.
@@ -322,24 +321,11 @@ class TargetsPosterior:
             reading.joints(names), reading.correlation(), names=names, targets=self.names
         )
 
-    def feature_scales(self) -> Array:
-        """(m,) standard deviations of the features."""
-        return self.wide.feature_scales()
-
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
-        """Sets of columns of which each row has one 1."""
-        return self.wide.find_sums_to_one()
-
     def never_varied(self) -> NDArray[np.bool_]:
         """(m,) of every target, True where a coefficient's feature has not varied yet."""
         if not self.wide.learns_prior:
             return self.wide.never_varied()
         return np.all([one.never_varied() for one in self.each], axis=0)
-
-    @property
-    def log_evidence(self) -> float:
-        """The log evidence log p(y)."""
-        return self.reading.log_evidence
 
     @property
     def noise_precision(self) -> Array:
@@ -355,20 +341,19 @@ class TargetsPosterior:
 
     # ---- what all targets have in common ---------------------------------------------------------
 
-    @property
-    def intercept(self) -> bool:
-        """True if a 1 comes before each row."""
-        return self.wide.intercept
-
-    @property
-    def n_targets(self) -> int:
-        """Number of targets, q."""
-        return self.wide.factor.n_targets
-
-    @property
-    def n_coefficients(self) -> int:
-        """Coefficients of one target, intercept included."""
-        return self.wide.n_coefficients
+    # True if a 1 comes before each row; the number of targets, q; coefficients of one target.
+    intercept = read_along("wide.intercept")
+    n_targets = read_along("wide.factor.n_targets")
+    n_coefficients = read_along("wide.n_coefficients")
+    # Of the features, which all targets share.
+    feature_scales = read_along("wide.feature_scales")
+    find_sums_to_one = read_along("wide.find_sums_to_one")
+    # The log evidence log p(y) of all targets together.
+    log_evidence = read_along("reading.log_evidence")
+    # These are of one target only, and refused.
+    change_probability = read_along("wide.change_probability")
+    changes = read_along("wide.changes")
+    noise_coefficients = read_along("wide.noise_coefficients")
 
     @property
     def n_observations(self) -> float:
@@ -379,20 +364,6 @@ class TargetsPosterior:
     def n_effective(self) -> float:
         """The weight of the rows that is left after forgetting."""
         return self.wide.n_effective + sum(one.count for one in self.patterns.values())
-
-    @property
-    def change_probability(self) -> Array:
-        """Refuse: changes are found of one target only."""
-        return self.wide.change_probability
-
-    @property
-    def changes(self) -> NDArray[np.int64]:
-        """Refuse: changes are found of one target only."""
-        return self.wide.changes
-
-    def noise_coefficients(self) -> Array:
-        """Refuse: the noise of several targets is constant."""
-        return self.wide.noise_coefficients()
 
 
 __all__ = ["TargetsPosterior"]
