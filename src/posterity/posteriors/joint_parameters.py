@@ -22,12 +22,7 @@ from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.sites import moment_sites
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.phi import (
-    GROWTH_DIVISOR,
-    ApartFromCoefficients,
-    BelievedRows,
-    LearnedParameter,
-)
+from posterity.posteriors.phi import ApartFromCoefficients, BelievedRows, LearnedParameter
 
 Array = NDArray[np.float64]
 
@@ -36,6 +31,8 @@ Array = NDArray[np.float64]
 REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
 LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
+# Both are found together whenever rows have grown by this share.
+GROWTH_DIVISOR = 32
 
 
 class Quadratic(NamedTuple):
