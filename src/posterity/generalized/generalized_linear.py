@@ -44,7 +44,9 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
         moments = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
         return {
             parameter.name: stats.lognorm(np.sqrt(square - mean * mean), scale=np.exp(mean))
-            for parameter, mean, square in zip(likelihood.parameters, *np.reshape(moments, (2, -1)), strict=True)
+            for parameter, mean, square in zip(
+                likelihood.parameters, *np.reshape(moments, (2, -1)), strict=True
+            )
         }
 
     # ---- learning --------------------------------------------------------------------------------

@@ -99,11 +99,12 @@ class Ordinal(Likelihood):
         """(levels - 1,), or of each row (n, levels - 1): where a higher rating is as likely."""
         if self.learns_parameter:
             raise ValueError("the gaps of Ordinal(levels) are learned by a model: give gaps here")
-        gaps = np.asarray([] if self.gaps is None else self.gaps, dtype=np.float64)
-        cuts = np.cumsum(np.concatenate([np.zeros_like(gaps[..., :1]), gaps], axis=-1), axis=-1)
-        if self.levels == 2:
-            return np.zeros(1)
-        return np.asarray(cuts - np.median(cuts, axis=-1, keepdims=True))
+        gaps = np.asarray(() if self.gaps is None else self.gaps, dtype=np.float64)
+        cuts = np.zeros((*gaps.shape[:-1], self.levels - 1))
+        np.cumsum(gaps, axis=-1, out=cuts[..., 1:])
+        last = self.levels - 2
+        middle = 0.5 * (cuts[..., last // 2] + cuts[..., (last + 1) // 2])
+        return np.asarray(cuts - middle[..., None])
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """log sigmoid(high - eta) + log sigmoid(eta - low) + log(1 - exp(low - high))."""
@@ -224,4 +225,6 @@ class Levels(CountDistribution):
 @get_mixer.register
 def _mix_levels(first: Levels, parts: Sequence[Any], weights: Array) -> Levels:
     columns = weights.T if weights.ndim == 2 else weights[:, None]
-    return Levels(np.sum(columns[..., None] * np.stack([one.probabilities for one in parts]), axis=0))
+    return Levels(
+        np.sum(columns[..., None] * np.stack([one.probabilities for one in parts]), axis=0)
+    )

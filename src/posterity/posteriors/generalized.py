@@ -447,9 +447,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     def _believe(self, rows: SiteRows, precision: Any = 0.0, shift: Any = 0.0) -> BelievedRows:
         """Rows, and what is believed of their eta without sites of this precision and shift."""
         mean, variance = self.inner.linear_moments(rows.X)
-        return self._gather(
-            rows, *compute_cavity(mean + rows.offsets, variance, precision, shift)
-        )
+        return self._gather(rows, *compute_cavity(mean + rows.offsets, variance, precision, shift))
 
     def _gather(self, rows: SiteRows, mean: Array, variance: Array) -> BelievedRows:
         if self.memory.forgets:  # coefficients that move are no longer those that parameters met
@@ -491,6 +489,8 @@ class GeneralizedPosterior(KeepsFirstRows):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
+            if phi.needs_closed:
+                trial._close(rows)
             sites = trial._fit_sites(rows)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,8 @@ class JointParameters(ApartFromCoefficients):
     told: Quadratic
     rows: float = 0.0
     due: float = 1.0
+
+    needs_closed: ClassVar[bool] = True  # t would follow what rows leave open
 
     @classmethod
     def before_data(cls, likelihood: Likelihood, n_coefficients: int) -> Self:
@@ -183,9 +185,9 @@ class JointParameters(ApartFromCoefficients):
         pairs = list(combinations(range(d), 2))
         two = np.array([one[j] + one[k] for j, k in pairs]).reshape(len(pairs), d)
         steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
-        values = np.repeat(np.exp(self.mean + steps), n, axis=0)
+        tried = np.repeat(np.exp(self.mean + steps), n, axis=0)
         tiled = (np.tile(each, len(steps)) for each in (rows.y, mean, variance))
-        logs, slopes, _ = likelihood.with_parameter(values).average(*tiled)
+        logs, slopes, curvatures = likelihood.with_parameter(tried).average(*tiled)
         total = logs.reshape(-1, n) @ rows.weights
         here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
         precision = np.diag((2.0 * here - up - down) / reach**2)
@@ -193,8 +195,15 @@ class JointParameters(ApartFromCoefficients):
         for (j, k), of_both in zip(pairs, both, strict=True):
             bend = up[j] + down[j] + up[k] + down[k] - 2.0 * here - of_both
             precision[j, k] = precision[k, j] = 0.5 * bend / (reach[j] * reach[k])
-        change = slopes.reshape(-1, n)[1 : 1 + 2 * d].reshape(2, d, n)
-        bend = (rows.weights * (change[1] - change[0])).T / (2.0 * reach)
+        values, vectors = np.linalg.eigh(precision)
+        precision = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        change, bent = (
+            each.reshape(-1, n)[1 : 1 + 2 * d].reshape(2, d, n) for each in (slopes, curvatures)
+        )
+        # As much of eta's curvature as its site has, though it is another further away.
+        alone = np.maximum(curvatures[:n], 1e-300)
+        share = 6.0 * alone / (4.0 * alone + bent.sum(axis=0))
+        bend = (rows.weights * share * (change[1] - change[0])).T / (2.0 * reach)
         shift = (up - down) / (2.0 * reach) + precision @ self.mean
         if not rows.X.size:
             return Quadratic(precision, np.zeros_like(self.told.cross), shift)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,9 @@ class BelievedRows(NamedTuple):
 
 class ApartFromCoefficients:
     """What is known of parameters of which the coefficients' posterior does not depend."""
+
+    # True if rows that come together, too, meet a vague prior where all is open.
+    needs_closed: ClassVar[bool] = False
 
     def settle_in(self, inner: LinearPosterior, before: Self | None = None) -> tuple[Self, float]:
         """Find t and the coefficients in ``inner`` together; the log of what evidence gains."""
