@@ -41,9 +41,9 @@ from posterity.posteriors.ensemble import (
     rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.joint_parameters import JointParameters, begin_to_learn
+from posterity.posteriors.joint_parameters import begin_to_learn
 from posterity.posteriors.memory import Memory
-from posterity.posteriors.phi import BelievedRows, LearnedParameter
+from posterity.posteriors.phi import BelievedRows
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class SiteStatistics:
     at_mode: bool = False
     averaged: bool = False
     start: StartRows | None = None
-    phi: LearnedParameter | JointParameters | None = None
+    phi: Any = None  # a LearnedParameter or JointParameters
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
