@@ -15,6 +15,7 @@ from posterity.files.relations import RELATIONS, know_features
 from posterity.files.shapes import have_shapes
 from posterity.kernel import leading_dimension
 from posterity.likelihoods.parameter import Parameter
+from posterity.posteriors.joint_parameters import JointParameters
 from posterity.posteriors.phi import KEPT, LearnedParameter
 from posterity.posteriors.switching import NOISE_MEMORIES
 
@@ -163,12 +164,24 @@ def _check_wrapped(posterior: Any) -> bool:
     return (
         _posterior(posterior)
         and posterior.inner.n_coefficients == posterior.n_coefficients
-        and (phi is None or _is_parameter(phi, prior))
+        and (phi is None or _is_parameter(phi, prior) or _are_parameters(phi, posterior))
     )
 
 
-def _is_parameter(phi: LearnedParameter, prior: Parameter | None) -> bool:
-    if prior is None:
+def _are_parameters(phi: Any, posterior: Any) -> bool:
+    if not isinstance(phi, JointParameters):
+        return False
+    d, p = len(posterior.likelihood.parameters), posterior.n_coefficients
+    shapes = [one.shape for one in (phi.mean, phi.covariance, *phi.told)]
+    return (
+        shapes == [(d,), (d, d), (d, d), (p, d), (d,)]
+        and min(phi.rows, phi.due) >= 0.0
+        and all((np.linalg.eigvalsh(one) > 0.0).all() for one in (phi.covariance, phi.told[0]))
+    )
+
+
+def _is_parameter(phi: Any, prior: Parameter | None) -> bool:
+    if prior is None or not isinstance(phi, LearnedParameter):
         return False
     low, high = prior.ends
     return (

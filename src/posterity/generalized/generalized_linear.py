@@ -39,11 +39,15 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
         np.float64(3.8)
         """
         likelihood, posterior = self._likelihood(), self._posterior
-        parameter = likelihood.parameter
-        if parameter is None or not self._learns_parameter:
+        if not self._learns_parameter:
             return {}
-        mean, square = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
-        return {parameter.name: stats.lognorm(np.sqrt(square - mean * mean), scale=np.exp(mean))}
+        moments = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
+        return {
+            parameter.name: stats.lognorm(np.sqrt(square - mean * mean), scale=np.exp(mean))
+            for parameter, mean, square in zip(
+                likelihood.parameters, *np.reshape(moments, (2, -1)), strict=True
+            )
+        }
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
+from posterity.likelihoods.ordinal import Levels, Ordinal
 from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
@@ -27,9 +28,11 @@ __all__ = [
     "Gaussian",
     "Labels",
     "LaplaceNoise",
+    "Levels",
     "Likelihood",
     "LogPrecision",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "Predictive",
     "PredictiveCounts",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.likelihoods.averages import integrate_derivatives
-from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.likelihoods.predictive import predictive
 
 Array = NDArray[np.float64]
@@ -70,6 +70,11 @@ class Likelihood:
     without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
     # The parameter that may be learned beside eta.
     parameter: ClassVar[Parameter | None] = None
+
+    @property
+    def parameters(self) -> tuple[Parameter | LogNormalParameter, ...]:
+        """All that may be learned: more than one are learned together with the coefficients."""
+        return () if self.parameter is None else (self.parameter,)
 
     @property
     def ratio(self) -> str:

@@ -22,3 +22,14 @@ class Parameter(NamedTuple):
     log_density: Callable[[Array], Array]
     ends: tuple[float, float]
     power: float = 1.0
+
+
+class LogNormalParameter(NamedTuple):
+    """A parameter among several, whose t is Normal(mean, sd^2) before data.
+
+    Several are learned together with the coefficients, on which they may depend.
+    """
+
+    name: str
+    mean: float
+    sd: float

@@ -40,13 +40,15 @@ def make_site_rows(
 class LearnedSites:
     """Mean and variance (n,) of each eta before its row, offset included, and the row's site.
 
-    Where the likelihood's parameter is learned, it is what was in force then (n,).
+    Where the likelihood's parameter is learned, it is what was in force then (n,), or (n, d);
+    ``spread`` (k, n, 1 + d) stands for all that it could be (``ApartFromCoefficients``).
     """
 
     mean: Array
     variance: Array
     sites: Sites
     parameter: Array | None = None
+    spread: Array | None = None
 
     @property
     def log_scale(self) -> Array:
@@ -133,9 +135,11 @@ def join_learned_sites(parts: Sequence[LearnedSites]) -> LearnedSites:
         concatenate([part.sites.log_normalizer for part in parts]),
     )
     learned = [part.parameter for part in parts if part.parameter is not None]
+    spreads = [part.spread for part in parts if part.spread is not None]
     return LearnedSites(
         concatenate([part.mean for part in parts]),
         concatenate([part.variance for part in parts]),
         sites,
-        concatenate(learned) if learned else None,
+        np.concatenate(learned) if learned else None,
+        np.concatenate(spreads, axis=1) if spreads else None,
     )

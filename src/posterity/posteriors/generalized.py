@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Normal
+from posterity.distributions.mixing import mix_exactly
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode
@@ -37,13 +38,14 @@ from posterity.posteriors.ensemble import (
     rank_next_row,
 )
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.joint_parameters import begin_to_learn
 from posterity.posteriors.memory import Memory
-from posterity.posteriors.phi import BelievedRows, LearnedParameter
+from posterity.posteriors.phi import BelievedRows
 
 Array = NDArray[np.float64]
 
-# Rounds in which sites and the likelihood's parameter agree: relative to it, or to what is known.
-MOST_ROUNDS, TOLERANCE, SHARE_OF_SD = 20, 1e-4, 1e-3
+# Rounds in which sites and the likelihood's parameter agree.
+MOST_ROUNDS = 20
 
 
 @dataclass
@@ -66,7 +68,7 @@ class SiteStatistics:
     at_mode: bool = False
     averaged: bool = False
     start: StartRows | None = None
-    phi: LearnedParameter | None = None
+    phi: Any = None  # a LearnedParameter or JointParameters
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
@@ -116,9 +118,9 @@ class GeneralizedPosterior(KeepsFirstRows):
     n_effective = read_along("statistics.effective")
     # What is known of the coefficients, and of the prior.
     memory: ClassVar[Any] = read_along("inner.memory")  # type: ignore[misc]
-    coefficients = read_along("inner.coefficients")
-    joint = read_along("inner.joint")
-    parts = read_along("inner.parts")
+    coefficients = read_along("marginal.coefficients")
+    joint = read_along("marginal.joint")
+    parts = read_along("marginal.parts")
     prior_precision = read_along("inner.prior_precision")
     learns_prior = read_along("inner.learns_prior")
     n_flat = read_along("inner.n_flat")
@@ -144,7 +146,7 @@ class GeneralizedPosterior(KeepsFirstRows):
                 f"approximation is {approximation!r}: it must be 'laplace' or 'moments'"
             )
         inner = inner.with_one_node(rests=False)
-        phi = LearnedParameter.before_data(likelihood) if learns_parameter else None
+        phi = begin_to_learn(likelihood, inner.n_coefficients) if learns_parameter else None
         return cls(
             inner.belief,
             inner.noise,
@@ -238,7 +240,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
         if statistics.phi is not None:
-            statistics.phi = statistics.phi.unlearn(self.likelihood, self._believe(rows))
+            self._settle(statistics.phi.unlearn(self.likelihood, self._believe(rows)))
 
     def merge(self, other: Self) -> None:
         """Learn the rows of ``other`` where it keeps them, else its site rows as it found them.
@@ -248,13 +250,16 @@ class GeneralizedPosterior(KeepsFirstRows):
         if self._merge_start(other):
             return
         mine, its = self.statistics, other.statistics
-        self.inner.merge(other.inner)
+        theirs = other.inner.copy()
+        if mine.phi is not None and its.phi is not None:
+            its.phi.move_to(mine.phi, theirs)
+        self.inner.merge(theirs)
         mine.log_sites += its.log_sites
         mine.seen += its.seen
         mine.effective += its.effective
         mine.log_predictive += its.log_predictive
         if mine.phi is not None and its.phi is not None:
-            mine.phi = mine.phi.merge(its.phi, self.likelihood)
+            self._settle(mine.phi.merge(its.phi, self.likelihood))
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and learn in the same way."""
@@ -299,13 +304,20 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
         """Distribution of eta at the rows of ``X``."""
-        mean, variance = self.inner.linear_moments(X)
+        mean, variance = self.marginal.linear_moments(X)
         return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
-        return self._predict(self.known, mean if offsets is None else mean + offsets, variance)
+        mean = mean if offsets is None else mean + offsets
+        return self._predict(self.known, mean, variance, self._spread(X))
+
+    @property
+    def marginal(self) -> LinearPosterior:
+        """What is known of the coefficients, whatever the likelihood's parameters are."""
+        phi = self.statistics.phi
+        return self.inner if phi is None else phi.marginalize(self.inner)
 
     @property
     def known(self) -> Likelihood:
@@ -359,7 +371,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
-        inner, trial = self.inner, self.inner.copy()
+        inner, trial, spread = self.inner, self.inner.copy(), self._spread(rows.X)
         learned = learn_rows(trial, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if inner.is_plain and inner.factor.rank == inner.n_coefficients:
@@ -374,9 +386,9 @@ class GeneralizedPosterior(KeepsFirstRows):
         phi = self.statistics.phi
         if phi is None:
             return learned
-        believed = BelievedRows(rows.y, learned.mean, learned.variance, rows.weights)
-        self.statistics.phi = phi.learn(self.likelihood, believed)
-        return replace(learned, parameter=np.full(len(rows), phi.value))
+        self._settle(phi.learn(self.likelihood, self._gather(rows, learned.mean, learned.variance)))
+        value = np.full((len(rows), *np.shape(phi.value)), phi.value)
+        return replace(learned, parameter=value, spread=spread)
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
         """Add rows to the statistics, once ``inner`` has learned their sites."""
@@ -398,25 +410,44 @@ class GeneralizedPosterior(KeepsFirstRows):
         known = self.likelihood
         if learned.parameter is not None:
             known = known.with_parameter(learned.parameter)
-        return self._predict(known, learned.mean, learned.variance)
+        return self._predict(known, learned.mean, learned.variance, learned.spread)
 
-    def _predict(self, known: Likelihood, mean: Array, variance: Array) -> Any:
+    def _predict(
+        self, known: Likelihood, mean: Array, variance: Array, spread: Array | None = None
+    ) -> Any:
         if not known.is_noise:
             # As little as is believed of eta when the first row is learned.
             variance = np.where(np.isinf(variance), known.vague_variance, variance)
-        return known.predictive(mean, variance)
+        if spread is None:
+            return known.predictive(mean, variance)
+        points = ((known.with_parameter(point[:, 1:]), mean + point[:, 0]) for point in spread)
+        parts = [one.predictive(centre, variance) for one, centre in points]
+        return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
+
+    def _spread(self, X: Array) -> Array | None:
+        phi = self.statistics.phi
+        return None if phi is None else phi.spread(self.inner, X)
+
+    def _settle(self, phi: Any, before: Any = None) -> None:
+        """Know this of the parameter, and the coefficients with it."""
+        self.statistics.phi, gain = phi.settle_in(self.inner, before)
+        self.statistics.log_sites += gain
 
     def _nothing(self) -> SiteStatistics:
         """What is known before any rows."""
         learns = self.statistics.phi is not None
-        phi = LearnedParameter.before_data(self.likelihood) if learns else None
+        phi = begin_to_learn(self.likelihood, self.n_coefficients) if learns else None
         return SiteStatistics(phi=phi)
 
     def _believe(self, rows: SiteRows, precision: Any = 0.0, shift: Any = 0.0) -> BelievedRows:
         """Rows, and what is believed of their eta without sites of this precision and shift."""
         mean, variance = self.inner.linear_moments(rows.X)
-        cavity = compute_cavity(mean + rows.offsets, variance, precision, shift)
-        return BelievedRows(rows.y, *cavity, rows.weights)
+        return self._gather(rows, *compute_cavity(mean + rows.offsets, variance, precision, shift))
+
+    def _gather(self, rows: SiteRows, mean: Array, variance: Array) -> BelievedRows:
+        if self.memory.forgets:  # coefficients that move are no longer those that parameters met
+            return BelievedRows(rows.y, mean, variance, rows.weights)
+        return BelievedRows(rows.y, mean, variance, rows.weights, rows.X, rows.offsets)
 
     def _choose_approximation(self, together: bool) -> Approximation:
         """Return how the sites of the rows were found, which those fitted together may know."""
@@ -435,7 +466,7 @@ class GeneralizedPosterior(KeepsFirstRows):
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
             open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
 
-    def _together(self, rows: SiteRows, near: LearnedParameter | None = None) -> None:
+    def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
         if phi is None:
@@ -446,24 +477,25 @@ class GeneralizedPosterior(KeepsFirstRows):
             near = self._fit_with_parameter(rows.thin(share), near)[1]
         self.copy_from(self._fit_with_parameter(rows, near)[0])
 
-    def _fit_with_parameter(
-        self, rows: SiteRows, near: LearnedParameter
-    ) -> tuple[Self, LearnedParameter]:
+    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
         """A copy that has learned rows together, sites and parameter in turns."""
-        phi = self.statistics.phi
-        assert phi is not None
+        phi: Any = self.statistics.phi
         for _ in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
+            phi.move_to(near, trial.inner)
+            if phi.needs_closed:
+                trial._close(rows)
             sites = trial._fit_sites(rows)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
-            last = near.value
+            last = near
             near, integral = phi.learn_together(self.likelihood, near, rows_without)
-            if abs(near.value - last) <= max(TOLERANCE, SHARE_OF_SD * near.sd) * last:
+            trial._settle(near, phi)
+            near = trial.statistics.phi
+            if near.agrees_with(last):
                 break
-        trial.statistics.phi = near
         trial.statistics.log_sites += integral
         return trial, near
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from posterity.likelihoods import Likelihood
 from posterity.likelihoods.parameter import Parameter
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -29,6 +30,8 @@ NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
 # is further away. Narrower than these, in steps of the nodes, it is not seen.
 NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
 MOST_ROUNDS = 30
+# Values in force agree: relative to one, or to what is known.
+TOLERANCE, SHARE_OF_SD = 1e-4, 1e-3
 # The parameter in force is that of all rows whenever these have grown by an eighth.
 GROWTH_DIVISOR = 8
 # Rows times values of the parameter that are looked at in one call.
@@ -36,12 +39,18 @@ MOST_VALUES = 2**16
 
 
 class BelievedRows(NamedTuple):
-    """Targets, means and variances of their eta without them, and how often each counts (n,)."""
+    """Targets, means and variances of their eta without them, and how often each counts (n,).
+
+    Several parameters are learned with the coefficients, by the features (n, m) and the offsets
+    that eta contains; without these as if the coefficients did not depend on them.
+    """
 
     y: Array
     mean: Array
     variance: Array
     weights: Array
+    X: Array = np.zeros(0)
+    offsets: Array = np.zeros(0)
 
     @property
     def n_rows(self) -> float:
@@ -63,8 +72,30 @@ class BelievedRows(NamedTuple):
         return np.concatenate(logs)
 
 
+class ApartFromCoefficients:
+    """What is known of parameters of which the coefficients' posterior does not depend."""
+
+    # True if rows that come together, too, meet a vague prior where all is open.
+    needs_closed: ClassVar[bool] = False
+
+    def settle_in(self, inner: LinearPosterior, before: Self | None = None) -> tuple[Self, float]:
+        """Find t and the coefficients in ``inner`` together; the log of what evidence gains."""
+        return self, 0.0
+
+    def move_to(self, near: Self, inner: LinearPosterior) -> None:
+        """Let ``inner`` say what it says of the coefficients given what is in force ``near``."""
+
+    def marginalize(self, inner: LinearPosterior) -> LinearPosterior:
+        """What is known of the coefficients whatever t is, from what is known given t."""
+        return inner
+
+    def spread(self, inner: LinearPosterior, X: Array) -> Array | None:
+        """Moves of eta and values (k, n, 1 + d) that stand for all t; None for what is in force."""
+        return None
+
+
 @dataclass(frozen=True)
-class LearnedParameter:
+class LearnedParameter(ApartFromCoefficients):
     """The log of a parameter is Normal(mean, sd^2) by the first ``rows``; its prior, if by none.
 
     ``recent`` (k,) are the log likelihoods of ``n_recent`` more, at nodes around that. The
@@ -91,6 +122,10 @@ class LearnedParameter:
     def n_missing(self) -> int:
         """The number of rows still to come before another value is in force."""
         return max(int(self.due - self.rows - self.n_recent), 1)
+
+    def agrees_with(self, last: Self) -> bool:
+        """Return True if sites that were found under ``last`` need not be found again."""
+        return abs(self.value - last.value) <= max(TOLERANCE, SHARE_OF_SD * self.sd) * last.value
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""

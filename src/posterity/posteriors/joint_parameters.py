@@ -1,0 +1,273 @@
+"""What is known of several parameters of a likelihood: a Gaussian over their logs t and over u.
+
+Parameters that depend on the coefficients u (the cut points of ratings on the intercept and on the
+size of effects) are learned with them. What the rows say of both is a quadratic in (u, t): the
+posterior of the coefficients keeps what they say of u given t, and here is the rest. For each row
+it is found from the average log density, slope and their changes at a few values of t (the
+variational Gaussian approximation, Opper and Archambeau 2009), and is added up; so rows, batches
+and merged models are sums, and removed rows are subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.factor import Factor
+from posterity.likelihoods import Likelihood
+from posterity.likelihoods.sites import moment_sites
+from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.phi import ApartFromCoefficients, BelievedRows, LearnedParameter
+
+Array = NDArray[np.float64]
+
+# In standard deviations: the distance of values of t at which averages over three of them are
+# exact to the fifth power, the longest step of all, and the change at which they agree.
+REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
+# Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
+LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
+# Both are found together whenever rows have grown by this share.
+GROWTH_DIVISOR = 32
+
+
+class Quadratic(NamedTuple):
+    """-t'Pt / 2 - u'Bt + h't: precision P (d, d), cross B (p, d) and shift h (d,)."""
+
+    precision: Array
+    cross: Array
+    shift: Array
+
+    def add(self, other: Quadratic, times: float = 1.0) -> Quadratic:
+        """The sum with so many times another one."""
+        return Quadratic(*(one + times * its for one, its in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True)
+class JointParameters(ApartFromCoefficients):
+    """The logs t (d,) of parameters: ``told`` is all that prior and rows say of t and u.
+
+    ``mean`` is in force: what the coefficients' posterior says is said given it. ``covariance`` is
+    that of t, with u unknown, when ``mean`` was found; it is found again when there are ``due``
+    rows.
+    """
+
+    mean: Array
+    covariance: Array
+    told: Quadratic
+    rows: float = 0.0
+    due: float = 1.0
+
+    needs_closed: ClassVar[bool] = True  # t would follow what rows leave open
+
+    @classmethod
+    def before_data(cls, likelihood: Likelihood, n_coefficients: int) -> Self:
+        """Begin from the prior."""
+        mean, sd = (
+            np.array([float(getattr(one, of)) for one in likelihood.parameters])
+            for of in ("mean", "sd")
+        )
+        precision = np.diag(sd**-2.0)
+        cross = np.zeros((n_coefficients, len(mean)))
+        return cls(mean, np.diag(sd * sd), Quadratic(precision, cross, precision @ mean))
+
+    @property
+    def value(self) -> Array:
+        """(d,) parameters in force."""
+        return np.exp(self.mean)
+
+    @property
+    def n_missing(self) -> int:
+        """The number of rows still to come before other values are in force."""
+        return max(int(self.due - self.rows), 1)
+
+    # ---- learning ------------------------------------------------------------------------------
+
+    def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
+        """Learn rows that came one after another."""
+        return self._add(self._find(likelihood, rows), rows.n_rows)
+
+    def learn_together(
+        self, likelihood: Likelihood, near: Self, rows: BelievedRows
+    ) -> tuple[Self, float]:
+        """Learn rows of which each eta is given by all others, with ``near.value`` in force."""
+        now = self._add(near._find(likelihood, rows), rows.n_rows)
+        return replace(now, mean=near.mean, covariance=near.covariance, due=0.0), 0.0
+
+    def unlearn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
+        """Unlearn rows: what they would tell if they came again."""
+        left = self._add(self._find(likelihood, rows), -rows.n_rows, times=-1.0)
+        return replace(left, due=0.0)
+
+    def merge(self, other: Self, likelihood: Likelihood) -> Self:
+        """Learn what ``other`` learned; the prior counts once."""
+        prior = self.before_data(likelihood, len(self.told.cross))
+        both = self._add(other.told, other.rows)._add(prior.told, 0.0, times=-1.0)
+        return replace(both, due=0.0)
+
+    def settle_in(self, inner: LinearPosterior, before: Self | None = None) -> tuple[Self, float]:
+        """Find t and u together if it is due: ``inner``, which knows u given t, moves along.
+
+        Returns the log of what it moves the evidence by: of rows that are learned together, after
+        what was known ``before`` of t, with the integral over it.
+        """
+        if self.rows < self.due:
+            return self, 0.0
+        told, mean = self.told, self.mean
+        slope = told.shift - told.cross.T @ inner.coefficients() - told.precision @ mean
+        covariance = self._invert(told.precision - told.cross.T @ _solve(inner, told.cross))
+        step = covariance @ slope
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        known = inner.log_evidence
+        move(inner, -told.cross @ step)
+        left = known - inner.log_evidence if math.isfinite(known) else 0.0
+        found = replace(self, mean=mean + step, covariance=covariance)
+        found = replace(found, due=self.rows + max(1.0, self.rows // GROWTH_DIVISOR))
+        return found, left + (0.0 if before is None else found._integrate(before))
+
+    def move_to(self, near: Self, inner: LinearPosterior) -> None:
+        """Let ``inner`` say what it says of u given that t is what is in force ``near``."""
+        move(inner, -self.told.cross @ (near.mean - self.mean))
+
+    def agrees_with(self, last: Self) -> bool:
+        """Return True if nothing is gained by finding it again."""
+        away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
+        return bool(away.max(initial=0.0) < AGREED)
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def moments(self, likelihood: Likelihood) -> Array:
+        """Means of t and of its squares (2, d)."""
+        return np.array([self.mean, np.square(self.mean) + np.diag(self.covariance)])
+
+    def marginalize(self, inner: LinearPosterior) -> LinearPosterior:
+        """What is known of u whatever t is, from what is known given t."""
+        if not self.told.cross.any():
+            return inner
+        # The information of u falls by D'D, with D = P^-1/2 B': R'R becomes R'(1 - E E')R.
+        root = np.linalg.cholesky(self.told.precision)
+        less = np.linalg.solve(root, self.told.cross.T)
+        data = inner.without_prior().factor
+        taken = np.linalg.lstsq(data.root.T, less.T, rcond=None)[0]
+        u, s, _ = np.linalg.svd(taken, full_matrices=False)
+        left = np.sqrt(1.0 - np.minimum(s * s, MOST_TAKEN))
+        moments = data.moments[:, 0] - taken @ (less @ inner.coefficients())
+        moments += (u * (1.0 / left - 1.0)) @ (u.T @ moments)
+        rows = data.root - (u * (1.0 - left)) @ (u.T @ data.root)
+        trial = inner.copy()
+        trial.keep(_replace_rows(data, rows, moments), 0)
+        return trial
+
+    def spread(self, inner: LinearPosterior, X: Array) -> Array:
+        """(2 d, n, 1 + d): what moves the means of eta, and values, at points of equal weight."""
+        d = len(self.mean)
+        turned = math.sqrt(d) * np.linalg.cholesky(self.covariance).T
+        steps = np.concatenate([turned, -turned])
+        moved = -_add_ones(X, self.told.cross) @ _solve(inner, self.told.cross) @ steps.T
+        values = np.broadcast_to(np.exp(self.mean + steps)[:, None], (2 * d, len(X), d))
+        return np.concatenate([moved.T[:, :, None], values], axis=2)
+
+    # ---- inner ---------------------------------------------------------------------------------
+
+    def _add(self, told: Quadratic, rows: float, times: float = 1.0) -> Self:
+        return replace(self, told=self.told.add(told, times), rows=max(self.rows + rows, 0.0))
+
+    def _find(self, likelihood: Likelihood, rows: BelievedRows) -> Quadratic:
+        """What rows say of t and u, around what is in force."""
+        mean, variance = _include(likelihood.with_parameter(self.value), rows)
+        d, n = len(self.mean), len(mean)
+        reach = REACH * np.sqrt(np.diag(self.covariance))
+        one = np.diag(reach)
+        pairs = list(combinations(range(d), 2))
+        two = np.array([one[j] + one[k] for j, k in pairs]).reshape(len(pairs), d)
+        steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
+        tried = np.repeat(np.exp(self.mean + steps), n, axis=0)
+        tiled = (np.tile(each, len(steps)) for each in (rows.y, mean, variance))
+        logs, slopes, curvatures = likelihood.with_parameter(tried).average(*tiled)
+        total = logs.reshape(-1, n) @ rows.weights
+        here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
+        precision = np.diag((2.0 * here - up - down) / reach**2)
+        both = (total[1 + 2 * d :]).reshape(2, -1).sum(axis=0)
+        for (j, k), of_both in zip(pairs, both, strict=True):
+            bend = up[j] + down[j] + up[k] + down[k] - 2.0 * here - of_both
+            precision[j, k] = precision[k, j] = 0.5 * bend / (reach[j] * reach[k])
+        values, vectors = np.linalg.eigh(precision)
+        precision = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        change, bent = (
+            each.reshape(-1, n)[1 : 1 + 2 * d].reshape(2, d, n) for each in (slopes, curvatures)
+        )
+        # As much of eta's curvature as its site has, though it is another further away.
+        alone = np.maximum(curvatures[:n], 1e-300)
+        share = 6.0 * alone / (4.0 * alone + bent.sum(axis=0))
+        bend = (rows.weights * share * (change[1] - change[0])).T / (2.0 * reach)
+        shift = (up - down) / (2.0 * reach) + precision @ self.mean
+        if not rows.X.size:
+            return Quadratic(precision, np.zeros_like(self.told.cross), shift)
+        cross = _add_ones(rows.X, self.told.cross).T @ bend
+        return Quadratic(precision, cross, shift + bend.T @ (mean - rows.offsets))
+
+    def _invert(self, precision: Array) -> Array:
+        """The inverse, where the prior is left its share."""
+        values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+        least = LEAST_PRECISION * min(1.0, 1.0 / float(np.diag(self.covariance).max()))
+        inverse = (vectors / np.maximum(values, least)) @ vectors.T
+        return np.asarray(inverse)
+
+    def _integrate(self, before: Self) -> float:
+        """Log of the integral over t of what was known before times what was learned."""
+        root = np.linalg.cholesky(before.covariance)
+        away = np.linalg.solve(root, self.mean - before.mean)
+        shrunk = np.linalg.slogdet(self.covariance)[1] - np.linalg.slogdet(before.covariance)[1]
+        return 0.5 * float(shrunk - away @ away)
+
+
+def begin_to_learn(likelihood: Likelihood, n_coefficients: int) -> Any:
+    """What is known before data of a likelihood's parameter, or of several."""
+    if likelihood.parameter is not None:
+        return LearnedParameter.before_data(likelihood)
+    return JointParameters.before_data(likelihood, n_coefficients)
+
+
+def move(inner: LinearPosterior, shift: Array) -> None:
+    """Add ``shift`` (p,) to the precision-weighted mean of u, in place."""
+    if not shift.any():
+        return
+    data = inner.without_prior().factor
+    data.moments[:, 0] += np.linalg.lstsq(data.root.T, shift, rcond=None)[0]
+    inner.keep(data, 0)
+
+
+def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
+    """The factor of these rows, with the residuals and counts of ``data``."""
+    made = Factor(data.n_coefficients)
+    made.append(np.ascontiguousarray(rows), moments[:, None])
+    made.residual_root[...] = data.residual_root
+    made.set_triangle(made.triangle, data.count, data.seen)
+    return made
+
+
+def _solve(inner: LinearPosterior, cross: Array) -> Array:
+    """The covariance of u, given t, times ``cross`` (p, d)."""
+    root = inner.central().factor.root
+    half = np.linalg.lstsq(root.T, cross, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(root, half, rcond=None)[0])
+
+
+def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
+    """Mean and variance (n,) of each eta with its own row."""
+    sites = moment_sites(known, rows.y, rows.mean, rows.variance, rows.weights)
+    with np.errstate(divide="ignore"):
+        before = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf)
+    total = before + sites.precision
+    gain = np.where(np.isfinite(before), sites.precision / total, 0.0)
+    mean = rows.mean + gain * (sites.target - rows.mean)
+    return mean, np.where(np.isfinite(before), 1.0 / total, 0.0)
+
+
+def _add_ones(X: Array, cross: Array) -> Array:
+    """Rows with the intercept's 1, where ``cross`` has a row for it."""
+    return X if X.shape[1] == len(cross) else np.column_stack([np.ones(len(X)), X])
