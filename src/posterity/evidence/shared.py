@@ -75,7 +75,7 @@ class SharedPrior:
     first k groups comes from all others, and that of any other group, the uncertainty of the
     mean included. ``residual`` is r^2, ``n_means`` the number of means learned,
     ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
-    None where it is the same.
+    None where it is the same, and ``strength`` that of D's prior which the evidence favours.
     """
 
     root: Array
@@ -85,6 +85,7 @@ class SharedPrior:
     n_means: int = 0
     log_determinants: float = 0.0
     best_root: Array | None = None
+    strength: float = 0.0
 
     @property
     def new_group_prior(self) -> Array:
@@ -105,6 +106,7 @@ def learn_prior(
     *,
     intercept: bool,
     tolerance: float = 1e-4,
+    near: SharedPrior | None = None,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -121,6 +123,8 @@ def learn_prior(
         mean.
     tolerance
         How far D may be from the best one, in standard deviations of what the groups leave open.
+    near
+        The prior that nearly the same groups chose: the search begins there, and keeps its strength.
     """
     frame = _Frame.of(sample, noise, intercept=intercept)
     p = len(frame.root)
@@ -131,7 +135,7 @@ def learn_prior(
             frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
         )
     with limit_blas_threads(p * (p + 1) // 2):
-        best = _find_covariance(frame, noise, means, residual_df, tolerance).diagonalize()
+        best = _find_covariance(frame, noise, means, residual_df, tolerance, near).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
@@ -146,6 +150,7 @@ def learn_prior(
         best_root=frame.expand_root(root),
         residual=fitted.residual,
         log_determinants=fitted.log_determinants,
+        strength=best.prior.strength,
     )
 
 
@@ -306,7 +311,12 @@ def _count_ranks(sample: GroupSample) -> float:
 
 
 def _find_covariance(
-    frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_], tolerance: float
+    frame: _Frame,
+    noise: Noise,
+    mean: Array,
+    free: NDArray[np.bool_],
+    tolerance: float,
+    near: SharedPrior | None,
 ) -> DeviancePoint:
     """The best D under the prior of that strength for which the evidence is highest.
 
@@ -314,6 +324,9 @@ def _find_covariance(
     least is worth one group, but only where groups have rows to spare that tell of the noise.
     """
     p = len(frame.root)
+    if near is not None and near.best_root is not None and p == len(near.root) and near.strength:
+        task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
+        return search_from(task, frame.root @ np.linalg.inv(near.best_root), tolerance)
     strengths = [each * p for each in STRENGTHS if p > 1]
     if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)

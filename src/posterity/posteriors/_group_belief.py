@@ -58,8 +58,9 @@ class GroupBelief:
         *,
         intercept: bool,
         tolerance: float,
+        near: SharedPrior | None = None,
     ) -> SharedPrior:
-        """The prior that the groups share."""
+        """The prior that the groups share; the search for it may begin near another one."""
         if self.learns_covariance:
             return learn_prior(
                 sample,
@@ -68,6 +69,7 @@ class GroupBelief:
                 self.free,
                 intercept=intercept,
                 tolerance=tolerance,
+                near=near,
             )
         precision = self.precision
         if precision is None:
