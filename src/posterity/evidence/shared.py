@@ -47,6 +47,8 @@ STRENGTHS = (64.0, 8.0, 1.0)
 ROUGH = 0.03
 # Largest increase of the log of an uncertain variance over groups.
 MOST_SPREAD = 1.0
+# Variances of eta under a likelihood: the largest expected over groups, and of their mean.
+LARGEST_VARIANCE, MEAN_VARIANCE = 4.0, 25.0
 # A feature with a variance below this share of its mean square is constant.
 CONSTANT = 1e-20
 # Largest signal variance under a unit-information prior, in units of the noise variance.
@@ -64,6 +66,20 @@ class GroupSample:
     count: float
     residual: float
     is_whole: bool = True
+
+
+@dataclass(frozen=True)
+class EtaScale:
+    """What is known beforehand where rows stand for others under a likelihood.
+
+    Of their linear predictor eta a change of 1 is substantial: its variance over groups is some
+    units at most, and its mean is near that at ``centre`` (p,), by some units. ``root`` (p, p) is
+    that of the mean of x x' over rows as they came. What targets tell of these is no scale: rows
+    without events lie as far off as the prior lets them.
+    """
+
+    root: Array
+    centre: Array
 
 
 @dataclass(frozen=True)
@@ -107,6 +123,7 @@ def learn_prior(
     intercept: bool,
     tolerance: float = 1e-4,
     near: SharedPrior | None = None,
+    scale: EtaScale | None = None,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -124,9 +141,11 @@ def learn_prior(
     tolerance
         How far D may be from the best one, in standard deviations of what the groups leave open.
     near
-        The prior that nearly the same groups chose: the search begins there, and keeps its strength.
+        The prior that nearly the same groups chose: the search begins there, with its strength.
+    scale
+        What is known beforehand of rows under a likelihood.
     """
-    frame = _Frame.of(sample, noise, intercept=intercept)
+    frame = _Frame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
     means, residual_df = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
@@ -155,10 +174,13 @@ def learn_prior(
 
 
 def with_given_precision(
-    sample: GroupSample, prior: Factor, free: NDArray[np.bool_]
+    sample: GroupSample,
+    prior: Factor,
+    free: NDArray[np.bool_],
+    scale: EtaScale | None = None,
 ) -> SharedPrior:
     """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
-    frame = _Frame.identity(sample)
+    frame = _Frame.identity(sample, scale)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
@@ -189,9 +211,14 @@ def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: 
     return _make_factor(np.sqrt(rows) * root, mean)
 
 
-def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
+def learn_from_all(
+    sample: GroupSample,
+    prior: SharedPrior,
+    free: NDArray[np.bool_],
+    scale: EtaScale | None = None,
+) -> SharedPrior:
     """Return the statistics of all groups under a prior that was learned from some."""
-    frame = _Frame.identity(sample)
+    frame = _Frame.identity(sample, scale)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
     )
@@ -205,6 +232,7 @@ class _Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
     ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
+    ``mean_rows`` (d, p + 1) are the prior of the means, rows and targets: none where it is flat.
     """
 
     independent: NDArray[np.bool_]
@@ -213,16 +241,23 @@ class _Frame:
     sample: GroupSample
     scale: float
     is_informative: bool
+    mean_rows: Array
     least: float = 1e-300
 
     @classmethod
-    def of(cls, sample: GroupSample, noise: Noise, *, intercept: bool) -> _Frame:
+    def of(
+        cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None
+    ) -> _Frame:
         g, p, _ = sample.rows.shape
         pooled = Factor(p)
         stacked = sample.rows.reshape(g * p, p + 1)
         pooled.append(stacked[:, :p], np.ascontiguousarray(stacked[:, p:]))
         kept = pooled.determined
         root = pooled.root[np.ix_(kept, kept)] / np.sqrt(max(sample.count, 1e-300))
+        if eta is not None:
+            own = _triangulate(eta.root[:, kept])
+            if (np.diag(own) > CONSTANT**0.5 * np.sqrt(np.sum(own**2, axis=0))).all():
+                root = own
         # Group by group, here and below: many small products, for which BLAS starts no threads.
         filled = _drop_empty_rows(sample.rows)
         within = filled[:, :, :p][:, :, kept] @ np.linalg.inv(root)
@@ -231,15 +266,20 @@ class _Frame:
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
         scale, is_informative = _compute_signal(sample, noise, total, residual, int(kept.sum()))
+        if eta is not None and is_informative:
+            scale = LARGEST_VARIANCE
+        own = _make_mean_rows(np.eye(len(root)), root, kept, eta)
         least = max(LEAST_NOISE * total, 1e-300)
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, is_informative, least)
+        rows = np.ascontiguousarray(rows)
+        return cls(kept, root, rows, sample, scale, is_informative, own, least)
 
     @classmethod
-    def identity(cls, sample: GroupSample) -> _Frame:
+    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> _Frame:
         """The coefficients themselves."""
-        p = sample.rows.shape[1]
-        rows = _drop_empty_rows(sample.rows)
-        return cls(np.ones(p, dtype=bool), np.eye(p), rows, sample, 1.0, True)
+        p, all_ = sample.rows.shape[1], np.ones(sample.rows.shape[1], dtype=bool)
+        root = np.eye(p) if eta is None else eta.root
+        own = _make_mean_rows(root, root, all_, eta)
+        return cls(all_, np.eye(p), _drop_empty_rows(sample.rows), sample, 1.0, True, own)
 
     @property
     def pins(self) -> Array:
@@ -269,6 +309,16 @@ class _Frame:
         whole = np.zeros((len(self.independent),) * 2)
         whole[np.ix_(self.independent, self.independent)] = root @ self.root
         return whole
+
+
+def _make_mean_rows(
+    columns: Array, root: Array, kept: NDArray[np.bool_], eta: EtaScale | None
+) -> Array:
+    """The rows, in columns of a frame, of u ~ Normal(U centre, MEAN_VARIANCE / p)."""
+    if eta is None:
+        return np.zeros((0, len(columns) + 1))
+    size = np.sqrt(len(columns) / MEAN_VARIANCE)
+    return np.asarray(size * np.column_stack([columns, root @ eta.centre[kept]]))
 
 
 def _drop_empty_rows(rows: Array) -> Array:
@@ -358,14 +408,16 @@ class _MeansRegression:
 
     def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
         white, log_determinants = whiten_groups(root, frame.rows)
-        g, h, _ = white.shape
+        g = len(white)
         self.W = white[:, :, :-1]
         target = white[:, :, -1] - self.W[:, :, ~free] @ mean[~free]
         self.columns = np.ascontiguousarray(self.W[:, :, free])
         self.target = target
         self.free = free
-        self.factor = Factor(int(free.sum()))
-        self.factor.append(self.columns.reshape(g * h, int(free.sum())), target.reshape(-1, 1))
+        # Of fixed means the prior says nothing.
+        own, centre = frame.mean_rows[:, :-1], frame.mean_rows[:, -1]
+        self.own = np.column_stack([own[:, free], centre])
+        self.factor = self._regress(self.columns, target)
         self.fixed = np.where(free, 0.0, mean)
         self.mean = self.fixed.copy()
         self.mean[free] = self.factor.coefficients()[:, 0]
@@ -379,10 +431,13 @@ class _MeansRegression:
     def without(self, group: int) -> Factor:
         """The triangle of the means, but for what one group says."""
         some = np.arange(len(self.target)) != group
-        factor = Factor(self.factor.n_coefficients)
-        target = self.target[some].reshape(-1, 1)
-        columns = self.columns[some].reshape(len(target), factor.n_coefficients)
-        factor.append(columns, target)
+        return self._regress(self.columns[some], self.target[some])
+
+    def _regress(self, columns: Array, target: Array) -> Factor:
+        factor = Factor(columns.shape[-1])
+        factor.append(columns.reshape(target.size, columns.shape[-1]), target.reshape(-1, 1))
+        if len(self.own):
+            factor.append(self.own[:, :-1].copy(), self.own[:, -1:].copy())
         return factor
 
 
@@ -498,6 +553,7 @@ def _triangulate(matrix: Array) -> Array:
 
 
 __all__ = [
+    "EtaScale",
     "GroupSample",
     "SharedPrior",
     "learn_from_all",

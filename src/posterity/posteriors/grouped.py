@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
+from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
@@ -332,7 +332,7 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
+            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free, self._scale)
         value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
         return value if self.sites is None else value + self.sites.log_scale
 
@@ -378,9 +378,9 @@ class GroupedPosterior:
         self.bank, self.sites = self.sites.settle(rows, bank, self._choose_prior, near)
 
     def _choose_prior(
-        self, bank: GroupBank, tolerance: float, near: SharedPrior | None
+        self, bank: GroupBank, tolerance: float, near: SharedPrior | None, scale: EtaScale | None
     ) -> SharedPrior:
-        return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near)
+        return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
 
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
@@ -415,11 +415,25 @@ class GroupedPosterior:
         return _sample_groups(self.bank, most)
 
     def _learn_prior(
-        self, sample: GroupSample, tolerance: float, near: SharedPrior | None = None
+        self,
+        sample: GroupSample,
+        tolerance: float,
+        near: SharedPrior | None = None,
+        scale: EtaScale | None = None,
     ) -> SharedPrior:
         return self.belief.prior(
-            sample, self.noise, intercept=self.intercept, tolerance=tolerance, near=near
+            sample,
+            self.noise,
+            intercept=self.intercept,
+            tolerance=tolerance,
+            near=near,
+            scale=scale or self._scale,
         )
+
+    @property
+    def _scale(self) -> EtaScale | None:
+        """What is known beforehand of eta; None where targets are normal."""
+        return None if self.sites is None else self.sites.scale(self.intercept)
 
     # ---- the stream ----------------------------------------------------------------------------
 
