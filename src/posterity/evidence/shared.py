@@ -149,10 +149,8 @@ def learn_prior(
     p = len(frame.root)
     means, residual_df = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
-        scale = np.sqrt(frame.scale)
-        return _make_shared_prior(
-            frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
-        )
+        root = np.eye(p) / np.sqrt(frame.scale)
+        return _make_shared_prior(frame, root, _MeansRegression(frame, means, residual_df, root))
     with limit_blas_threads(p * (p + 1) // 2):
         best = _find_covariance(frame, noise, means, residual_df, tolerance, near).diagonalize()
     root, expected = (
@@ -415,8 +413,7 @@ class _MeansRegression:
         self.target = target
         self.free = free
         # Of fixed means the prior says nothing.
-        own, centre = frame.mean_rows[:, :-1], frame.mean_rows[:, -1]
-        self.own = np.column_stack([own[:, free], centre])
+        self.own = frame.mean_rows[:, np.append(free, True)]
         self.factor = self._regress(self.columns, target)
         self.fixed = np.where(free, 0.0, mean)
         self.mean = self.fixed.copy()
