@@ -380,8 +380,8 @@ class GroupedRegression(GroupedReader):
             )
         if not self._posterior_or_none.has_same_prior(theirs):
             raise ValueError(
-                "the models differ in prior, noise, forgetting, intercept or likelihood: only "
-                "models of the same parameters can be merged"
+                "the models differ in prior, noise, forgetting or intercept: only models of the "
+                "same parameters can be merged"
             )
         labels = other._index.labels
         keys = Keys(np.arange(len(labels), dtype=np.int32), labels, other._index.kinds)
