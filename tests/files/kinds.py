@@ -260,6 +260,7 @@ def _groups_and_series() -> Iterator[Kind]:
     keys = np.empty(len(X), dtype=object)
     keys[:] = list(zip(groups.tolist(), (np.arange(len(X)) % 2).tolist(), strict=True))
     yield _grouped("grouped by two", GroupedRegression(), keys)
+    yield _grouped("grouped counts", GroupedRegression(likelihood="poisson"), groups, COUNTS)
     ids = np.column_stack([np.arange(len(X)) % 7, np.arange(len(X)) % 11])
     pairs = ids.astype(object)
     numbered = np.column_stack([ids[:, 0], X[:, 0]])
@@ -272,13 +273,13 @@ def _groups_and_series() -> Iterator[Kind]:
     yield from _forecasters()
 
 
-def _grouped(name: str, model: Any, groups: Any) -> Kind:
+def _grouped(name: str, model: Any, groups: Any, y: Any = Y) -> Kind:
     def make() -> Any:
-        made = clone(model).fit(X[:120], Y[:120], groups=groups[:120])
-        return made.partial_fit(X[120:140], Y[120:140], groups=groups[120:140])
+        made = clone(model).fit(X[:120], y[:120], groups=groups[:120])
+        return made.partial_fit(X[120:140], y[120:140], groups=groups[120:140])
 
     rows = slice(140, 146)
-    return Kind(name, make, _learning(X[rows], X[146], Y[rows], groups=groups[rows]))
+    return Kind(name, make, _learning(X[rows], X[146], y[rows], groups=groups[rows]))
 
 
 def _factorization(name: str, model: Any, rows: Any, y: Any) -> Kind:

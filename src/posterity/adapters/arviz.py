@@ -16,10 +16,10 @@ from posterity.adapters._extras import require_module
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
-from posterity.generalized.base import RateOffsets, compute_log_exposure, read_offset
 from posterity.likelihoods import Poisson
 from posterity.linear.base import LinearModel
 from posterity.linear.inputs import name_bad_rows, read_rows
+from posterity.linear.offsets import RateOffsets, compute_log_exposure, read_offset
 from posterity.linear.targets import refuse_several_targets
 from posterity.noise import LearnedNoise
 

@@ -288,6 +288,11 @@ def make_arms(
                 'sharing is "learned", which needs rewards with normal noise: leave model out, '
                 'give a GroupedRegression, or use "none" or "all"'
             )
+        if grouped and model.likelihood != "gaussian":
+            raise ValueError(
+                f'sharing is "learned", which needs rewards with normal noise, and model is '
+                f"{model!r}: leave its likelihood out"
+            )
         few = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
         arms = GroupedArms(clone(model) if grouped else few)
     else:

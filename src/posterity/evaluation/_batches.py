@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.generalized.base import RateOffsets
 from posterity.kernel.tables import find_table, take_rows
+from posterity.linear.offsets import RateOffsets
 
 FloatArray = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from posterity.evaluation._ledger import two_sum
 from posterity.evaluation._names import name_models
 from posterity.evaluation.comparison import Comparison
 from posterity.evaluation.progressive import check_count
-from posterity.generalized.base import RateOffsets
+from posterity.linear.offsets import RateOffsets
 from posterity.posteriors.ensemble import compute_probabilities
 
 FloatArray = NDArray[np.float64]

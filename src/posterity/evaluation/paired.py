@@ -24,7 +24,7 @@ from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.paired_result import PairedComparison
 from posterity.evaluation.progressive import check_count, check_levels, scored_batches
 from posterity.evaluation.slices import Sliced
-from posterity.generalized.base import RateOffsets
+from posterity.linear.offsets import RateOffsets
 
 FloatArray = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from posterity.evaluation._tally import RunningScores, ScoredBatch
 from posterity.evaluation.coefficient_path import CoefficientFollower
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import Sliced
-from posterity.generalized.base import RateOffsets
+from posterity.linear.offsets import RateOffsets
 
 
 def progressive_validation(

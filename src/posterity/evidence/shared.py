@@ -47,6 +47,8 @@ STRENGTHS = (64.0, 8.0, 1.0)
 ROUGH = 0.03
 # Largest increase of the log of an uncertain variance over groups.
 MOST_SPREAD = 1.0
+# Variances of eta under a likelihood: the largest expected over groups, and of their mean.
+LARGEST_VARIANCE, MEAN_VARIANCE = 4.0, 25.0
 # A feature with a variance below this share of its mean square is constant.
 CONSTANT = 1e-20
 # Largest signal variance under a unit-information prior, in units of the noise variance.
@@ -67,6 +69,20 @@ class GroupSample:
 
 
 @dataclass(frozen=True)
+class EtaScale:
+    """What is known beforehand where rows stand for others under a likelihood.
+
+    Of their linear predictor eta a change of 1 is substantial: its variance over groups is some
+    units at most, and its mean is near that at ``centre`` (p,), by some units. ``root`` (p, p) is
+    that of the mean of x x' over rows as they came. What targets tell of these is no scale: rows
+    without events lie as far off as the prior lets them.
+    """
+
+    root: Array
+    centre: Array
+
+
+@dataclass(frozen=True)
 class SharedPrior:
     """The prior that groups share.
 
@@ -75,7 +91,7 @@ class SharedPrior:
     first k groups comes from all others, and that of any other group, the uncertainty of the
     mean included. ``residual`` is r^2, ``n_means`` the number of means learned,
     ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
-    None where it is the same.
+    None where it is the same, and ``strength`` that of D's prior which the evidence favours.
     """
 
     root: Array
@@ -85,6 +101,7 @@ class SharedPrior:
     n_means: int = 0
     log_determinants: float = 0.0
     best_root: Array | None = None
+    strength: float = 0.0
 
     @property
     def new_group_prior(self) -> Array:
@@ -105,6 +122,8 @@ def learn_prior(
     *,
     intercept: bool,
     tolerance: float = 1e-4,
+    near: SharedPrior | None = None,
+    scale: EtaScale | None = None,
 ) -> SharedPrior:
     """The prior of the highest evidence.
 
@@ -121,17 +140,19 @@ def learn_prior(
         mean.
     tolerance
         How far D may be from the best one, in standard deviations of what the groups leave open.
+    near
+        The prior that nearly the same groups chose: the search begins there, with its strength.
+    scale
+        What is known beforehand of rows under a likelihood.
     """
-    frame = _Frame.of(sample, noise, intercept=intercept)
+    frame = _Frame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
     means, residual_df = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
-        scale = np.sqrt(frame.scale)
-        return _make_shared_prior(
-            frame, np.eye(p) / scale, _MeansRegression(frame, means, residual_df, np.eye(p) / scale)
-        )
+        root = np.eye(p) / np.sqrt(frame.scale)
+        return _make_shared_prior(frame, root, _MeansRegression(frame, means, residual_df, root))
     with limit_blas_threads(p * (p + 1) // 2):
-        best = _find_covariance(frame, noise, means, residual_df, tolerance).diagonalize()
+        best = _find_covariance(frame, noise, means, residual_df, tolerance, near).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
@@ -146,14 +167,18 @@ def learn_prior(
         best_root=frame.expand_root(root),
         residual=fitted.residual,
         log_determinants=fitted.log_determinants,
+        strength=best.prior.strength,
     )
 
 
 def with_given_precision(
-    sample: GroupSample, prior: Factor, free: NDArray[np.bool_]
+    sample: GroupSample,
+    prior: Factor,
+    free: NDArray[np.bool_],
+    scale: EtaScale | None = None,
 ) -> SharedPrior:
     """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
-    frame = _Frame.identity(sample)
+    frame = _Frame.identity(sample, scale)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
     return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
@@ -184,9 +209,14 @@ def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: 
     return _make_factor(np.sqrt(rows) * root, mean)
 
 
-def learn_from_all(sample: GroupSample, prior: SharedPrior, free: NDArray[np.bool_]) -> SharedPrior:
+def learn_from_all(
+    sample: GroupSample,
+    prior: SharedPrior,
+    free: NDArray[np.bool_],
+    scale: EtaScale | None = None,
+) -> SharedPrior:
     """Return the statistics of all groups under a prior that was learned from some."""
-    frame = _Frame.identity(sample)
+    frame = _Frame.identity(sample, scale)
     return _make_shared_prior(
         frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
     )
@@ -200,6 +230,7 @@ class _Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
     ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
+    ``mean_rows`` (d, p + 1) are the prior of the means, rows and targets: none where it is flat.
     """
 
     independent: NDArray[np.bool_]
@@ -208,16 +239,23 @@ class _Frame:
     sample: GroupSample
     scale: float
     is_informative: bool
+    mean_rows: Array
     least: float = 1e-300
 
     @classmethod
-    def of(cls, sample: GroupSample, noise: Noise, *, intercept: bool) -> _Frame:
+    def of(
+        cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None
+    ) -> _Frame:
         g, p, _ = sample.rows.shape
         pooled = Factor(p)
         stacked = sample.rows.reshape(g * p, p + 1)
         pooled.append(stacked[:, :p], np.ascontiguousarray(stacked[:, p:]))
         kept = pooled.determined
         root = pooled.root[np.ix_(kept, kept)] / np.sqrt(max(sample.count, 1e-300))
+        if eta is not None:
+            own = _triangulate(eta.root[:, kept])
+            if (np.diag(own) > CONSTANT**0.5 * np.sqrt(np.sum(own**2, axis=0))).all():
+                root = own
         # Group by group, here and below: many small products, for which BLAS starts no threads.
         filled = _drop_empty_rows(sample.rows)
         within = filled[:, :, :p][:, :, kept] @ np.linalg.inv(root)
@@ -226,15 +264,20 @@ class _Frame:
         around = pooled.moments[int(intercept) :, 0]
         total = float(around @ around) + residual
         scale, is_informative = _compute_signal(sample, noise, total, residual, int(kept.sum()))
+        if eta is not None and is_informative:
+            scale = LARGEST_VARIANCE
+        own = _make_mean_rows(np.eye(len(root)), root, kept, eta)
         least = max(LEAST_NOISE * total, 1e-300)
-        return cls(kept, root, np.ascontiguousarray(rows), sample, scale, is_informative, least)
+        rows = np.ascontiguousarray(rows)
+        return cls(kept, root, rows, sample, scale, is_informative, own, least)
 
     @classmethod
-    def identity(cls, sample: GroupSample) -> _Frame:
+    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> _Frame:
         """The coefficients themselves."""
-        p = sample.rows.shape[1]
-        rows = _drop_empty_rows(sample.rows)
-        return cls(np.ones(p, dtype=bool), np.eye(p), rows, sample, 1.0, True)
+        p, all_ = sample.rows.shape[1], np.ones(sample.rows.shape[1], dtype=bool)
+        root = np.eye(p) if eta is None else eta.root
+        own = _make_mean_rows(root, root, all_, eta)
+        return cls(all_, np.eye(p), _drop_empty_rows(sample.rows), sample, 1.0, True, own)
 
     @property
     def pins(self) -> Array:
@@ -264,6 +307,16 @@ class _Frame:
         whole = np.zeros((len(self.independent),) * 2)
         whole[np.ix_(self.independent, self.independent)] = root @ self.root
         return whole
+
+
+def _make_mean_rows(
+    columns: Array, root: Array, kept: NDArray[np.bool_], eta: EtaScale | None
+) -> Array:
+    """The rows, in columns of a frame, of u ~ Normal(U centre, MEAN_VARIANCE / p)."""
+    if eta is None:
+        return np.zeros((0, len(columns) + 1))
+    size = np.sqrt(len(columns) / MEAN_VARIANCE)
+    return np.asarray(size * np.column_stack([columns, root @ eta.centre[kept]]))
 
 
 def _drop_empty_rows(rows: Array) -> Array:
@@ -306,7 +359,12 @@ def _count_ranks(sample: GroupSample) -> float:
 
 
 def _find_covariance(
-    frame: _Frame, noise: Noise, mean: Array, free: NDArray[np.bool_], tolerance: float
+    frame: _Frame,
+    noise: Noise,
+    mean: Array,
+    free: NDArray[np.bool_],
+    tolerance: float,
+    near: SharedPrior | None,
 ) -> DeviancePoint:
     """The best D under the prior of that strength for which the evidence is highest.
 
@@ -314,6 +372,9 @@ def _find_covariance(
     least is worth one group, but only where groups have rows to spare that tell of the noise.
     """
     p = len(frame.root)
+    if near is not None and near.best_root is not None and p == len(near.root) and near.strength:
+        task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
+        return search_from(task, frame.root @ np.linalg.inv(near.best_root), tolerance)
     strengths = [each * p for each in STRENGTHS if p > 1]
     if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)
@@ -345,14 +406,15 @@ class _MeansRegression:
 
     def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
         white, log_determinants = whiten_groups(root, frame.rows)
-        g, h, _ = white.shape
+        g = len(white)
         self.W = white[:, :, :-1]
         target = white[:, :, -1] - self.W[:, :, ~free] @ mean[~free]
         self.columns = np.ascontiguousarray(self.W[:, :, free])
         self.target = target
         self.free = free
-        self.factor = Factor(int(free.sum()))
-        self.factor.append(self.columns.reshape(g * h, int(free.sum())), target.reshape(-1, 1))
+        # Of fixed means the prior says nothing.
+        self.own = frame.mean_rows[:, np.append(free, True)]
+        self.factor = self._regress(self.columns, target)
         self.fixed = np.where(free, 0.0, mean)
         self.mean = self.fixed.copy()
         self.mean[free] = self.factor.coefficients()[:, 0]
@@ -366,10 +428,13 @@ class _MeansRegression:
     def without(self, group: int) -> Factor:
         """The triangle of the means, but for what one group says."""
         some = np.arange(len(self.target)) != group
-        factor = Factor(self.factor.n_coefficients)
-        target = self.target[some].reshape(-1, 1)
-        columns = self.columns[some].reshape(len(target), factor.n_coefficients)
-        factor.append(columns, target)
+        return self._regress(self.columns[some], self.target[some])
+
+    def _regress(self, columns: Array, target: Array) -> Factor:
+        factor = Factor(columns.shape[-1])
+        factor.append(columns.reshape(target.size, columns.shape[-1]), target.reshape(-1, 1))
+        if len(self.own):
+            factor.append(self.own[:, :-1].copy(), self.own[:, -1:].copy())
         return factor
 
 
@@ -485,6 +550,7 @@ def _triangulate(matrix: Array) -> Array:
 
 
 __all__ = [
+    "EtaScale",
     "GroupSample",
     "SharedPrior",
     "learn_from_all",

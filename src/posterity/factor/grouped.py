@@ -147,12 +147,18 @@ class GroupBank:
         self._arrays = [array[: self.size][which] for array in self._arrays]
         self.size = len(self._arrays[0])
 
-    def select(self, which: NDArray[np.bool_]) -> GroupBank:
-        """A bank of copies of the groups for which ``which`` (size,) is True."""
+    def select(self, which: NDArray[np.bool_] | Slots) -> GroupBank:
+        """A bank of copies of the groups for which ``which`` (size,) is True, or at these slots."""
         some = GroupBank(self.n_coefficients)
         some._arrays = [array[: self.size][which] for array in self._arrays]
         some.size, some.clock = len(some._arrays[0]), self.clock
         return some
+
+    def without_rows(self) -> GroupBank:
+        """A bank of as many groups that know nothing."""
+        bank = GroupBank(self.n_coefficients)
+        bank.grow(self.size)
+        return bank
 
     def repeat(self, times: int) -> GroupBank:
         """A bank with so many copies of all groups, one after another."""
@@ -219,6 +225,11 @@ class GroupBank:
         run_together(learn, order.shares(len(split_rows(len(rows), self.n_coefficients))))
         self.clock += len(rows)
         return before
+
+    def date(self, rows: GroupedRows, clock: int) -> None:
+        """Date rows that were learned in any order as they came after so many others."""
+        self.last[rows.slots[rows.numbers]] = clock + 1 + np.arange(len(rows))
+        self.clock = clock + len(rows)
 
     def posteriors(self, priors: Array, slots: Slots | None = None) -> Array:
         """(n, q (q + 1) / 2) rows and ``priors`` of the groups at ``slots``, or of all.

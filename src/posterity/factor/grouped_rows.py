@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -26,7 +27,7 @@ class GroupedRows:
 
     ``X`` (n, m) by rows, ``y`` (n,), ``weights`` (n,) or None, whether a 1 comes before each x,
     ``numbers`` (n,) which of the groups at hand each row is of, and ``slots`` where those are in
-    the bank.
+    the bank. ``offsets`` (n,), of rows under a likelihood, are added to their linear predictors.
     """
 
     X: Array
@@ -35,18 +36,42 @@ class GroupedRows:
     intercept: bool
     numbers: NDArray[np.int32]
     slots: Slots
+    offsets: Array | None = None
 
     def __len__(self) -> int:
         return len(self.X)
 
+    @property
+    def all_weights(self) -> Array:
+        """(n,) weights, 1 where none are given."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    @property
+    def all_offsets(self) -> Array:
+        """(n,) offsets, 0 where none are given."""
+        return np.zeros(len(self)) if self.offsets is None else self.offsets
+
     def part(self, first: int, stop: int) -> GroupedRows:
         """The rows from ``first`` on, up to ``stop``, without the groups beyond all of theirs."""
         some = slice(first, stop)
-        weights, numbers = self.weights, self.numbers[some]
-        slots = self.slots[: int(numbers.max(initial=-1)) + 1]
-        if weights is not None:
-            weights = weights[some]
-        return GroupedRows(self.X[some], self.y[some], weights, self.intercept, numbers, slots)
+        numbers = self.numbers[some]
+        return self._select(some, numbers, self.slots[: int(numbers.max(initial=-1)) + 1])
+
+    def take(self, places: Slots) -> GroupedRows:
+        """The rows at these places (k,), no two of one group."""
+        numbers = np.arange(len(places), dtype=np.int32)
+        return self._select(places, numbers, self.slots[self.numbers[places]])
+
+    def at(self, some: NDArray[np.bool_], places: Slots) -> GroupedRows:
+        """Some rows, where their groups (len(slots),) have other places in the bank."""
+        return self._select(some, self.numbers[some], places)
+
+    def _select(self, some: Any, numbers: NDArray[np.int32], slots: Slots) -> GroupedRows:
+        weights, offsets = (
+            None if values is None else values[some] for values in (self.weights, self.offsets)
+        )
+        X, y = np.ascontiguousarray(self.X[some]), np.ascontiguousarray(self.y[some])
+        return GroupedRows(X, y, weights, self.intercept, numbers, slots, offsets)
 
     def stack_rows(self) -> Array:
         """(n, q) rows [1, x, y], times the roots of their weights."""
@@ -55,6 +80,20 @@ class GroupedRows:
         if self.weights is not None:
             stacked *= np.sqrt(self.weights)[:, None]
         return stacked
+
+
+def stack_grouped_rows(parts: Sequence[GroupedRows]) -> GroupedRows:
+    """Rows of one bank, one after another; groups are numbered by their places."""
+    slots = np.concatenate([part.slots[part.numbers] for part in parts])
+    return GroupedRows(
+        np.concatenate([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.all_weights for part in parts]),
+        parts[0].intercept,
+        slots.astype(np.int32),
+        np.arange(int(slots.max(initial=-1)) + 1),
+        np.concatenate([part.all_offsets for part in parts]),
+    )
 
 
 def check_together(X: Array, y: Array, weights: Array | None) -> None:

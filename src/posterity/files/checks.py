@@ -261,6 +261,19 @@ def _grouped(posterior: Any) -> bool:
         and all(sample.rows.shape[1:] == (p, p + 1) for sample in samples)
         and (posterior.row_space is None or posterior.row_space.n_coefficients == p)
         and posterior.n_zero_weight <= posterior.bank.clock
+        and (posterior.sites is None or _are_of_bank(posterior.sites.rows, posterior.bank))
+    )
+
+
+def _are_of_bank(rows: Any, bank: Any) -> bool:
+    """Return True if kept rows of groups, if there are any, are of the groups in a bank."""
+    if rows is None:
+        return True
+    slots, numbers = rows.slots, rows.numbers
+    return bool(
+        rows.X.shape[1] + int(rows.intercept) == bank.n_coefficients
+        and np.all((slots >= 0) & (slots < bank.size))
+        and np.all((numbers >= 0) & (numbers < len(slots)))
     )
 
 

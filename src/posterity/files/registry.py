@@ -138,6 +138,8 @@ HOMES = {
     "GroupedPosterior": "posterity.posteriors.grouped",
     "GroupBelief": "posterity.posteriors._group_belief",
     "GroupSample": "posterity.evidence.shared",
+    "GroupSites": "posterity.posteriors._group_sites",
+    "GroupedRows": "posterity.factor.grouped_rows",
     "SharedPrior": "posterity.evidence.shared",
     "KeyIndex": "posterity.grouped.index",
     "DiagonalPosterior": "posterity.posteriors.diagonal",

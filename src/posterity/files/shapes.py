@@ -47,6 +47,10 @@ SHAPES: dict[str, dict[str, str]] = {
     },
     "GroupBelief": {"mean": "p", "free": "p"},
     "GroupSample": {"rows": "g p q"},
+    "GroupSites": {"root": "p p"},
+    "GroupedRows": {
+        "X": "n m", "y": "n", "weights": "n", "numbers": "n", "slots": "g", "offsets": "n",
+    },
     "SharedPrior": {"root": "p p", "mean": "p", "priors": "k q l"},
     "Centres": {"features": "f", "values": "f", "sums": "f", "counts": "f", "products": "e 3"},
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},

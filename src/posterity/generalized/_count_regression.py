@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.generalized.base import RateOffsets
 from posterity.generalized.generalized_linear import GeneralizedRegression
+from posterity.linear.offsets import RateOffsets
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]

@@ -13,8 +13,9 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
-from posterity.generalized.base import GeneralizedModel, read_offset
+from posterity.generalized.base import GeneralizedModel
 from posterity.likelihoods import Likelihood
+from posterity.linear.offsets import read_offset
 from posterity.other_names import accept_other_names
 
 Array = NDArray[np.float64]

@@ -25,13 +25,17 @@ from posterity.grouped.inputs import (
     split_group_key,
     split_one,
 )
+from posterity.grouped.likelihoods import choose_likelihood
 from posterity.kernel import GroupPath
+from posterity.likelihoods import Likelihood
 from posterity.linear.columns import ModelColumns
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.keys import Keys, key_of
+from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import OUR_NAMES
-from posterity.noise import Distribution, JointOfOne, Noise
+from posterity.noise import JointOfOne, KnownNoise, Noise
+from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
 from posterity.priors import GaussianPrior
 from posterity.transaction import Undo, get_lock, hold_model_lock
@@ -58,6 +62,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     prior_precision: ArrayLike | str
     fit_intercept: bool
     forgetting: Exponential | Stabilized | None
+    likelihood: Likelihood | str
 
     _learned_names = ("_posterior_or_none", "_index", "categories_")
 
@@ -102,7 +107,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     @hold_model_lock
     def shared_covariance_(self) -> Array:
         """(p, p) covariance of [intercept, coefficients] over groups."""
-        return self._posterior.learn_exact_prior().prior.covariance() / self.noise_precision_
+        return self._posterior.learn_exact_prior().prior.covariance() / self._noise_precision
 
     @property
     @hold_model_lock
@@ -115,6 +120,16 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     @hold_model_lock
     def noise_precision_(self) -> float:
         """The known noise precision, or the posterior mean of the learned one."""
+        if self._likelihood() is not None:
+            raise AttributeError(
+                f"the model has no noise_precision_: its likelihood, {self.likelihood!r}, has no "
+                "normal noise"
+            )
+        return self._noise_precision
+
+    @property
+    def _noise_precision(self) -> float:
+        """The same; 1 of the rows that stand for others under a likelihood."""
         posterior = self._posterior.learn_exact_prior()
         return self._posterior.noise.precision(posterior.residual_df, posterior.residual)
 
@@ -159,13 +174,14 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     def _begin(self) -> None:
         """Start with no groups; the features are known by now."""
         n_coefficients = self._n_columns + int(self.fit_intercept)
-        noise = self._noise()
+        noise, likelihood = self._noise(), self._likelihood()
         self._posterior_or_none = GroupedPosterior(
             self._belief(noise),
             noise,
             self.fit_intercept,
             self._discount(),
             GroupBank(n_coefficients),
+            None if likelihood is None else GroupSites(likelihood),
         )
         self._index = KeyIndex()
 
@@ -177,6 +193,20 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return fresh
 
     # ---- parameters ------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood | None:
+        """The likelihood of targets; None where they are normal."""
+        return choose_likelihood(self.likelihood)
+
+    def _noise(self) -> Noise:
+        if self._likelihood() is None:
+            return super()._noise()
+        if self.noise_precision is not None or tuple(self.noise_prior) != (0.0, 0.0):
+            raise ValueError(
+                f"noise_precision and noise_prior are of normal noise, and likelihood is "
+                f"{self.likelihood!r}: leave them out"
+            )
+        return KnownNoise(1.0)  # the rows that stand for others are in units of their own
 
     def _belief(self, noise: Noise) -> GroupBelief:
         m, offset = self._n_columns, int(self.fit_intercept)
@@ -197,11 +227,21 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
             return GroupBelief(means, free, None, precision == UNIT)
         prior = GaussianPrior(means[offset:], precision)
         factor = prior.factor(m, intercept=self.fit_intercept, unit=noise.prior_unit)
+        likelihood = self._likelihood()
+        if offset and likelihood is not None:  # which has no best level of zeros alone
+            vague = np.zeros((1, m + 1))
+            vague[0, 0] = likelihood.vague_variance**-0.5
+            factor.append(vague, np.zeros((1, 1)))
         return GroupBelief(means, free, factor)
 
     def _discount(self) -> float:
         if self.forgetting is None:
             return 1.0
+        if self._likelihood() is not None:
+            raise ValueError(
+                f"forgetting is {self.forgetting!r}, and likelihood is {self.likelihood!r}: groups "
+                "forget only where targets are normal; leave one of the two out"
+            )
         if not isinstance(self.forgetting, Exponential | Stabilized):
             raise TypeError(
                 f"forgetting is {self.forgetting!r}: it must be None, Exponential or Stabilized, "
@@ -254,15 +294,20 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return True
 
     def _learn_rows(
-        self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any
-    ) -> Distribution | None:
+        self,
+        way: Way,
+        rows: tuple[Any, Any, ArrayLike | None],
+        groups: Any,
+        added: RateOffsets,
+    ) -> Any:
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
         if way == "fit":
             refuse_no_weight(rows[2])
         first = way == "fit" or self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
         features, keys = model._split(rows[0], groups)
-        given, predictive = read(model, features, rows[1], rows[2], keys, reset=first), None
+        given = read(model, features, rows[1], rows[2], keys, added, reset=first)
+        predictive = None
         if first:
             model._begin()
         if way == "predict_then_learn":
@@ -276,6 +321,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return predictive
 
     def _learn_first(self, way: Way, given: Input) -> None:
+        self._check_targets(given)
         with name_bad_rows(self, given.X, given.y[:, None]):  # what is spoilt is not taken over
             learn = self._posterior.fit if way == "fit" else self._posterior.learn
             learn(given.rows(self._index, self.fit_intercept))
@@ -286,7 +332,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         with self._changing(given.keys):
             self._posterior.learn(given.rows(self._index, self._posterior.intercept))
 
-    def _predict_input(self, given: Input) -> Distribution:
+    def _predict_input(self, given: Input) -> Any:
         self._refuse(given)
         with self._changing(given.keys):
             rows = given.rows(self._index, self._posterior.intercept)
@@ -300,6 +346,15 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         target = given.y[:, None]
         with name_bad_rows(self, given.X, target):
             given.check_usable()
+        self._check_targets(given)
+
+    def _check_targets(self, given: Input) -> None:
+        """Raise ``ValueError`` for targets that the likelihood does not know."""
+        likelihood = self._posterior.likelihood
+        if likelihood is not None:
+            with name_bad_rows(self, given.X, given.y[:, None]):
+                given.check_usable()
+            likelihood.check_targets(given.y)
 
     def _drop_empty(self) -> None:
         """Drop the groups in which no row is left."""

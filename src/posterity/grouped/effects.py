@@ -11,16 +11,24 @@ term summed, b the sum of A'c: groups are uncertain together where the mean is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
+from posterity.likelihoods import Likelihood
 from posterity.noise import JointOfOne
 from posterity.posteriors.grouped import GroupedPosterior
 
 Array = NDArray[np.float64]
+
+
+class Draws(NamedTuple):
+    """Draws (size, g, p) of the coefficients of groups, and the group (n,) of each row."""
+
+    coefficients: Array
+    places: NDArray[np.intp]
 
 
 def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
@@ -50,17 +58,12 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
     """
     read, n = posterior.learn_exact_prior(), len(change)
     shift = find_shift(read.prior.root, intercept=posterior.intercept)
-    change, root = change @ shift, read.prior.root @ shift
-    precision, spread = root.T @ root, mean_covariance(posterior, shift)
+    change = change @ shift
+    spread = mean_covariance(posterior, shift)
     which, places = np.unique(slots, return_inverse=True)
     sums = np.zeros((len(which), change.shape[1]))
     np.add.at(sums, places, change / n)
-    triangles = np.zeros((len(which), change.shape[1], change.shape[1] + 1))
-    triangles[which >= 0] = posterior.bank.rows(which[which >= 0])
-    R, z = triangles[:, :, :-1] @ shift, triangles[:, :, -1]
-    transposed = np.swapaxes(R, 1, 2)
-    information = transposed @ R + precision
-    told = (transposed @ z[:, :, None])[:, :, 0] + root.T @ (read.prior.root @ read.prior.mean)
+    information, told, precision = _compute_information(posterior, which, shift)
     try:
         weighed = np.linalg.solve(information, sums[:, :, None])[:, :, 0]  # V c
     except np.linalg.LinAlgError:  # a flat direction
@@ -71,6 +74,54 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
     # As of a new observation without its own noise, the 1.
     leverage = np.array([variance - 1.0])
     return posterior.noise.predictive(mean, leverage, read.residual_df, read.residual)[0]
+
+
+def _compute_information(
+    posterior: GroupedPosterior, which: NDArray[np.intp], shift: Array
+) -> tuple[Array, Array, Array]:
+    """Information (g, p, p) of coefficients given their mean, this times their mean, and D^-1.
+
+    Of groups at ``which``, -1 for one of which no row has come, and of coefficients v, with
+    w = ``shift`` v.
+    """
+    prior, p = posterior.learn_exact_prior().prior, posterior.bank.n_coefficients
+    root = prior.root @ shift
+    triangles = np.zeros((len(which), p, p + 1))
+    triangles[which >= 0] = posterior.bank.rows(which[which >= 0])
+    R, z = triangles[:, :, :-1] @ shift, triangles[:, :, -1]
+    transposed = np.swapaxes(R, 1, 2)
+    precision = root.T @ root
+    told = (transposed @ z[:, :, None])[:, :, 0] + root.T @ (prior.root @ prior.mean)
+    return transposed @ R + precision, told, precision
+
+
+def draw_coefficients(posterior: GroupedPosterior, slots: NDArray[np.intp], size: int) -> Draws:
+    """Draws of the coefficients of the groups at ``slots`` (n,), with that of their mean.
+
+    Always the same draws: the noise is known, of precision 1.
+    """
+    prior = posterior.learn_exact_prior().prior
+    shift = find_shift(prior.root, intercept=posterior.intercept)
+    which, places = np.unique(slots, return_inverse=True)
+    information, told, precision = _compute_information(posterior, which, shift)
+    rng, p = np.random.default_rng(0), posterior.bank.n_coefficients
+    roots = np.linalg.cholesky(np.linalg.inv(information))
+    values, vectors = np.linalg.eigh(mean_covariance(posterior, shift))
+    of_mean = rng.standard_normal((size, p)) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    centre = np.linalg.solve(information, told[:, :, None])[:, :, 0]
+    moved = np.linalg.solve(information[None], (of_mean @ precision)[:, None, :, None])[..., 0]
+    own = (roots @ rng.standard_normal((size, len(which), p, 1)))[..., 0]
+    return Draws((centre + moved + own) @ shift.T, places)
+
+
+def mean_change(likelihood: Likelihood, drawn: Draws, before: Array, after: Array) -> Array:
+    """Draws (size,) of the mean change of expected targets from rows (n, p) to others."""
+    change = np.zeros(len(drawn.coefficients))
+    for one, w in enumerate(drawn.coefficients):
+        own = w[drawn.places]
+        high, low = (np.einsum("ij,ij->i", rows, own) for rows in (after, before))
+        change[one] = np.mean(likelihood.mean(high) - likelihood.mean(low))
+    return change
 
 
 def find_shift(root: Array, *, intercept: bool) -> Array:

@@ -13,6 +13,7 @@ from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_rows
 from posterity.linear.keys import Keys, key_of, read_keys, select_labels
+from posterity.linear.offsets import RateOffsets
 
 Array = NDArray[np.float64]
 By = str | Sequence[str] | None
@@ -23,12 +24,13 @@ NO_KEY, NO_KIND = "all", ("none",)
 
 @dataclass(frozen=True)
 class Input:
-    """Rows as arrays, and the keys of their groups."""
+    """Rows as arrays, and the keys of their groups; offsets are those of linear predictors."""
 
     X: Array
     y: Array
     weights: Array | None
     keys: Keys
+    offsets: Array | None = None
 
     def check_usable(self) -> None:
         """Raise ``FloatingPointError`` when the values are not finite, or too large to square."""
@@ -36,8 +38,8 @@ class Input:
 
     def rows(self, index: KeyIndex, intercept: bool, *, new: bool = True) -> GroupedRows:
         """The rows with the places of their groups, which are made where they are new."""
-        slots = index.places(self.keys, new=new)
-        return GroupedRows(self.X, self.y, self.weights, intercept, self.keys.numbers, slots)
+        slots, numbers = index.places(self.keys, new=new), self.keys.numbers
+        return GroupedRows(self.X, self.y, self.weights, intercept, numbers, slots, self.offsets)
 
 
 def key_names(by: By) -> list[str]:
@@ -113,12 +115,30 @@ def read(
     y: Any,
     sample_weight: ArrayLike | None,
     keys: Keys,
+    added: RateOffsets,
     *,
     reset: bool,
 ) -> Input:
     """Rows to learn, checked but for their values; those of weight 0 are left in."""
     features, target, weights = read_rows(model, X, y, sample_weight, reset=reset)
-    return Input(np.ascontiguousarray(model._columns(features)), target[:, 0], weights, keys)
+    columns = np.ascontiguousarray(model._columns(features))
+    offsets = read_offsets(model, added, len(columns))
+    return Input(columns, target[:, 0], weights, keys, offsets)
+
+
+def read_offsets(model: Any, added: RateOffsets, n: int) -> Array | None:
+    """What is added to the linear predictors of rows (n,), where the likelihood has such."""
+    likelihood = model._likelihood()
+    if added.offset is not None and likelihood is None:
+        raise ValueError(
+            "offset is of linear predictors under a likelihood, as of counts: give "
+            'likelihood="poisson" to the model, or subtract it from y'
+        )
+    if added.exposure is not None and getattr(likelihood, "ratio", "") != "rate_ratio":
+        raise ValueError(
+            'exposure is of counts: give likelihood="poisson" to the model, or leave it out'
+        )
+    return added.read(n)
 
 
 def drop_weightless_rows(given: Input) -> Input:
@@ -131,7 +151,8 @@ def drop_weightless_rows(given: Input) -> Input:
     place = np.zeros(len(given.keys.labels), dtype=np.int32)
     place[used] = np.arange(len(used))
     keys = Keys(place[left], select_labels(given.keys.labels, used), given.keys.kinds)
-    return Input(given.X[some], given.y[some], given.weights[some], keys)
+    offsets = None if given.offsets is None else given.offsets[some]
+    return Input(given.X[some], given.y[some], given.weights[some], keys, offsets)
 
 
 def _check_given(groups: Any) -> Keys:
@@ -187,6 +208,7 @@ __all__ = [
     "drop_weightless_rows",
     "key_names",
     "read",
+    "read_offsets",
     "split",
     "split_group_key",
     "split_one",

@@ -11,14 +11,19 @@ from numpy.typing import ArrayLike
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.grouped.base import Array, GroupedModel
-from posterity.grouped.effects import average_change
+from posterity.grouped.effects import average_change, draw_coefficients, mean_change
+from posterity.grouped.inputs import read_offsets
 from posterity.grouped.single import make_single_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.contrasts import Base
 from posterity.linear.effects import feature_names, table_of_effects
+from posterity.linear.offsets import RateOffsets
+from posterity.linear.ratios import add_ratios
 from posterity.linear.reader import predict_targets_or_means
-from posterity.noise import Distribution
 from posterity.transaction import hold_model_lock
+
+# Draws of coefficients by which expected targets under a likelihood are averaged.
+EFFECT_DRAWS = 1000
 
 
 class GroupedReader(GroupedModel):
@@ -28,11 +33,18 @@ class GroupedReader(GroupedModel):
 
     @hold_model_lock
     def predict(
-        self, X: Any, return_std: bool = False, *, groups: Any = None
+        self,
+        X: Any,
+        return_std: bool = False,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Array | tuple[Array, Array]:
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
 
-        A group that is not known is predicted by what all groups share.
+        A group that is not known is predicted by what all groups share. ``offset`` and
+        ``exposure`` as in :meth:`fit`; of counts the mean is for that exposure.
 
         Examples
         --------
@@ -42,15 +54,26 @@ class GroupedReader(GroupedModel):
         >>> model.predict([[4.0]], groups=[1]).round(9)
         array([5.])
         """
-        if return_std:
-            distribution = self.predict_distribution(X, groups=groups)
-            return distribution.mean(), distribution.std()
+        if return_std or self._posterior.sites is not None:
+            distribution = self._predict(X, groups, RateOffsets(offset, exposure))
+            mean = np.asarray(distribution.mean())
+            return (mean, distribution.std()) if return_std else mean
+        read_offsets(self, RateOffsets(offset, exposure), 0)  # which there are not
         points, slots = self._read_points(X, groups)
         return self._posterior.compute_means_and_leverages(points, slots)[0]
 
     @hold_model_lock
-    def predict_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+    def predict_distribution(
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
+
+        Under a likelihood that of counts, labels or what else it is of, averaged over eta.
 
         Examples
         --------
@@ -61,12 +84,20 @@ class GroupedReader(GroupedModel):
         >>> bool(sd[0] < sd[1])
         True
         """
-        points, slots = self._read_points(X, groups)
-        return self._posterior.predictive(points, slots)
+        return self._predict(X, groups, RateOffsets(offset, exposure))
 
     @hold_model_lock
-    def predict_mean_distribution(self, X: Any, *, groups: Any = None) -> Distribution:
+    def predict_mean_distribution(
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Any:
         """Posterior distribution of the expected target at ``X`` (n, m), without noise.
+
+        Of counts, that of their rate.
 
         Examples
         --------
@@ -77,8 +108,14 @@ class GroupedReader(GroupedModel):
         >>> bool(expected.std() < model.predict_distribution([[1.0]], groups=["a"]).std())
         True
         """
+        return self._predict(X, groups, RateOffsets(offset, exposure), of_mean=True)
+
+    def _predict(self, X: Any, groups: Any, added: RateOffsets, *, of_mean: bool = False) -> Any:
         points, slots = self._read_points(X, groups)
-        return self._posterior.predictive(points, slots, of_mean=True)
+        offsets = read_offsets(self, added, len(points))
+        return self._posterior.predictive(
+            points, slots, of_mean=of_mean, offsets=0.0 if offsets is None else offsets
+        )
 
     def predict_interval(
         self,
@@ -87,6 +124,8 @@ class GroupedReader(GroupedModel):
         *,
         groups: Any = None,
         of: Literal["observation", "mean"] = "observation",
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
@@ -99,7 +138,8 @@ class GroupedReader(GroupedModel):
         >>> model.predict_interval([[1.0]], level=0.9).shape
         (1, 2)
         """
-        return interval_ends(predict_targets_or_means(self, X, of, {"groups": groups}), level)
+        how = {"groups": groups, "offset": offset, "exposure": exposure}
+        return interval_ends(predict_targets_or_means(self, X, of, how), level)
 
     @hold_model_lock
     def average_effects(
@@ -113,7 +153,8 @@ class GroupedReader(GroupedModel):
         """Mean change of the expected target when one feature changes and the others stay the same.
 
         Each row changes by the coefficient of its own group, so groups count by their rows; one
-        that is not known changes as all groups do on average.
+        that is not known changes as all groups do on average. Under a likelihood the change is that
+        of rates or probabilities, of an exposure of 1, by 1,000 draws of the coefficients.
 
         Parameters
         ----------
@@ -145,17 +186,32 @@ class GroupedReader(GroupedModel):
         1.25
         """
         points, slots = self._read_features(X, groups)
-        ones = np.zeros((len(points), int(self.fit_intercept)))  # an intercept does not change
+        likelihood, intercept = self._likelihood(), int(self.fit_intercept)
+        if likelihood is not None:
+            drawn = draw_coefficients(self._posterior, slots, EFFECT_DRAWS)
 
         def effects(low: Array, high: Array) -> list[tuple[list[str], Any]]:
-            change = np.column_stack([ones, self._columns(high) - self._columns(low)])
+            one, other = self._columns(low), self._columns(high)
+            if likelihood is not None:
+                ones = np.ones((len(points), intercept))
+                before, after = (np.column_stack([ones, X]) for X in (one, other))
+                return [([], mean_change(likelihood, drawn, before, after))]
+            # An intercept does not change.
+            change = np.column_stack([np.zeros((len(points), intercept)), other - one])
             return [([], average_change(self._posterior, change, slots))]
 
         names, coded = feature_names(self), self._categories
         return table_of_effects(points, names, effects, per=per, level=level, categories=coded)
 
     @hold_model_lock
-    def predict_one(self, x: ArrayLike | Mapping[str, Any], *, group: Any = None) -> float:
+    def predict_one(
+        self,
+        x: ArrayLike | Mapping[str, Any],
+        *,
+        group: Any = None,
+        offset: float | None = None,
+        exposure: float | None = None,
+    ) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`), the same as by :meth:`predict`.
 
         Examples
@@ -167,6 +223,9 @@ class GroupedReader(GroupedModel):
         7.0
         """
         model = self if self._posterior_or_none else self._make_from_row(x, group)
+        if offset is not None or exposure is not None:
+            how = {"group": group, "offset": offset, "exposure": exposure}
+            return float(model.predict_distribution_one(x, **how).mean())
         x, group = model._separate_key(x, group)
         slot = None if group is None else model._index.place(group)
         if slot is None:
@@ -176,8 +235,13 @@ class GroupedReader(GroupedModel):
 
     @hold_model_lock
     def predict_distribution_one(
-        self, x: ArrayLike | Mapping[str, Any], *, group: Any = None
-    ) -> Distribution:
+        self,
+        x: ArrayLike | Mapping[str, Any],
+        *,
+        group: Any = None,
+        offset: float | None = None,
+        exposure: float | None = None,
+    ) -> Any:
         """Distribution of a new observation at one row ``x`` (as in :meth:`learn_one`).
 
         Examples
@@ -191,12 +255,21 @@ class GroupedReader(GroupedModel):
         posterior = self._posterior
         x, keys = self._split_one(*self._separate_key(x, group))
         slots = self._index.places(keys)[keys.numbers]
+        offsets = read_offsets(self, RateOffsets(offset, exposure), 1)
         return posterior.predictive(
-            np.ascontiguousarray(self._path.values(self._read_row(x))), slots
+            np.ascontiguousarray(self._path.values(self._read_row(x))),
+            slots,
+            offsets=0.0 if offsets is None else offsets,
         )[0]
 
     def predict_interval_one(
-        self, x: ArrayLike | Mapping[str, Any], level: float = 0.95, *, group: Any = None
+        self,
+        x: ArrayLike | Mapping[str, Any],
+        level: float = 0.95,
+        *,
+        group: Any = None,
+        offset: float | None = None,
+        exposure: float | None = None,
     ) -> tuple[float, float]:
         """Ends of the interval for a new observation at one row ``x``.
 
@@ -209,7 +282,8 @@ class GroupedReader(GroupedModel):
         >>> bool(low < high)
         True
         """
-        low, high = interval_ends(self.predict_distribution_one(x, group=group), level)
+        predictive = self.predict_distribution_one(x, group=group, offset=offset, exposure=exposure)
+        low, high = interval_ends(predictive, level)
         return float(low), float(high)
 
     # ---- groups by themselves --------------------------------------------------------------------
@@ -224,6 +298,8 @@ class GroupedReader(GroupedModel):
         ------
         KeyError
             If no row of the group has come.
+        ValueError
+            Under a likelihood: the plain model has normal noise.
 
         Examples
         --------
@@ -234,6 +310,11 @@ class GroupedReader(GroupedModel):
         >>> bool(np.isclose(one.predict([[2.0]])[0], model.predict([[2.0]], groups=["b"])[0]))
         True
         """
+        if self._likelihood() is not None:
+            raise ValueError(
+                f"model_of makes a model with normal noise, and likelihood is {self.likelihood!r}: "
+                "read the group by predict_distribution, summary or coef_"
+            )
         return make_single_model(self, self._find_slot(key))
 
     def summary(self, level: float = 0.95, *, groups: Any = None, base: Base = None) -> Any:
@@ -253,7 +334,8 @@ class GroupedReader(GroupedModel):
         Returns
         -------
         pandas.DataFrame
-            The tables of :meth:`model_of` each group, one below the other, after a column group.
+            The tables of :meth:`model_of` each group, one below the other, after a column group;
+            of log rates and log odds with their ratios.
 
         Raises
         ------
@@ -273,7 +355,10 @@ class GroupedReader(GroupedModel):
         keys = self.groups_ if groups is None else groups
         keys = [keys] if isinstance(keys, str) else keys
         keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
-        tables = [self.model_of(key).summary(level, base=base) for key in keys]
+        likelihood = self._likelihood()
+        ratio = "" if likelihood is None else likelihood.ratio
+        models = (make_single_model(self, self._find_slot(key)) for key in keys)
+        tables = [add_ratios(one.summary(level, base=base), ratio) for one in models]
         for key, table in zip(keys, tables, strict=True):
             table.insert(0, "group", [key] * len(table))
         return require_pandas().concat(tables)

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.inputs import By, Input, drop_weightless_rows, read
+from posterity.grouped.inputs import By, Input, drop_weightless_rows, read, read_offsets
 from posterity.grouped.reader import GroupedReader
 from posterity.kernel.values import read_scalar
+from posterity.likelihoods import Likelihood
 from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.linear.keys import Keys
-from posterity.noise import Distribution
+from posterity.linear.offsets import RateOffsets
 from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
@@ -56,6 +57,13 @@ class GroupedRegression(GroupedReader):
         fade: it is learned from the groups as they stand.
     categorical_features, missing
         As in :class:`posterity.BayesianLinearRegression`.
+    likelihood : "gaussian", "poisson", "bernoulli" or Likelihood, default "gaussian"
+        What targets are, given ``eta = intercept_g + x . coef_g``. "gaussian": eta and normal
+        noise. "poisson": counts of the rate ``exposure * exp(offset + eta)``. "bernoulli": labels
+        0 and 1, eta their log odds. Or one of :mod:`posterity.likelihoods`, or your own, whose
+        parameters are given. Coefficients, their mean and their covariance are those of eta; there
+        is no ``noise_precision_``, and nothing is forgotten. A flat intercept is
+        Normal(0, 10^2).
 
     Attributes
     ----------
@@ -123,6 +131,7 @@ class GroupedRegression(GroupedReader):
         forgetting: Exponential | Stabilized | None = None,
         categorical_features: CategoricalFeatures = "auto",
         missing: Missing = "error",
+        likelihood: Likelihood | str = "gaussian",
     ) -> None:
         self.by = by
         self.prior_mean = prior_mean
@@ -133,12 +142,20 @@ class GroupedRegression(GroupedReader):
         self.forgetting = forgetting
         self.categorical_features = categorical_features
         self.missing = missing
+        self.likelihood = likelihood
 
     # ---- learning --------------------------------------------------------------------------------
 
     @hold_model_lock
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Learn these rows, starting from the prior.
 
@@ -153,6 +170,11 @@ class GroupedRegression(GroupedReader):
         groups : (n,) keys, optional
             Numbers, text, dates, tuples of these, or what is compared as these are, as array,
             column or list; or several columns, as a data frame or (n, k) array.
+        offset : (n,) array or float, optional
+            Added to eta, known and without a coefficient; not where targets are normal.
+        exposure : (n,) array or float, optional
+            Of counts: time, area or people that each comes from, > 0. It is the offset
+            log(exposure).
 
         Raises
         ------
@@ -166,12 +188,19 @@ class GroupedRegression(GroupedReader):
         >>> GroupedRegression().fit(X, y, groups=["a", "a", "b", "b", "b"]).groups_.tolist()
         ['a', 'b']
         """
-        self._learn_rows("fit", (X, y, sample_weight), groups)
+        self._learn_rows("fit", (X, y, sample_weight), groups, RateOffsets(offset, exposure))
         return self
 
     @hold_model_lock
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Learn more rows, of known or new groups. Parameters and errors as in :meth:`fit`.
 
@@ -181,13 +210,20 @@ class GroupedRegression(GroupedReader):
         >>> model.partial_fit([[1.0]], [2.0], groups=["b"]).n_groups_
         2
         """
-        self._learn_rows("append", (X, y, sample_weight), groups)
+        self._learn_rows("append", (X, y, sample_weight), groups, RateOffsets(offset, exposure))
         return self
 
     @hold_model_lock
     def predict_then_learn(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
-    ) -> Distribution:
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Any:
         """Predict each row before it is learned, then learn it: progressive validation in one pass.
 
         Parameters as in :meth:`fit`. Returns the distribution of each target given all the rows
@@ -202,9 +238,9 @@ class GroupedRegression(GroupedReader):
         >>> predictive.mean()
         array([0., 0., 1.])
         """
-        predictive = self._learn_rows("predict_then_learn", (X, y, sample_weight), groups)
-        assert predictive is not None
-        return predictive
+        return self._learn_rows(
+            "predict_then_learn", (X, y, sample_weight), groups, RateOffsets(offset, exposure)
+        )
 
     @hold_model_lock
     def learn_one(
@@ -214,6 +250,8 @@ class GroupedRegression(GroupedReader):
         weight: float = 1.0,
         *,
         group: Any = None,
+        offset: float | None = None,
+        exposure: float | None = None,
     ) -> Self:
         """Learn one row.
 
@@ -225,6 +263,8 @@ class GroupedRegression(GroupedReader):
         weight : float, default 1.0
         group : key, optional
             A tuple where keys have several parts.
+        offset, exposure : float, optional
+            As in :meth:`fit`.
 
         Raises
         ------
@@ -238,31 +278,45 @@ class GroupedRegression(GroupedReader):
         array([1.])
         """
         if self._posterior_or_none is None:
+            fresh = self._make_from_row(x, group)
             return self._take_over(
-                self._make_from_row(x, group).learn_one(x, y, weight, group=group)
+                fresh.learn_one(x, y, weight, group=group, offset=offset, exposure=exposure)
             )
         x, group = self._separate_key(x, group)
         y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
-        if slot is not None and self._posterior.learn_row(
-            self._path, slot, self._read_row(x), y, weight
+        alone = offset is None and exposure is None
+        if (
+            alone
+            and slot is not None
+            and self._posterior.learn_row(self._path, slot, self._read_row(x), y, weight)
         ):
             return self
         X, keys = self._split_one(x, group)
+        offsets = read_offsets(self, RateOffsets(offset, exposure), 1)
         weights = None if weight == 1.0 else read_weights([weight], 1)
-        given = Input(self._path.values(self._read_row(X)), np.array([y]), weights, keys)
+        values = self._path.values(self._read_row(X))
+        given = Input(values, np.array([y]), weights, keys, offsets)
         if weight > 0.0:
             self._learn(given)
         return self
 
     @hold_model_lock
     def unlearn(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: Any = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Self:
         """Unlearn rows: the posterior becomes that of the remaining rows.
 
         Parameters as in :meth:`fit`. A group without rows is gone. The model does not keep its
-        rows, so it refuses only what it can prove.
+        rows, so it refuses only what it can prove; under a likelihood it keeps the first 4,096, and
+        more can't be unlearned.
 
         Raises
         ------
@@ -277,7 +331,8 @@ class GroupedRegression(GroupedReader):
         """
         posterior = self._posterior
         X, keys = self._split(X, groups)
-        given = drop_weightless_rows(read(self, X, y, sample_weight, keys, reset=False))
+        added = RateOffsets(offset, exposure)
+        given = drop_weightless_rows(read(self, X, y, sample_weight, keys, added, reset=False))
         self._refuse(given)
         rows = given.rows(self._index, posterior.intercept, new=False)
         strangers = np.flatnonzero(rows.slots < 0)
@@ -372,7 +427,7 @@ class GroupedRegression(GroupedReader):
             leaves = posterior.bank.last <= posterior.bank.clock - int(idle)  # type: ignore[arg-type]
         evicted = self._copy_unfitted()
         evicted._set_columns_of(self)
-        evicted._posterior_or_none = posterior.with_groups(posterior.bank.select(leaves))
+        evicted._posterior_or_none = posterior.with_groups(leaves)
         evicted._index = self._index.keep(leaves)
         with self._changing():
             posterior.keep(~leaves)

@@ -16,7 +16,10 @@ from posterity.priors import GaussianPrior
 
 
 def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegression:
-    """Return the posterior of the group at ``slot`` as a model, its prior and noise being given."""
+    """Return the posterior of the group at ``slot`` as a model, its prior and noise being given.
+
+    Under a likelihood it is a model of the rows that stand for others, of its coefficients alone.
+    """
     known, read = model._posterior, model._posterior.learn_exact_prior()
     priors = read.prior.priors
     posterior = known.bank.posteriors(priors, np.array([slot]))

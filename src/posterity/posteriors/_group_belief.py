@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.shared import (
+    EtaScale,
     GroupSample,
     SharedPrior,
     learn_prior,
@@ -58,8 +59,10 @@ class GroupBelief:
         *,
         intercept: bool,
         tolerance: float,
+        near: SharedPrior | None = None,
+        scale: EtaScale | None = None,
     ) -> SharedPrior:
-        """The prior that the groups share."""
+        """The prior that the groups share; the search for it may begin near another one."""
         if self.learns_covariance:
             return learn_prior(
                 sample,
@@ -68,11 +71,13 @@ class GroupBelief:
                 self.free,
                 intercept=intercept,
                 tolerance=tolerance,
+                near=near,
+                scale=scale,
             )
         precision = self.precision
         if precision is None:
             precision = make_unit_information_prior(sample, self.mean, intercept=intercept)
-        return with_given_precision(sample, precision, self.free)
+        return with_given_precision(sample, precision, self.free, scale)
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,8 @@ class Sweeps(Protocol):
     """Sweeps over rows, each an array (4, n).
 
     That is the precision of each site, this times its target, and mean and variance of each eta
-    under all sites. ``triangle`` is what is known with those of the last sweep.
+    under all sites.
     """
-
-    triangle: Array
 
     def start(self, precision: Array, target: Array) -> Array:
         """Return what is known with these sites (n,)."""
@@ -59,6 +57,15 @@ def propagate_expectations(
     settle.
     """
     sweeps = _prepare_sweeps(before, likelihood, rows, intercept)
+    now, converged = run_sweeps(sweeps, first, settled)
+    sites, log_scale = read_sites(now, likelihood, rows.y, rows.weights)
+    factor = before.copy()
+    factor.set_triangle(sweeps.triangle, before.count, before.seen)
+    return Fitted(sites, log_scale, factor.coefficients()[:, 0], converged)
+
+
+def run_sweeps(sweeps: Sweeps, first: Sites, settled: float = TOLERANCE) -> tuple[Array, bool]:
+    """Run sweeps from ``first``; return the last one, and whether the sites settled."""
     now = sweeps.start(first.precision, first.target)
     last, step, converged = math.inf, 1.0, False
     for _ in range(MOST_SWEEPS - 1):
@@ -69,18 +76,20 @@ def propagate_expectations(
         last, converged = change, change < settled
         if converged:
             break
+    return now, converged
+
+
+def read_sites(now: Array, likelihood: Likelihood, y: Array, weights: Array) -> tuple[Sites, float]:
+    """The sites of the last sweep, and the sum of the logs of their constants."""
     precision, shift, mean, variance = now
     cavity_mean, cavity = compute_cavity(mean, variance, precision, shift)
-    sites = find_sites(likelihood, "moments", rows.y, cavity_mean, cavity, rows.weights)
-    factor = before.copy()
-    factor.set_triangle(sweeps.triangle, before.count, before.seen)
-    log_scale = float(np.sum(sites.log_scale(cavity_mean, cavity)))
-    return Fitted(sites, log_scale, factor.coefficients()[:, 0], converged)
+    sites = find_sites(likelihood, "moments", y, cavity_mean, cavity, weights)
+    return sites, float(np.sum(sites.log_scale(cavity_mean, cavity)))
 
 
 def _prepare_sweeps(
     before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
-) -> Sweeps:
+) -> FactorSweeps:
     """Return the compiled sweeps where they know the likelihood and one core is enough."""
     few = len(split_rows(len(rows), rows.X.shape[1] + 1)) == 1
     code = likelihood.kernel_code
@@ -91,15 +100,17 @@ def _prepare_sweeps(
     return SiteSweeps(before.triangle, *code, *given, ones)
 
 
-class PlainSweeps:
-    """Sweeps of any likelihood, and of so many rows that all cores learn them."""
+class FactorSweeps(Sweeps, Protocol):
+    """Sweeps of one factor: ``triangle`` is what is known with the sites of the last one."""
 
-    def __init__(
-        self, before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
-    ) -> None:
-        self.before, self.likelihood = before, likelihood
-        self.rows, self.intercept = rows, intercept
-        self.triangle = before.triangle
+    triangle: Array
+
+
+class SweepsByMoments:
+    """Sweeps of any likelihood, over targets (n,) with weights."""
+
+    def __init__(self, likelihood: Likelihood, y: Array, weights: Array) -> None:
+        self.likelihood, self.y, self.weights = likelihood, y, weights
 
     def start(self, precision: Array, target: Array) -> Array:
         """As in :class:`Sweeps`."""
@@ -111,9 +122,8 @@ class PlainSweeps:
         A site's cavity is what all others say: in one dimension, precision 1 / v - tau.
         """
         precision, shift, mean, variance = now
-        y, weights = self.rows.y, self.rows.weights
         cavity = compute_cavity(mean, variance, precision, shift)
-        sites = find_sites(self.likelihood, "moments", y, *cavity, weights)
+        sites = find_sites(self.likelihood, "moments", self.y, *cavity, self.weights)
         following = self._predict(
             precision + step * (sites.precision - precision),
             shift + step * (sites.precision * sites.target - shift),
@@ -121,13 +131,33 @@ class PlainSweeps:
         return following, compute_change(mean, variance, *following[2:])
 
     def _predict(self, precision: Array, shift: Array) -> Array:
-        factor, rows = self.before.copy(), self.rows
         with np.errstate(divide="ignore", invalid="ignore"):
-            target = np.where(precision > 0.0, shift / precision, 0.0) - rows.offsets
+            target = np.where(precision > 0.0, shift / precision, 0.0)
+        return np.array([precision, shift, *self.learn(precision, target)])
+
+    def learn(self, precision: Array, target: Array) -> tuple[Array, Array]:
+        """Return mean and variance (n,) of each eta with these sites (n,)."""
+        raise NotImplementedError
+
+
+class PlainSweeps(SweepsByMoments):
+    """Sweeps of one factor, and of so many rows that all cores learn them."""
+
+    def __init__(
+        self, before: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
+    ) -> None:
+        super().__init__(likelihood, rows.y, rows.weights)
+        self.before, self.rows, self.intercept = before, rows, intercept
+        self.triangle = before.triangle
+
+    def learn(self, precision: Array, target: Array) -> tuple[Array, Array]:
+        """As in :class:`SweepsByMoments`."""
+        factor, rows = self.before.copy(), self.rows
+        target = target - rows.offsets
         factor.append(rows.X, target[:, None], precision, intercept=self.intercept)
         self.triangle = factor.triangle
         mean, variance = factor.predict(rows.X, intercept=self.intercept)
-        return np.array([precision, shift, mean[:, 0] + rows.offsets, variance])
+        return mean[:, 0] + rows.offsets, variance
 
 
 def compute_cavity(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.shared import GroupSample, SharedPrior, learn_from_all
+from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
@@ -31,8 +31,10 @@ from posterity.factor.grouped import (
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
 from posterity.kernel import ArmsPath, GroupPath
-from posterity.noise import Distribution, Noise
+from posterity.likelihoods import Likelihood
+from posterity.noise import Noise
 from posterity.posteriors._group_belief import GroupBelief, PriorAndNoise
+from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors._group_turns import (
     compute_row_space,
     find_last_new_direction,
@@ -63,7 +65,8 @@ class GroupedPosterior:
     Three fields are caches: ``prior``, the stream's, is learned from ``small_sample``, ``read``
     from ``sample``, and ``newest_reading`` from all rows. ``noise_residual`` and ``noise_count``
     are the residual and the count of the noise under the stream's prior, None until needed: of
-    the groups in the sample and, where these are all groups, of all rows since.
+    the groups in the sample and, where these are all groups, of all rows since. ``sites`` are None
+    where targets are normal.
     """
 
     belief: GroupBelief
@@ -71,6 +74,7 @@ class GroupedPosterior:
     intercept: bool
     discount: float
     bank: GroupBank
+    sites: GroupSites | None = None
     sample: GroupSample | None = None
     small_sample: GroupSample | None = None
     n_zero_weight: int = 0
@@ -102,11 +106,20 @@ class GroupedPosterior:
             and self.intercept == other.intercept
             and self.discount == other.discount
             and self.belief.is_same(other.belief)
+            and self.likelihood == other.likelihood
         )
 
-    def with_groups(self, bank: GroupBank) -> GroupedPosterior:
-        """A posterior with the same prior, for other groups."""
-        return GroupedPosterior(self.belief, self.noise, self.intercept, self.discount, bank)
+    @property
+    def likelihood(self) -> Likelihood | None:
+        """The likelihood of targets; None where they are normal."""
+        return None if self.sites is None else self.sites.likelihood
+
+    def with_groups(self, which: NDArray[np.bool_]) -> GroupedPosterior:
+        """A posterior with the same prior, for some of the groups."""
+        bank, sites = self.bank.select(which), self.sites
+        if sites is not None:
+            sites = sites.of_groups(which, np.cumsum(which) - 1)
+        return GroupedPosterior(self.belief, self.noise, self.intercept, self.discount, bank, sites)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -115,9 +128,7 @@ class GroupedPosterior:
 
         As :meth:`learn` takes them.
         """
-        self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
-        self.bank.grow(int(rows.slots.max(initial=-1)) + 1)
-        self.bank.learn(rows, self.discount)
+        self._append(rows, settles=True)
 
     def learn(self, rows: GroupedRows) -> None:
         """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_together`).
@@ -132,10 +143,10 @@ class GroupedPosterior:
         )
         cut = max(last - self.rows, opening, 0)
         if cut:
-            self.fit(rows.part(0, cut))
+            self._append(rows.part(0, cut), settles=True)
             self._update_stream_prior()
         if cut < n:
-            self.fit(rows.part(cut, n))
+            self._append(rows.part(cut, n), settles=False)
         self.next_update = due
 
     def forget_reading(self) -> None:
@@ -149,7 +160,7 @@ class GroupedPosterior:
         weighs nothing, or the prior is updated after it.
         """
         turns = self.sample is None or self.rows + 1 >= self.next_update
-        if turns or self.discount < 1.0 or not weight > 0.0:
+        if turns or self.discount < 1.0 or not weight > 0.0 or self.sites is not None:
             return False
         span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
@@ -166,11 +177,12 @@ class GroupedPosterior:
         0 where they change more: see :meth:`learn_row`.
         """
         more = self.sample is None or self.discount < 1.0 or self.row_space is not None
+        more = more or self.sites is not None
         if more or self.noise_residual is not None or not self.changed_since_update:
             return 0
         return self.next_update + self.n_zero_weight
 
-    def predict_then_learn(self, rows: GroupedRows) -> Distribution:
+    def predict_then_learn(self, rows: GroupedRows) -> Any:
         """Learn row after row; returns the distribution of each target before its row."""
         n = len(rows)
         predictions, noise, first = np.empty((4, n)), np.empty((2, n)), 0
@@ -195,9 +207,12 @@ class GroupedPosterior:
             )
             if opens or self.rows >= self.next_update:
                 self.next_update = find_updates_around(self.rows, self.bank.n_coefficients)[1]
+                self._settle_kept_rows()
                 self._update_stream_prior()
             first = stop
         mean = np.subtract(rows.y, predictions[0], out=predictions[0])
+        if self.sites is not None:
+            return self.sites.predictive(mean, predictions[1], of_mean=False)
         return self.noise.predictive(
             mean, predictions[1], residual_df, np.maximum(residual, 0.0, out=residual)
         )
@@ -209,6 +224,11 @@ class GroupedPosterior:
                 "can't unlearn rows under forgetting: the weight of a row depends on its age; "
                 "fit the remaining rows again"
             )
+        if self.sites is not None:
+            self.sites = self.sites.without(rows)
+            self._settle_kept_rows()
+            self._use_all_groups()
+            return
         try:
             self.bank.remove(rows)
         except NotInGroupError as error:
@@ -221,23 +241,34 @@ class GroupedPosterior:
     def merge(self, other: GroupedPosterior, slots: Slots) -> None:
         """Learn all that ``other`` learned of groups that are at ``slots`` here."""
         self._use_all_groups()
+        size = self.bank.size
         self.bank.grow(int(slots.max(initial=-1)) + 1)
         self.bank.merge(other.bank, slots)
+        if self.sites is not None and other.sites is not None:
+            self.sites = self.sites.merge(other.sites, slots, begins=size == 0)
+            self._settle_kept_rows()
 
     def keep(self, which: NDArray[np.bool_]) -> None:
         """Drop the groups for which ``which`` is False; the prior is then learned from the rest."""
         self._use_all_groups()
         self.bank.keep(which)
+        if self.sites is not None:
+            self.sites = self.sites.of_groups(which, np.cumsum(which) - 1)
 
     # ---- reading -------------------------------------------------------------------------------
 
-    def predictive(self, X: Array, slots: Slots, *, of_mean: bool = False) -> Distribution:
+    def predictive(
+        self, X: Array, slots: Slots, *, of_mean: bool = False, offsets: Array | float = 0.0
+    ) -> Any:
         """Distribution of new observations in the groups at ``slots``, -1 for unknown ones.
 
-        With ``of_mean`` of their means: as without their own noise, the 1.
+        With ``of_mean`` of their means: as without their own noise, the 1. ``offsets`` are those
+        of linear predictors, under a likelihood.
         """
         reading = self.reading()
         mean, leverage = self.compute_means_and_leverages(X, slots)
+        if self.sites is not None:
+            return self.sites.predictive(mean + offsets, leverage, of_mean=of_mean)
         leverage = leverage - float(of_mean)
         return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
 
@@ -260,7 +291,11 @@ class GroupedPosterior:
         """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
         priors = self.reading().prior.priors
         prior = priors[slot if 0 <= slot < len(priors) else -1]
-        return path.predict_in(self.bank, slot, x, prior)[0]
+        mean, leverage = path.predict_in(self.bank, slot, x, prior)
+        if self.sites is None:
+            return mean
+        moments = np.array([mean]), np.array([leverage])
+        return float(self.sites.predictive(*moments, of_mean=False).mean()[0])
 
     def reading(self) -> PriorAndNoise:
         """The prior and noise that predictions use: those of the last update, or of all rows."""
@@ -297,8 +332,9 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free)
-        return self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
+            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free, self._scale)
+        value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
+        return value if self.sites is None else value + self.sites.log_scale
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -313,11 +349,49 @@ class GroupedPosterior:
         each = 0 if precision is None else precision.n_coefficients - precision.rank
         return (prior or self._get_stream_prior()).n_means + each * groups
 
+    def _append(self, rows: GroupedRows, *, settles: bool) -> None:
+        """Learn rows together, under a likelihood at best again with all others."""
+        self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
+        bank, begins = self.bank, self.bank.size == 0
+        bank.grow(int(rows.slots.max(initial=-1)) + 1)
+        if self.sites is None:
+            bank.learn(rows, self.discount)
+            return
+        kept = self.sites.join(rows, begins=begins)
+        if settles and kept is not None:
+            bank.date(rows, bank.clock)
+            self._settle(kept, bank)
+        else:
+            priors = self._get_stream_prior().priors
+            self.sites = self.sites.learn_together(bank, rows, priors)
+        self.sites = self.sites.with_rows(kept)
+
+    def _settle_kept_rows(self) -> None:
+        """Find the sites of kept rows, if there are any, and the prior again."""
+        if self.sites is not None and self.sites.rows is not None:
+            self._settle(self.sites.rows, self.bank)
+
+    def _settle(self, rows: GroupedRows, bank: GroupBank) -> None:
+        """Find the sites of rows, those of all groups, and the prior that they choose."""
+        assert self.sites is not None
+        near = self._get_stream_prior() if self.sample is not None else None
+        self.bank, self.sites = self.sites.settle(rows, bank, self._choose_prior, near)
+
+    def _choose_prior(
+        self, bank: GroupBank, tolerance: float, near: SharedPrior | None, scale: EtaScale | None
+    ) -> SharedPrior:
+        return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
+
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring."""
         bank, priors = self.bank, self._get_stream_prior().priors
-        self.newest_reading = None
+        self.newest_reading, begins = None, bank.size == 0
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
+        if self.sites is not None:
+            kept = self.sites.join(rows, begins=begins)
+            self.sites = self.sites.learn_in_order(bank, rows, priors, out[:2]).with_rows(kept)
+            out[0], out[2:] = rows.y - out[0], 0.0
+            return
         # The gains of rows leave out what fading itself adds to a posterior's residual.
         fades = self._uses_all_groups and self.discount < 1.0
         before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
@@ -338,20 +412,28 @@ class GroupedPosterior:
         return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
 
     def _sample(self, most: int) -> GroupSample:
-        """Draw at most so many groups evenly, in the order in which they came."""
-        bank = self.bank
-        which: slice | Slots = slice(None)
-        if bank.size > most:
-            which = np.arange(most) * bank.size // most
-        return GroupSample(
-            bank.rows(which),
-            float(bank.count[which].sum()),
-            float(bank.residuals(which).sum()),
-            bank.size <= most,
+        return _sample_groups(self.bank, most)
+
+    def _learn_prior(
+        self,
+        sample: GroupSample,
+        tolerance: float,
+        near: SharedPrior | None = None,
+        scale: EtaScale | None = None,
+    ) -> SharedPrior:
+        return self.belief.prior(
+            sample,
+            self.noise,
+            intercept=self.intercept,
+            tolerance=tolerance,
+            near=near,
+            scale=scale or self._scale,
         )
 
-    def _learn_prior(self, sample: GroupSample, tolerance: float) -> SharedPrior:
-        return self.belief.prior(sample, self.noise, intercept=self.intercept, tolerance=tolerance)
+    @property
+    def _scale(self) -> EtaScale | None:
+        """What is known beforehand of eta; None where targets are normal."""
+        return None if self.sites is None else self.sites.scale(self.intercept)
 
     # ---- the stream ----------------------------------------------------------------------------
 
@@ -455,6 +537,19 @@ class GroupedPosterior:
             rows.X[first:stop], self.row_space, weights, intercept=self.intercept
         )
         return (stop, False) if place == 0 else (first + place, True)
+
+
+def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
+    """Draw at most so many groups evenly, in the order in which they came."""
+    which: slice | Slots = slice(None)
+    if bank.size > most:
+        which = np.arange(most) * bank.size // most
+    return GroupSample(
+        bank.rows(which),
+        float(bank.count[which].sum()),
+        float(bank.residuals(which).sum()),
+        bank.size <= most,
+    )
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
-from posterity.generalized.base import RateOffsets
 from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
+from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import PosteriorEstimator
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._diagonal_merging import merge_diagonal

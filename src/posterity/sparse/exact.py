@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.generalized.base import RateOffsets
+from posterity.linear.offsets import RateOffsets
 from posterity.posteriors._sparse_rows import Observations, Row
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.sparse import SparsePosterior

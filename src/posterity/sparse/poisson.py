@@ -13,9 +13,9 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
-from posterity.generalized.base import RateOffsets
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
+from posterity.linear.offsets import RateOffsets
 from posterity.linear.reader import predict_targets_or_means
 from posterity.posteriors._wide import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
