@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy
 from posterity.evidence.columns import FeatureScales
-from posterity.evidence.members import use_single_node
+from posterity.evidence.members import InUnits, use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
 from posterity.factor.parallel import limit_blas_threads
@@ -48,7 +48,8 @@ class EvidenceState:
     """What the stream's prior is chosen by, and what was chosen.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
-    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
+    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are, as rows
+    that came together were the last; they are those that are read, until a row comes). ``stream``
     are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
     while the stream goes on. ``fresh`` are those that were read last. ``tally`` sums the log
     densities of the rows as they came. ``scales`` are the features' where data fade.
@@ -168,6 +169,24 @@ class EvidenceStream(LinearPosterior):
 
     # ---- the nodes -----------------------------------------------------------------------------
 
+    @property
+    def reads_stream(self) -> bool:
+        """True if the stream's node is read: one is, of many, that is weighed by its stream."""
+        return self.prior_is_frozen or isinstance(self.strategy, InUnits)
+
+    @property
+    def is_settled(self) -> bool:
+        """True if rows that came together were the last: what is read predicts the next one."""
+        return self.state.turn is None and self.factor.seen > 0.0 and not self.memory.forgets
+
+    @property
+    def fresh(self) -> Nodes:
+        """The nodes that the evidence of all rows so far chooses."""
+        state = self.state
+        if state.fresh is None or not self.is_known_to(state.fresh):
+            state.fresh = self.make_nodes(self._choose())
+        return state.fresh
+
     def make_nodes(self, choice: Choice) -> Nodes:
         """The chosen priors, each with all data."""
         return Nodes.of(choice, self.mean, self.of_rows)
@@ -192,6 +211,8 @@ class EvidenceStream(LinearPosterior):
         state = self.state
         if state.stream is not None:
             return state.stream.choice
+        if self.is_settled and not (self.prior_is_frozen or self.single_node):
+            return self.fresh.choice
         return self._choose(state.turn, stream=not self.prior_is_frozen, single=self.single_node)
 
     def begin_turn(self) -> None:
@@ -200,6 +221,12 @@ class EvidenceStream(LinearPosterior):
         state.turn = self.factor.copy() if not self.memory.forgets else None
         state.stream = state.fresh = None
         state.clock[1] = NEVER if self.prior_is_frozen else self._find_turn(int(state.clock[0]))
+
+    def settle(self) -> None:
+        """The same where rows came together: the next one is predicted by what is read of them."""
+        self.begin_turn()
+        if not (self.memory.forgets or self.prior_is_frozen):
+            self.state.turn, self.state.clock[1] = None, self.state.clock[0] + 1
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""

@@ -31,6 +31,7 @@ from posterity.posteriors._site_rows import (
 from posterity.posteriors._site_start import (
     KeepsFirstRows,
     StartRows,
+    count_rows_until,
     weigh_rest,
 )
 from posterity.posteriors.ensemble import (
@@ -124,6 +125,8 @@ class GeneralizedPosterior(KeepsFirstRows):
     parts = read_along("inner.parts")
     prior_precision = read_along("inner.prior_precision")
     learns_prior = read_along("inner.learns_prior")
+    is_settled = read_along("inner.is_settled")
+    begin_turn = read_along("inner.begin_turn")
     n_flat = read_along("inner.n_flat")
     # What the site rows alone say, and of which features they say nothing.
     without_prior = read_along("inner.without_prior")
@@ -282,8 +285,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
-        fitted = self.learns_prior and self.statistics.together == self.statistics.seen
-        return self._has_site_path and not fitted and self.statistics.phi is None
+        return self._has_site_path and not self.is_settled and self.statistics.phi is None
 
     @property
     def _has_site_path(self) -> bool:
@@ -365,6 +367,8 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
         inner, trial = self.inner, self.inner.copy()
+        next_ones = count_rows_until(rows.weights, 1) if inner.is_settled else 0
+        ahead = inner.linear_moments(rows.X[:next_ones])
         learned = learn_rows(trial, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if inner.is_plain and inner.factor.rank == inner.n_coefficients:
@@ -378,10 +382,11 @@ class GeneralizedPosterior(KeepsFirstRows):
         self.statistics.log_predictive += log_sites
         phi = self.statistics.phi
         if phi is None:
-            return learned
+            return learned.told_ahead(*ahead, rows.offsets)
         believed = BelievedRows(rows.y, learned.mean, learned.variance, rows.weights)
         self.statistics.phi = phi.learn(self.likelihood, believed)
-        return replace(learned, parameter=np.full(len(rows), phi.value))
+        told = learned.told_ahead(*ahead, rows.offsets)
+        return replace(told, parameter=np.full(len(rows), phi.value))
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
         """Add rows to the statistics, once ``inner`` has learned their sites."""
