@@ -28,8 +28,9 @@ class LinearReader(LinearModel):
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.
 
-        Where linear regression learns its prior it is the mean that :meth:`predict_then_learn`
-        would give: its prior was chosen a few rows ago, where that of ``predict`` rests on all.
+        That of ``predict``, after rows that came together and under ``Adaptive``. Where a prior is
+        learned and rows come one by one, it is the mean that :meth:`predict_then_learn` would give:
+        its prior was chosen a few rows ago, where that of ``predict`` rests on all.
         Of several targets it is a (q,) array, or a mapping where they came with names.
 
         Examples

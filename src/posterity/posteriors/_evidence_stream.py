@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy
-from posterity.evidence.members import use_single_node
+from posterity.evidence.members import InUnits, use_single_node
 from posterity.evidence.together import SharedScale
 from posterity.factor import Factor
 from posterity.factor.parallel import limit_blas_threads
@@ -47,7 +47,8 @@ class EvidenceState:
     """What the stream's prior is chosen by, and what was chosen.
 
     ``clock`` counts the rows learned; when they are as many as its second number, the stream's
-    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are). ``stream``
+    nodes are chosen anew, from ``turn``, the data as they were then (None: as they are, as rows
+    that came together were the last; they are those that are read, until a row comes). ``stream``
     are those nodes. Where nothing is forgotten they can be made at any time, and are only kept
     while the stream goes on. ``fresh`` are those that were read last. ``tally`` sums the log
     densities of the rows as they came. ``scales`` are the features' where data fade.
@@ -147,6 +148,24 @@ class EvidenceStream(LinearPosterior):
 
     # ---- the nodes -----------------------------------------------------------------------------
 
+    @property
+    def reads_stream(self) -> bool:
+        """True if the stream's node is read: one is, of many, that is weighed by its stream."""
+        return self.prior_is_frozen or isinstance(self.strategy, InUnits)
+
+    @property
+    def is_settled(self) -> bool:
+        """True if rows that came together were the last: what is read predicts the next one."""
+        return self.state.turn is None and self.factor.seen > 0.0 and not self.memory.forgets
+
+    @property
+    def fresh(self) -> Nodes:
+        """The nodes that the evidence of all rows so far chooses."""
+        state = self.state
+        if state.fresh is None or not self.is_known_to(state.fresh):
+            state.fresh = self.make_nodes(self._choose(self.strategy))
+        return state.fresh
+
     def make_nodes(self, choice: Choice) -> Nodes:
         """The chosen priors, each with all data."""
         return Nodes.of(choice, self.mean, self.of_rows)
@@ -168,12 +187,15 @@ class EvidenceStream(LinearPosterior):
         return nodes.posteriors[0].factor.seen == self.factor.seen
 
     def _choice_ahead(self) -> Choice:
-        if self.state.stream is not None:
-            return self.state.stream.choice
+        state = self.state
+        if state.stream is not None:
+            return state.stream.choice
+        if self.is_settled and not (self.prior_is_frozen or self.single_node):
+            return self.fresh.choice
         strategy = use_single_node(self.strategy) if self.single_node else self.strategy
         if isinstance(strategy, Integrated) and not self.prior_is_frozen:
             strategy = strategy.for_stream
-        return self._choose(strategy, self.state.turn)
+        return self._choose(strategy, state.turn)
 
     def begin_turn(self) -> None:
         """The schedule turns: from now on the nodes rest on the data as they are."""
@@ -181,6 +203,12 @@ class EvidenceStream(LinearPosterior):
         state.turn = self.factor.copy() if not self.memory.forgets else None
         state.stream = state.fresh = None
         state.clock[1] = NEVER if self.prior_is_frozen else self._find_turn(int(state.clock[0]))
+
+    def settle(self) -> None:
+        """The same where rows came together: the next one is predicted by what is read of them."""
+        self.begin_turn()
+        if not (self.memory.forgets or self.prior_is_frozen):
+            self.state.turn, self.state.clock[1] = None, self.state.clock[0] + 1
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""

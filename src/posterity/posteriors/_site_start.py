@@ -164,6 +164,8 @@ class KeepsFirstRows(LinearPosterior):
             learned.append(trial._learn_each(rows[first:last]))
             if starts:
                 trial._keep(rows[first:last])
+            if trial.is_settled:  # the stream goes on from rows that were fitted again
+                trial.begin_turn()
             first = last
         self.copy_from(trial)
         return learned

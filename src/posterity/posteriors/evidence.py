@@ -81,7 +81,7 @@ class EvidencePosterior(EvidenceStream):
     def with_noise(self, noise: Noise) -> Self:
         """A copy with another noise: its prior is chosen anew."""
         twin = super().with_noise(noise)
-        twin.begin_turn()
+        twin.settle()
         return twin
 
     def copy_for_average(self) -> Self:
@@ -140,18 +140,18 @@ class EvidencePosterior(EvidenceStream):
         return not self.prior_is_frozen and not self.memory.forgets
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Learn rows at once."""
+        """Learn rows at once; one row goes on the stream."""
         if self.memory.forgets:
             self.predict_then_learn(X, y, weights, elapsed)
-        elif self.prior_is_frozen:  # who freezes the prior chooses it by all rows
-            self.absorb(X, y, weights, elapsed)
+        elif len(X) == 1 and not self.prior_is_frozen:
+            self.append_in_order(X, y, weights, elapsed)
         else:
-            self._append_at_once(X, y, weights, elapsed)
-        if self.prior_is_frozen:
-            self.begin_turn()
+            self.absorb(X, y, weights, elapsed)
+        if self.prior_is_frozen or (len(X) > 1 and not self.memory.forgets):
+            self.settle()
 
-    def _append_at_once(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        """Let the data learn rows at once, and keep them as they were at the last turn."""
+    def append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Let the data learn rows of a stream, and keep them as they were at the last turn."""
         after, rows = self.copy(), Rows(X, y, weights, elapsed)
         clock = after.state.clock
         counted = int(clock[0]) + count_rows(weights, len(X))
@@ -216,7 +216,7 @@ class EvidencePosterior(EvidenceStream):
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         super().remove(X, y, weights)
         self.state.clock[0] -= count_rows(weights, len(X))
-        self.begin_turn()
+        self.settle()
 
     @property
     def single_factor(self) -> LinearPosterior | None:
@@ -254,7 +254,7 @@ class EvidencePosterior(EvidenceStream):
         """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         super().keep(rows, n_gone)
         self.state.clock[0] -= n_gone
-        self.begin_turn()
+        self.settle()
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
@@ -262,7 +262,7 @@ class EvidencePosterior(EvidenceStream):
         if self.state.scales is not None and other.state.scales is not None:
             self.state.scales.merge(other.state.scales)
         self.state.clock[0] += other.state.clock[0]
-        self.begin_turn()
+        self.settle()
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both learn their priors in the same way, so that they can be merged."""
@@ -279,14 +279,7 @@ class EvidencePosterior(EvidenceStream):
     @property
     def nodes(self) -> Nodes:
         """The precisions that the evidence chooses from all rows so far."""
-        return self.current() if self.prior_is_frozen else self._fresh
-
-    @property
-    def _fresh(self) -> Nodes:
-        state = self.state
-        if state.fresh is None or not self.is_known_to(state.fresh):
-            state.fresh = self.make_nodes(self._choose(self.strategy))
-        return state.fresh
+        return self.current() if self.reads_stream else self.fresh
 
     def predictive(self, X: Array) -> Distribution:
         """Distribution of new observations at the rows of ``X``."""
@@ -302,9 +295,9 @@ class EvidencePosterior(EvidenceStream):
         """Mean of [intercept, coefficients]."""
         if self.n_observations == 0.0:  # the prior's, under whatever precision
             return np.concatenate([np.zeros(self.n_flat), self.mean])
-        if self.prior_is_frozen:
-            return self.central().coefficients()
-        return self._fresh.coefficients.copy()
+        if self.reads_stream:
+            return self.current().posteriors[0].coefficients()
+        return self.fresh.coefficients.copy()
 
     @property
     def prior_precision(self) -> Array:
@@ -328,4 +321,4 @@ class EvidencePosterior(EvidenceStream):
         """Log p(y) at the prior that was chosen, or of the rows as they came."""
         if not self.memory.has_evidence:
             return self.state.tally
-        return self._fresh.choice.log_evidence
+        return self.fresh.choice.log_evidence

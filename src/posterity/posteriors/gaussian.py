@@ -339,6 +339,18 @@ class LinearPosterior:
     # True if the prior is chosen by the rows.
     learns_prior: ClassVar[bool] = False
 
+    @property
+    def is_settled(self) -> bool:
+        """True if rows that came together were the last, and chose the prior that is read."""
+        return False
+
+    def append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
+        """Learn rows of a stream that nobody predicts."""
+        self.append(X, y, weights, elapsed)
+
+    def begin_turn(self) -> None:
+        """Let the rows so far choose the prior of those to come, where it is learned."""
+
     def learn_sites(
         self, learn: Callable[[LinearPosterior, SiteRows], T], rows: SiteRows
     ) -> list[T]:

@@ -30,7 +30,7 @@ from posterity.posteriors._site_rows import (
     join_learned_sites,
     learn_rows,
 )
-from posterity.posteriors._site_start import KeepsFirstRows, StartRows
+from posterity.posteriors._site_start import KeepsFirstRows, StartRows, count_rows_until
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -123,6 +123,8 @@ class GeneralizedPosterior(KeepsFirstRows):
     parts = read_along("marginal.parts")
     prior_precision = read_along("inner.prior_precision")
     learns_prior = read_along("inner.learns_prior")
+    is_settled = read_along("inner.is_settled")
+    begin_turn = read_along("inner.begin_turn")
     n_flat = read_along("inner.n_flat")
     # What the site rows alone say, and of which features they say nothing.
     without_prior = read_along("inner.without_prior")
@@ -284,8 +286,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
         """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
-        fitted = self.learns_prior and self.statistics.together == self.statistics.seen
-        return self._has_site_path and not fitted and self.statistics.phi is None
+        return self._has_site_path and not self.is_settled and self.statistics.phi is None
 
     @property
     def _has_site_path(self) -> bool:
@@ -372,6 +373,8 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
         inner, trial, spread = self.inner, self.inner.copy(), self._spread(rows.X)
+        next_ones = count_rows_until(rows.weights, 1) if inner.is_settled else 0
+        ahead = inner.linear_moments(rows.X[:next_ones])
         learned = learn_rows(trial, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if inner.is_plain and inner.factor.rank == inner.n_coefficients:
@@ -385,10 +388,11 @@ class GeneralizedPosterior(KeepsFirstRows):
         self.statistics.log_predictive += log_sites
         phi = self.statistics.phi
         if phi is None:
-            return learned
+            return learned.told_ahead(*ahead, rows.offsets)
         self._settle(phi.learn(self.likelihood, self._gather(rows, learned.mean, learned.variance)))
+        told = learned.told_ahead(*ahead, rows.offsets)
         value = np.full((len(rows), *np.shape(phi.value)), phi.value)
-        return replace(learned, parameter=value, spread=spread)
+        return replace(told, parameter=value, spread=spread)
 
     def _count(self, rows: SiteRows, precision: Array, log_scale: float) -> None:
         """Add rows to the statistics, once ``inner`` has learned their sites."""

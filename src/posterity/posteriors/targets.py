@@ -197,7 +197,9 @@ class TargetsPosterior:
                 for j, one in enumerate(JointReading(self.wide).separate(stream=True))
             ]
             predictions.append(stack_targets(each))
-            self.append(X[part], y[part], some, elapsed[part])
+            self.newest_reading = None
+            learn = self.wide.absorb if self.wide.memory.forgets else self.wide.append_in_order
+            learn(X[part], y[part], some, elapsed[part])
             first = part.stop
         return concatenate_rows(predictions)
 
