@@ -116,6 +116,7 @@ HOMES = {
     "LearnedParameter": "posterity.posteriors.phi",
     "SiteStatistics": "posterity.posteriors.generalized",
     "StartRows": "posterity.posteriors._site_start",
+    "SkewedRows": "posterity.posteriors._skewed",
     "SoftmaxPosterior": "posterity.posteriors.softmax",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",

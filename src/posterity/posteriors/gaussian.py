@@ -333,6 +333,16 @@ class LinearPosterior:
         """
         return None
 
+    def correct(
+        self,
+        columns: Array,
+        normal: RowDistribution,
+        shift: Array | float = 0.0,
+        least_sd: float = 0.0,
+    ) -> RowDistribution:
+        """``normal``, the distribution of sums of coefficients, where that is not quite right."""
+        return normal
+
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         left = self.prior.copy()

@@ -9,8 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from posterity.distributions import Normal
+from posterity.distributions.bent_normal import NODES, SHARES, BentNormal
+from posterity.distributions.mixing import mix_exactly
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode
@@ -29,10 +33,12 @@ from posterity.posteriors._site_rows import (
     learn_rows,
 )
 from posterity.posteriors._site_start import (
+    MOST_COEFFICIENTS,
     KeepsFirstRows,
     StartRows,
     weigh_rest,
 )
+from posterity.posteriors._skewed import MOST_VALUES, NORMAL_BELOW, SkewedRows, find_quantiles
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -57,8 +63,9 @@ class SiteStatistics:
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
     they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
     their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
-    their posterior. ``start`` are the first rows, as long as they are kept. ``phi`` is what is
-    known of the likelihood's parameter, where it is learned.
+    their posterior. ``start`` are the first rows, as long as they are kept, and ``skewed`` those
+    of rows fitted together that make the posterior skewed. ``phi`` is what is known of the
+    likelihood's parameter, where it is learned.
     """
 
     log_sites: float = 0.0
@@ -70,6 +77,7 @@ class SiteStatistics:
     averaged: bool = False
     start: StartRows | None = None
     phi: LearnedParameter | None = None
+    skewed: SkewedRows | None = None
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
@@ -240,6 +248,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics.seen = statistics.effective = rest
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
+        if statistics.skewed is not None:
+            statistics.skewed = statistics.skewed.without(rows)
         if statistics.phi is not None:
             statistics.phi = statistics.phi.unlearn(self.likelihood, self._believe(rows))
 
@@ -258,6 +268,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         mine.log_predictive += its.log_predictive
         if mine.phi is not None and its.phi is not None:
             mine.phi = mine.phi.merge(its.phi, self.likelihood)
+        if its.skewed is not None:
+            self._keep_skewed(its.skewed)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and learn in the same way."""
@@ -281,8 +293,12 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
-        fitted = self.learns_prior and self.statistics.together == self.statistics.seen
+        """True if one factor predicts: of a learned prior the stream's, once rows come in order.
+
+        So too where rows are kept because the posterior is skewed.
+        """
+        many_nodes = self.learns_prior or self.statistics.skewed is not None
+        fitted = many_nodes and self.statistics.together == self.statistics.seen
         return self._has_site_path and not fitted and self.statistics.phi is None
 
     @property
@@ -302,15 +318,71 @@ class GeneralizedPosterior(KeepsFirstRows):
         inner.learn_alongside(path, names)
         return path
 
-    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+    def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
         """Distribution of eta at the rows of ``X``."""
-        mean, variance = self.inner.linear_moments(X)
-        return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
+        return self._read_eta(X, offsets)[1]
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
+        (mean, variance), eta = self._read_eta(X, offsets)
+        if not isinstance(eta, BentNormal):
+            return self._predict(self.known, mean, variance)
+        exact = np.zeros(len(X))
+        parts = [self._predict(self.known, each, exact) for each in eta.points.T]
+        return mix_exactly(parts, SHARES)
+
+    def _read_eta(
+        self, X: Array, offsets: Array | None
+    ) -> tuple[tuple[Array, Array], RowDistribution]:
+        """Mean and variance (n,) of the normal eta at rows, and its corrected distribution."""
         mean, variance = self.inner.linear_moments(X)
-        return self._predict(self.known, mean if offsets is None else mean + offsets, variance)
+        shift = 0.0 if offsets is None else offsets
+        normal = Normal(mean + shift, np.sqrt(variance))
+        columns = np.column_stack([np.ones(len(X)), X]) if self.intercept else X
+        return (mean + shift, variance), self.correct(columns, normal, shift)
+
+    def correct(
+        self,
+        columns: Array,
+        normal: RowDistribution,
+        shift: Array | float = 0.0,
+        least_sd: float = NORMAL_BELOW,
+    ) -> RowDistribution:
+        """``normal``, of sums of coefficients, or what the rows kept say of those that are not.
+
+        See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
+        until now stay as they are, and those whose standard deviation is at most ``least_sd``.
+        """
+        statistics = self.statistics
+        if statistics.start is None and statistics.skewed is None:
+            return normal
+        sd = normal.std()
+        skewed = (sd > least_sd) & np.isfinite(sd)
+        if not skewed.any():
+            return normal
+        effects = self.unseen_effects(columns[:, int(self.intercept) :])
+        if effects is not None:
+            skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
+        posterior = self._fit_start_again()
+        rows, nodes = posterior.statistics.skewed, posterior.inner.parts
+        some = None
+        if rows is not None and skewed.any():
+            some = find_quantiles(nodes, posterior.known, rows, columns[skewed])
+        if some is None:
+            return normal
+        points = np.empty((len(columns), len(NODES)))
+        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
+        points[skewed] = some + np.broadcast_to(shift, sd.shape)[skewed, None]
+        return BentNormal(points)
+
+    def _fit_start_again(self) -> Self:
+        """The same, all of whose first rows were fitted together."""
+        start = self.statistics.start
+        if start is None or start.due == start.fitted().due:
+            return self
+        trial = self.copy()
+        trial._fit_again(start)
+        return trial
 
     @property
     def known(self) -> Likelihood:
@@ -483,7 +555,23 @@ class GeneralizedPosterior(KeepsFirstRows):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
+        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
+            self._keep_skewed(SkewedRows.of(rows, fitted.sites))
         return fitted.sites
+
+    @property
+    def _keeps_skewed_rows(self) -> bool:
+        """True if rows are kept that make the posterior skewed: of few coefficients."""
+        few = self.n_coefficients <= MOST_COEFFICIENTS and self.n_flat <= int(self.intercept)
+        asked = self.keeps_start and self.approximation != "laplace"
+        return few and asked and not self.memory.forgets
+
+    def _keep_skewed(self, rows: SkewedRows) -> None:
+        """Keep rows that were learned, besides those kept before, as far as they matter."""
+        before = self.statistics.skewed
+        rows = rows if before is None else before.join(rows)
+        kept = rows.select(self.inner.central().linear_moments(rows.X)[1])
+        self.statistics.skewed = kept if len(kept) else None
 
 
 @predict_and_score_rows.register
