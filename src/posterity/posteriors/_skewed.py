@@ -46,7 +46,8 @@ LEAST_SD, LEAST_SKEWNESS = 0.15, 0.001
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 100, 20, 16, 2**20
 # Points of a, in standard deviations; more where its density begins and ends, this far below its
 # highest; steps between two points; and points of each eta.
-POINTS, MORE, FALLEN, FINER = np.linspace(-7.0, 7.0, 29), np.arange(1, 6) / 6.0, 30.0, 8
+STEP = 0.5
+POINTS, MORE, FALLEN, FINER = STEP * np.arange(-14, 15), np.arange(1, 6) / 6.0, 30.0, 8
 NARROW, _SHARES = np.polynomial.hermite_e.hermegauss(9)
 LOG_SHARES = np.log(_SHARES / _SHARES.sum())
 # Sweeps in which sites agree, and to how much.
@@ -111,7 +112,7 @@ class SkewedRows:
         """These rows less others: what is left of the weight has the same part of the site."""
         left = self.weights.copy()
         for x, y, weight, offset in zip(rows.X, rows.y, rows.weights, rows.offsets, strict=True):
-            same = (self.X == x).all(axis=1) & (self.y == y) & (self.offsets == offset)
+            same = (x == self.X).all(axis=1) & (self.y == y) & (self.offsets == offset)
             left = np.where(same, np.maximum(left - weight, 0.0), left)
         share = left / self.weights
         some = share > 1e-9
@@ -197,7 +198,7 @@ class Hypothesis:
     def find_densities(
         self, likelihood: Likelihood, rows: SkewedRows, directions: Array
     ) -> tuple[Array, Array]:
-        """Points (n, k) of directions (n, d), and masses (n, k), whose sums correct the evidence."""
+        """Points and masses (n, k) of directions (n, d); their sums correct the evidence."""
         a, centre = _whiten(self.node, directions)
         moved = a @ self.covariance
         sd = np.sqrt(np.einsum("ij,ij->i", moved, a))
@@ -242,7 +243,7 @@ def _find_ends(logs: Array) -> Array:
     places = np.clip(np.stack([first - 1, first, end - 1, end], axis=1), 0, last - 1)
     # Of a narrow density both ends lie in the same intervals: a little further there.
     shifted = MORE + 0.01 * np.arange(4)[:, None]
-    return np.asarray((POINTS[places][..., None] + 0.5 * shifted).reshape(len(logs), -1))
+    return np.asarray((POINTS[places][..., None] + STEP * shifted).reshape(len(logs), -1))
 
 
 def _integrate(z: Array, logs: Array) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
