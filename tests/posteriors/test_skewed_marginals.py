@@ -104,10 +104,10 @@ def test_quantiles_are_those_of_quadrature(case: Any, one_by_one: bool) -> None:
     X = make_dummies(groups)
     model = learn_rows(make(sd), X, y) if one_by_one else make(sd).fit(X, y)
     expected = quantiles(coefficient, masses)
-    # The separated coefficient is within 0.18 after a fit, all others within 0.15.
+    # The separated coefficient is within 0.2, all others within 0.15.
     unit = (expected[2] - expected[0]) / 3.92
     ends = model.summary().iloc[-1][["low", "high"]].to_numpy(float)
-    assert (np.abs(ends - expected[[0, 2]]) < 0.18 * unit).all()
+    assert (np.abs(ends - expected[[0, 2]]) < 0.2 * unit).all()
     expected = quantiles(eta, masses)
     unit = (expected[2] - expected[0]) / 3.92
     means = model.predict_interval(X[-1:], of="mean")[0]

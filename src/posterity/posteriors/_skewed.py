@@ -48,7 +48,7 @@ MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 100, 20, 16, 2**20
 # highest; steps between two points; and points of each eta.
 STEP = 0.5
 POINTS, MORE, FALLEN, FINER = STEP * np.arange(-14, 15), np.arange(1, 6) / 6.0, 30.0, 8
-NARROW, _SHARES = np.polynomial.hermite_e.hermegauss(9)
+NARROW, _SHARES = np.polynomial.hermite_e.hermegauss(15)
 LOG_SHARES = np.log(_SHARES / _SHARES.sum())
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
@@ -92,19 +92,23 @@ class SkewedRows:
         pairs = zip(self._each, other._each, strict=True)
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
-    def select(self, variance: Array) -> Self:
-        """The most skewed rows, equal ones as one, of which eta has this variance (n,).
+    def select(self, likelihood: Likelihood, mean: Array, variance: Array) -> Self:
+        """The most skewed rows, equal ones as one, where eta ~ Normal(mean, variance) (n,).
 
         The curvature of log rates and log odds changes by up to its own size as eta moves by 1, so
-        that the third derivative of a row's likelihood is about the precision of its site.
+        that the third derivative of a row's likelihood is at most about its curvature: that of its
+        site, or where that was found under a prior that was still too wide, its average today.
         """
         most = max(MOST_ROWS, MOST_A_COEFFICIENT * self.X.shape[1])
         open_ = np.flatnonzero((variance > LEAST_SD**2) & (variance < np.inf))
-        skewness = self.precision[open_] * variance[open_] ** 1.5
-        first = open_[np.argsort(-skewness, kind="stable")[: MOST_EQUAL * most]]
-        some = self[first]
+        some, variance = self[open_], variance[open_]
+        with np.errstate(all="ignore"):
+            bend = some.weights * likelihood.average(some.y, mean[open_], variance)[2]
+        skewness = np.fmax(some.precision, bend) * variance**1.5
+        first = np.argsort(-skewness, kind="stable")[: MOST_EQUAL * most]
+        some, skewness = some[first], skewness[first]
         places = some._group()
-        skewness = np.bincount(places, some.precision * variance[first] ** 1.5)
+        skewness = np.bincount(places, skewness)
         best = np.argsort(-skewness, kind="stable")[:most]
         return some._add_up(places)[np.sort(best[skewness[best] > LEAST_SKEWNESS])]
 

@@ -376,11 +376,11 @@ class GeneralizedPosterior(KeepsFirstRows):
         return BentNormal(points)
 
     def _fit_start_again(self) -> Self:
-        """The same, all of whose first rows were fitted together."""
+        """The same, all of whose first rows were fitted together, as :meth:`fit` does."""
         start = self.statistics.start
-        if start is None or start.due == start.fitted().due:
+        if start is None or self.statistics.averaged and start.due == start.fitted().due:
             return self
-        trial = self.copy()
+        trial = self.copy().with_averages()
         trial._fit_again(start)
         return trial
 
@@ -570,7 +570,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         """Keep rows that were learned, besides those kept before, as far as they matter."""
         before = self.statistics.skewed
         rows = rows if before is None else before.join(rows)
-        kept = rows.select(self.inner.central().linear_moments(rows.X)[1])
+        mean, variance = self.inner.central().linear_moments(rows.X)
+        kept = rows.select(self.known, mean + rows.offsets, variance)
         self.statistics.skewed = kept if len(kept) else None
 
 
