@@ -108,7 +108,7 @@ class SkewedRows:
         first = np.argsort(-skewness, kind="stable")[: MOST_EQUAL * most]
         some, skewness = some[first], skewness[first]
         places = some._group()
-        skewness = np.bincount(places, skewness)
+        skewness = _sum_by(places, skewness)
         best = np.argsort(-skewness, kind="stable")[:most]
         return some._add_up(places)[np.sort(best[skewness[best] > LEAST_SKEWNESS])]
 
@@ -135,7 +135,7 @@ class SkewedRows:
     def _add_up(self, places: NDArray[np.intp]) -> Self:
         """One row of each group of equal ones, in the order of their numbers."""
         first = self[np.unique(places, return_index=True)[1]]
-        sums = (np.bincount(places, one) for one in (self.weights, self.precision, self.shift))
+        sums = (_sum_by(places, one) for one in (self.weights, self.precision, self.shift))
         weights, precision, shift = sums
         return replace(first, weights=weights, precision=precision, shift=shift)
 
@@ -290,7 +290,8 @@ def find_quantiles(
     above = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1] - 0.5 * masses
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(below < 0.5, ndtri(below), -ndtri(above))
-    return np.array([_interpolate(*each) for each in zip(z, points, strict=True)])[places.ravel()]
+    each = [_interpolate(*one) for one in zip(z, points, strict=True)]
+    return np.array(each, dtype=np.float64)[places.ravel()]
 
 
 def _interpolate(z: Array, points: Array) -> Array:
@@ -299,7 +300,7 @@ def _interpolate(z: Array, points: Array) -> Array:
     z, points = z[known], points[known]
     slope = (points[-1] - points[0]) / (z[-1] - z[0])
     low, high = points[0] - slope * (z[0] + FARTHEST), points[-1] + slope * (FARTHEST - z[-1])
-    return np.interp(NODES, [-FARTHEST, *z, FARTHEST], [low, *points, high])
+    return np.asarray(np.interp(NODES, [-FARTHEST, *z, FARTHEST], [low, *points, high]))
 
 
 def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
@@ -315,6 +316,10 @@ def _find_root(b: Array, added: Array) -> Array | None:
         return np.linalg.cholesky(np.eye(b.shape[1]) + (b.T * added) @ b)
     except np.linalg.LinAlgError:
         return None
+
+
+def _sum_by(places: NDArray[np.intp], values: Array) -> Array:
+    return np.asarray(np.bincount(places, values), dtype=np.float64)
 
 
 def _log_site(eta: Array, precision: Array, shift: Array) -> Array:
