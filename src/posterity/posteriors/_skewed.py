@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.linalg import solve_triangular
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from posterity.distributions.bent_normal import NODES
 from posterity.factor.rows import SiteRows
@@ -42,14 +42,15 @@ NORMAL_BELOW = 0.3
 # Rows are kept whose eta is known less than to this, and is made more skewed than that by their
 # likelihood; at most so many, and so many a coefficient, each of so many equal ones in the mean;
 # and looked for among at most so many values.
-LEAST_SD, LEAST_SKEWNESS = 0.15, 0.001
-MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 100, 20, 16, 2**20
+LEAST_SD, LEAST_SKEWNESS = 0.1, 3e-4
+MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of a, in standard deviations; more where its density begins and ends, this far below its
-# highest; steps between two points; and points of each eta.
-STEP = 0.5
-POINTS, MORE, FALLEN, FINER = STEP * np.arange(-14, 15), np.arange(1, 6) / 6.0, 30.0, 8
-NARROW, _SHARES = np.polynomial.hermite_e.hermegauss(15)
-LOG_SHARES = np.log(_SHARES / _SHARES.sum())
+# highest; steps between two points; and points of each eta, few up to some sd of it.
+STEP = 0.7
+POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 5) / 5.0, 30.0, 12
+FEW, MANY, FEW_BELOW = 5, 11, 1.0
+# All rows that are kept have their sites found again; those that skew most correct densities.
+MOST_CORRECTING = 100
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
@@ -203,12 +204,16 @@ class Hypothesis:
         self, likelihood: Likelihood, rows: SkewedRows, directions: Array
     ) -> tuple[Array, Array]:
         """Points and masses (n, k) of directions (n, d); their sums correct the evidence."""
+        strongest = np.argsort(-self.precision * self.variance**1.5, kind="stable")
+        if len(strongest) > MOST_CORRECTING:
+            some = strongest[:MOST_CORRECTING]
+            return self._of(some).find_densities(likelihood, rows[some], directions)
         a, centre = _whiten(self.node, directions)
         moved = a @ self.covariance
         sd = np.sqrt(np.einsum("ij,ij->i", moved, a))
         each = moved @ self.b.T / sd[:, None]
         centre = centre + a @ self.mean
-        size = max(1, AT_ONCE // max(1, len(rows) * len(POINTS) * len(NARROW)))
+        size = max(1, AT_ONCE // max(1, len(rows) * len(POINTS) * FEW))
         found = []
         for start in range(0, len(a), size):
             some = each[start : start + size]
@@ -224,23 +229,33 @@ class Hypothesis:
         z, masses = (np.array(one) for one in zip(*found, strict=True))
         return centre[:, None] + sd[:, None] * z, masses
 
+    def _of(self, some: NDArray[np.intp]) -> Self:
+        """The same of some rows alone."""
+        names = ("b", "eta", "variance", "constant", "precision", "shift")
+        return replace(self, **{name: getattr(self, name)[some] for name in names})
+
     def _find_log_density(
         self, likelihood: Likelihood, rows: SkewedRows, each: Array, z: Array
     ) -> Array:
         """(n, k) at ``z`` sds of a (n, k), where eta of the rows moves by ``each`` (n, rows)."""
         narrow = np.sqrt(np.maximum(self.variance - np.square(each), 0.0))
         at = self.eta[:, None] + z[:, :, None, None] * each[:, None, :, None]
-        at = at + narrow[:, None, :, None] * NARROW
+        n_nodes = FEW if float(np.max(narrow, initial=0.0)) <= FEW_BELOW else MANY
+        nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+        at = at + narrow[:, None, :, None] * nodes
         with np.errstate(all="ignore"):
             logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
         logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
-        corrections = logsumexp(logs + LOG_SHARES, axis=-1) - self.constant
+        most = logs.max(axis=-1)
+        with np.errstate(all="ignore"):
+            averages = np.exp(logs - most[..., None]) @ (shares / shares.sum())
+            corrections = np.log(averages) + most - self.constant
         whole = np.nan_to_num(corrections, nan=-np.inf).sum(axis=-1) - 0.5 * np.square(z)
         return np.maximum(whole, -1e12)
 
 
 def _find_ends(logs: Array) -> Array:
-    """More points (n, 20) in the intervals where log densities (n, 29) begin and end."""
+    """More points (n, 16) in the intervals where log densities (n, 21) begin and end."""
     there = logs > logs.max(axis=1, keepdims=True) - FALLEN
     last = len(POINTS) - 1
     first, end = there.argmax(axis=1), last - there[:, ::-1].argmax(axis=1)

@@ -378,7 +378,7 @@ class GeneralizedPosterior(KeepsFirstRows):
     def _fit_start_again(self) -> Self:
         """The same, all of whose first rows were fitted together, as :meth:`fit` does."""
         start = self.statistics.start
-        if start is None or self.statistics.averaged and start.due == start.fitted().due:
+        if start is None or (self.statistics.averaged and start.due == start.fitted().due):
             return self
         trial = self.copy().with_averages()
         trial._fit_again(start)
